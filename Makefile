@@ -1,0 +1,61 @@
+# Every target bootstraps itself: only python3 (with venv) is needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SYNCED := $(VENV)/.synced
+PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations tests
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
+
+.DEFAULT_GOAL := help
+.PHONY: help up test check unit fmt lint types contracts docs lock clean
+
+help: ## List the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(SYNCED): requirements/bootstrap.lock requirements/dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "CodeHub needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/uv || { $(PYTHON) -m venv --clear $(VENV) \
+	  || { echo "python3 has no venv module here; on Debian: apt-get install python3-venv"; exit 1; }; \
+	  $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock; }
+	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.lock requirements/dev.lock
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+up: $(SYNCED) ## Start CodeHub on this machine
+	@$(BIN)/codehub up
+
+test: $(SYNCED) ## Run every test
+	$(BIN)/coverage run -m pytest tests
+	$(BIN)/coverage report
+
+check: $(SYNCED) lint types contracts unit ## Format check, lint, types, import contracts, unit tests
+
+lint: $(SYNCED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(SYNCED)
+	$(BIN)/mypy
+
+contracts: $(SYNCED)
+	$(BIN)/lint-imports
+
+unit: $(SYNCED) ## Run the tests that need no server
+	$(BIN)/pytest tests/unit tests/model
+
+fmt: $(SYNCED) ## Format and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(SYNCED) ## Write the generated pages anew
+	$(BIN)/codehub settings --markdown > docs/configuration.md
+
+lock: $(SYNCED) ## Resolve the dependencies anew
+	$(COMPILE) --upgrade -o requirements/bootstrap.lock requirements/bootstrap.in
+	$(COMPILE) --upgrade --extra embedded -o requirements/runtime.lock pyproject.toml
+	$(COMPILE) --upgrade --extra embedded --extra dev -c requirements/runtime.lock -c requirements/bootstrap.lock -o requirements/dev.lock pyproject.toml
+
+clean: ## Remove what the other targets made
+	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find $(PACKAGES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""Temporal activities: one idempotent change each, through a port."""

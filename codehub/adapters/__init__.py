@@ -1,0 +1,1 @@
+"""Ports made real, one package per technology; they do not import each other."""

@@ -1,0 +1,1 @@
+"""Database: models without behaviour, migrations' target, query functions."""

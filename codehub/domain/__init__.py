@@ -1,0 +1,1 @@
+"""Pure decisions: standard library only, no clock, ids, environment or I/O."""

@@ -1,0 +1,61 @@
+"""The error policy: which reasons end an operation, how long to wait otherwise, what to tell a person."""
+
+from codehub.domain.states import ErrorReason
+
+MAX_RETRY = 3
+FIRST_DELAY_SECONDS = 5.0
+DELAY_FACTOR = 3.0
+MAX_DELAY_SECONDS = 60.0
+JITTER = 0.2
+
+RETRYABLE = frozenset({ErrorReason.ACTION_FAILED, ErrorReason.UNREACHABLE})
+TERMINAL = frozenset(ErrorReason) - RETRYABLE
+
+EXPLANATIONS = {
+    ErrorReason.TIMEOUT: "The operation took longer than it may. Recover to try again.",
+    ErrorReason.RETRY_EXCEEDED: f"The operation failed {MAX_RETRY} times. Recover to try again.",
+    ErrorReason.ACTION_FAILED: "A step failed. It is tried again by itself.",
+    ErrorReason.DATA_LOST: (
+        "The files are not where they were left. Put them back and recover with `retry`, or choose "
+        "`restore_archive` for the last archive or `start_empty` for a new home."
+    ),
+    ErrorReason.UNREACHABLE: "A service could not be reached. It is tried again by itself.",
+    ErrorReason.IMAGE_PULL_FAILED: (
+        "The image could not be pulled. Check its name and the registry, then recover."
+    ),
+    ErrorReason.CONTAINER_WITHOUT_VOLUME: (
+        "A container exists without its complete home. Recover to remove that container and look again."
+    ),
+    ErrorReason.ARCHIVE_CORRUPTED: (
+        "The archive does not match its checksum, so nothing was restored. Repair the archive, then recover."
+    ),
+}
+
+
+class Failure(Exception):
+    """Something went wrong for a reason that the error policy knows; `message` is for a person."""
+
+    def __init__(self, reason: ErrorReason, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.message = message
+
+
+class Permanent(Failure):
+    """Trying the same step again cannot help."""
+
+
+class Transient(Failure):
+    """Trying the same step again may help."""
+
+
+def is_terminal(reason: ErrorReason | None) -> bool:
+    return reason in TERMINAL
+
+
+def retry_delay_seconds(reason: ErrorReason, failed_attempts: int, jitter: float) -> float | None:
+    """How long to wait after the n-th failed attempt; None: give up. `jitter` in [-1, 1] spreads the wait."""
+    if is_terminal(reason) or failed_attempts >= MAX_RETRY:
+        return None
+    delay = min(FIRST_DELAY_SECONDS * DELAY_FACTOR ** (failed_attempts - 1), MAX_DELAY_SECONDS)
+    return delay * (1 + JITTER * jitter)

@@ -1,0 +1,158 @@
+"""From facts to conditions, and from conditions to a phase: what is true, never what to do."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from codehub.domain.conditions import (
+    NOT_OBSERVED,
+    ArchiveFact,
+    Condition,
+    Conditions,
+    ContainerFact,
+    Facts,
+    Reason,
+    Resource,
+    Snapshot,
+    Status,
+    VolumeFact,
+)
+from codehub.domain.failures import EXPLANATIONS, is_terminal
+from codehub.domain.states import ErrorReason, Operation, Phase
+
+_CONTAINER = {
+    ContainerFact.ABSENT: (Status.FALSE, Reason.ABSENT, "There is no container."),
+    ContainerFact.NOT_READY: (Status.FALSE, Reason.NOT_READY, "The container takes no traffic."),
+    ContainerFact.READY: (Status.TRUE, Reason.READY, "The container takes traffic."),
+}
+
+
+def judge(snapshot: Snapshot, facts: Facts, now: datetime) -> Snapshot:
+    """Take in one look at reality; a provider that did not answer changes nothing."""
+    observed = Conditions(
+        volume_ready=_judge_volume(snapshot, facts.volume, now),
+        archive_ready=_judge_archive(snapshot, facts.archive, now),
+        container_ready=_judge_container(snapshot, facts.container, now),
+        healthy=snapshot.conditions.healthy,
+    )
+    return conclude(replace(snapshot, conditions=observed, unreachable=_unreachable(facts)), now)
+
+
+def conclude(snapshot: Snapshot, now: datetime) -> Snapshot:
+    """Derive health and phase from the conditions; an error ends the operation in the same stroke."""
+    error = _violation(snapshot) or _recorded_error(snapshot)
+    if error is None:
+        healthy = _condition(
+            snapshot.conditions.healthy, now, Status.TRUE, Reason.HEALTHY, "Nothing is wrong."
+        )
+        return _with_phase(_with_health(snapshot, healthy))
+    reason, message = error
+    healthy = _condition(snapshot.conditions.healthy, now, Status.FALSE, reason, message)
+    failed = replace(_with_health(snapshot, healthy), error_reason=reason, error_message=message)
+    # A purge goes on in spite of errors: it is how a person gets rid of a broken workspace.
+    return _with_phase(failed if _is_purged(snapshot) else replace(failed, operation=Operation.NONE))
+
+
+def phase_of(snapshot: Snapshot) -> Phase:
+    """First match of SPEC section 2; an archive that cannot be seen right now is not a missing one."""
+    conditions = snapshot.conditions
+    if snapshot.deleted:
+        gone = conditions.container_is_gone and conditions.volume_is_gone
+        return Phase.DELETED if gone else Phase.DELETING
+    if not conditions.healthy.is_true:
+        return Phase.ERROR
+    if conditions.volume_ready.is_true:
+        return Phase.RUNNING if conditions.container_ready.is_true else Phase.STANDBY
+    return Phase.ARCHIVED if snapshot.archive_key else Phase.PENDING
+
+
+def _judge_container(snapshot: Snapshot, fact: ContainerFact, now: datetime) -> Condition:
+    earlier = snapshot.conditions.container_ready
+    return earlier if fact is ContainerFact.UNREACHABLE else _condition(earlier, now, *_CONTAINER[fact])
+
+
+def _judge_volume(snapshot: Snapshot, fact: VolumeFact, now: datetime) -> Condition:
+    earlier = snapshot.conditions.volume_ready
+    existed = snapshot.conditions.volume_exists
+    complete = _holds_complete_home(snapshot)
+    if fact is VolumeFact.PRESENT or (fact is VolumeFact.UNREACHABLE and existed):
+        if complete:
+            return _condition(earlier, now, Status.TRUE, Reason.COMPLETE, "The volume holds a complete home.")
+        message = "The volume is a leftover; the archive holds the home."
+        return _condition(earlier, now, Status.FALSE, Reason.INCOMPLETE, message)
+    if fact is VolumeFact.UNREACHABLE:
+        return earlier
+    # Nobody but a purge takes away a complete home, so its absence is a loss until a person decides.
+    lost = earlier.reason == Reason.VANISHED or (existed and complete)
+    if lost and not _is_purged(snapshot):
+        return _condition(
+            earlier, now, Status.FALSE, Reason.VANISHED, "The volume with the newest files is gone."
+        )
+    return _condition(earlier, now, Status.FALSE, Reason.ABSENT, "There is no volume.")
+
+
+def _judge_archive(snapshot: Snapshot, fact: ArchiveFact, now: datetime) -> Condition:
+    earlier = snapshot.conditions.archive_ready
+    if snapshot.archive_key is None:
+        return _condition(earlier, now, Status.FALSE, Reason.NO_ARCHIVE, "Nothing has been archived yet.")
+    if fact is ArchiveFact.PRESENT:
+        return _condition(
+            earlier, now, Status.TRUE, Reason.READABLE, "The archive and its checksum are there."
+        )
+    if fact is ArchiveFact.ABSENT:
+        return _condition(earlier, now, Status.FALSE, Reason.GONE, "The archive is gone.")
+    return NOT_OBSERVED if earlier.reason == Reason.NO_ARCHIVE else earlier
+
+
+def _holds_complete_home(snapshot: Snapshot) -> bool:
+    """A volume that exists is whole unless a newer archive has not been restored into it to the end."""
+    return snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key
+
+
+def _violation(snapshot: Snapshot) -> tuple[ErrorReason, str] | None:
+    conditions = snapshot.conditions
+    if _is_purged(snapshot):
+        return None
+    if conditions.volume_ready.reason == Reason.VANISHED or _only_copy_is_gone(conditions):
+        return ErrorReason.DATA_LOST, EXPLANATIONS[ErrorReason.DATA_LOST]
+    if conditions.container_exists and conditions.volume_ready.status is Status.FALSE:
+        reason = ErrorReason.CONTAINER_WITHOUT_VOLUME
+        return reason, EXPLANATIONS[reason]
+    return None
+
+
+def _only_copy_is_gone(conditions: Conditions) -> bool:
+    return conditions.archive_ready.reason == Reason.GONE and conditions.volume_ready.status is Status.FALSE
+
+
+def _recorded_error(snapshot: Snapshot) -> tuple[ErrorReason, str] | None:
+    reason = snapshot.error_reason
+    if reason is None or not is_terminal(reason):
+        return None
+    return reason, snapshot.error_message or EXPLANATIONS[reason]
+
+
+def _is_purged(snapshot: Snapshot) -> bool:
+    return snapshot.deleted and snapshot.purge
+
+
+def _unreachable(facts: Facts) -> tuple[Resource, ...]:
+    answers = {
+        Resource.CONTAINER: facts.container is ContainerFact.UNREACHABLE,
+        Resource.VOLUME: facts.volume is VolumeFact.UNREACHABLE,
+        Resource.ARCHIVE: facts.archive is ArchiveFact.UNREACHABLE,
+    }
+    return tuple(resource for resource, silent in answers.items() if silent)
+
+
+def _condition(earlier: Condition, now: datetime, status: Status, reason: str, message: str) -> Condition:
+    """The transition time moves only with the status, as in Kubernetes."""
+    since = earlier.last_transition_time if earlier.status is status else now
+    return Condition(status, reason, message, since)
+
+
+def _with_health(snapshot: Snapshot, healthy: Condition) -> Snapshot:
+    return replace(snapshot, conditions=replace(snapshot.conditions, healthy=healthy))
+
+
+def _with_phase(snapshot: Snapshot) -> Snapshot:
+    return replace(snapshot, phase=phase_of(snapshot))

@@ -1,0 +1,75 @@
+"""Running limits and idle rules."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from codehub.domain.states import DesiredState, Operation, Phase
+
+
+@dataclass(frozen=True)
+class RunningLimits:
+    """How many workspaces may run at once."""
+
+    per_user: int = 2
+    total: int = 100
+
+
+class LimitScope(StrEnum):
+    """Which limit was hit."""
+
+    USER = "user"
+    GLOBAL = "global"
+
+
+@dataclass(frozen=True)
+class IdleTimes:
+    """How long a workspace may go unused: then it gives back compute, later its disk."""
+
+    standby: timedelta
+    archive: timedelta
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the idle rules look at."""
+
+    phase: Phase
+    operation: Operation
+    desired_state: DesiredState
+    last_access_at: datetime | None
+    phase_changed_at: datetime
+
+
+def counts_as_running(phase: Phase, desired_state: DesiredState, *, deleted: bool) -> bool:
+    """Counted on what is or shall be running, so that a promise made is a place taken."""
+    return not deleted and (desired_state is DesiredState.RUNNING or phase is Phase.RUNNING)
+
+
+def exceeded_limit(own: int, total: int, limits: RunningLimits) -> LimitScope | None:
+    """Whether one more may run beside those that count already."""
+    if own >= limits.per_user:
+        return LimitScope.USER
+    return LimitScope.GLOBAL if total >= limits.total else None
+
+
+def idle_target(usage: Usage, times: IdleTimes, now: datetime) -> DesiredState | None:
+    """Where an unused workspace should go next; None while it is in use or something is under way."""
+    due = next_idle_change(usage, times)
+    if due is None or due[1] >= now:
+        return None
+    return due[0]
+
+
+def next_idle_change(usage: Usage, times: IdleTimes) -> tuple[DesiredState, datetime] | None:
+    """What happens next if nobody uses it, and when."""
+    if usage.operation is not Operation.NONE:
+        return None
+    match usage.phase, usage.desired_state:
+        case Phase.RUNNING, DesiredState.RUNNING:
+            # A workspace that has just been started is not idle because its last use was days ago.
+            used_at = max(usage.last_access_at or usage.phase_changed_at, usage.phase_changed_at)
+            return DesiredState.STANDBY, used_at + times.standby
+        case Phase.STANDBY, DesiredState.STANDBY:
+            return DesiredState.ARCHIVED, usage.phase_changed_at + times.archive
+    return None

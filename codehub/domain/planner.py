@@ -1,0 +1,119 @@
+"""What to do next: one table, and the two cases that a table of phases cannot tell."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from codehub.domain.completion import is_complete
+from codehub.domain.conditions import Resource, Snapshot, Status
+from codehub.domain.states import DesiredState, Operation, Phase
+
+NEXT_OPERATION = {
+    (Phase.PENDING, DesiredState.ARCHIVED): Operation.CREATE_EMPTY_ARCHIVE,
+    (Phase.PENDING, DesiredState.STANDBY): Operation.PROVISIONING,
+    (Phase.PENDING, DesiredState.RUNNING): Operation.PROVISIONING,
+    (Phase.ARCHIVED, DesiredState.STANDBY): Operation.RESTORING,
+    (Phase.ARCHIVED, DesiredState.RUNNING): Operation.RESTORING,
+    (Phase.STANDBY, DesiredState.RUNNING): Operation.STARTING,
+    (Phase.STANDBY, DesiredState.ARCHIVED): Operation.ARCHIVING,
+    (Phase.RUNNING, DesiredState.STANDBY): Operation.STOPPING,
+    (Phase.RUNNING, DesiredState.ARCHIVED): Operation.STOPPING,
+}
+
+# What an operation works with. It does not begin before all of it has just been seen: an outage that began
+# earlier costs waiting, not one of the attempts after which a person has to recover.
+NEEDS = {
+    Operation.PROVISIONING: (Resource.VOLUME,),
+    Operation.RESTORING: (Resource.CONTAINER, Resource.VOLUME, Resource.ARCHIVE),
+    Operation.STARTING: (Resource.CONTAINER, Resource.VOLUME),
+    Operation.STOPPING: (Resource.CONTAINER,),
+    Operation.ARCHIVING: (Resource.CONTAINER, Resource.VOLUME, Resource.ARCHIVE),
+    Operation.CREATE_EMPTY_ARCHIVE: (Resource.VOLUME, Resource.ARCHIVE),
+    Operation.DELETING: (Resource.CONTAINER, Resource.VOLUME),
+}
+
+
+class Decision(StrEnum):
+    """RUN an operation, SETTLE one that ran already, be CONVERGED, WAIT for a provider, HALT for a person."""
+
+    RUN = "RUN"
+    SETTLE = "SETTLE"
+    CONVERGED = "CONVERGED"
+    WAIT = "WAIT"
+    HALT = "HALT"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The decision and, for RUN, SETTLE and WAIT, the operation it is about."""
+
+    decision: Decision
+    operation: Operation = Operation.NONE
+
+
+def plan(snapshot: Snapshot) -> Plan:
+    """Choose the next step from the current state alone."""
+    if snapshot.operation is not Operation.NONE:
+        return Plan(_resume(snapshot), snapshot.operation)
+    if _is_halted(snapshot):
+        return Plan(Decision.HALT)
+    operation = _next_operation(snapshot)
+    if operation is Operation.NONE:
+        return Plan(Decision.CONVERGED)
+    ready = _has_seen(snapshot, NEEDS[operation])
+    return Plan(Decision.RUN if ready else Decision.WAIT, operation)
+
+
+def _resume(snapshot: Snapshot) -> Decision:
+    """Finish what a dead run left behind, but never redo what is done: a restore begins by destroying."""
+    if not _has_seen(snapshot, NEEDS[snapshot.operation]):
+        return Decision.WAIT
+    return Decision.SETTLE if is_complete(snapshot.operation, snapshot) else Decision.RUN
+
+
+def _is_halted(snapshot: Snapshot) -> bool:
+    """Errors wait for a person, also in a deletion: without a last archive, going on would lose the files."""
+    if snapshot.deleted:
+        return not snapshot.purge and snapshot.conditions.healthy.status is Status.FALSE
+    return snapshot.phase is Phase.ERROR
+
+
+def _next_operation(snapshot: Snapshot) -> Operation:
+    if snapshot.phase is Phase.DELETED:
+        return Operation.NONE
+    if snapshot.phase is Phase.DELETING:
+        return _next_deletion_step(snapshot)
+    return _leftover_operation(snapshot) or NEXT_OPERATION.get(
+        (snapshot.phase, snapshot.desired_state), Operation.NONE
+    )
+
+
+def _next_deletion_step(snapshot: Snapshot) -> Operation:
+    """Step down like any other change, so that a last archive exists; a purge goes straight."""
+    if snapshot.purge:
+        return Operation.DELETING
+    if snapshot.conditions.container_exists:
+        return Operation.STOPPING
+    return Operation.ARCHIVING if snapshot.conditions.volume_ready.is_true else Operation.DELETING
+
+
+def _leftover_operation(snapshot: Snapshot) -> Operation | None:
+    """An exited container still holds the volume; a volume beside the newer archive still holds disk."""
+    conditions = snapshot.conditions
+    if snapshot.phase is Phase.STANDBY and snapshot.desired_state is not DesiredState.RUNNING:
+        return Operation.STOPPING if conditions.container_exists else None
+    if snapshot.phase is Phase.ARCHIVED and snapshot.desired_state is DesiredState.ARCHIVED:
+        return Operation.ARCHIVING if conditions.volume_exists else None
+    return None
+
+
+def _has_seen(snapshot: Snapshot, resources: tuple[Resource, ...]) -> bool:
+    conditions = snapshot.conditions
+    status = {
+        Resource.CONTAINER: conditions.container_ready.status,
+        Resource.VOLUME: conditions.volume_ready.status,
+        Resource.ARCHIVE: conditions.archive_ready.status,
+    }
+    return all(
+        resource not in snapshot.unreachable and status[resource] is not Status.UNKNOWN
+        for resource in resources
+    )

@@ -1,0 +1,80 @@
+"""What a person may decide: recover from an error, delete, take a deletion back."""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from codehub.domain.conditions import NOT_OBSERVED, Conditions, Reason, Resource, Snapshot, Status
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+
+
+class RecoverChoice(StrEnum):
+    """What to do about lost data; everything else only knows RETRY."""
+
+    RETRY = "retry"
+    RESTORE_ARCHIVE = "restore_archive"
+    START_EMPTY = "start_empty"
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """The row after the decision; observation then recomputes the phase."""
+
+    snapshot: Snapshot
+    remove_container: bool = False
+
+
+def choices(snapshot: Snapshot) -> tuple[RecoverChoice, ...]:
+    """What *recover* accepts in this state; nothing where there is no error to leave."""
+    if snapshot.conditions.healthy.status is not Status.FALSE or snapshot.purge:
+        return ()
+    if snapshot.error_reason is not ErrorReason.DATA_LOST:
+        return (RecoverChoice.RETRY,)
+    if {Resource.CONTAINER, Resource.VOLUME} & set(snapshot.unreachable):
+        return (RecoverChoice.RETRY,)  # the home may still be there: nobody gives it up without a look
+    if snapshot.archive_key is None or snapshot.conditions.archive_ready.reason == Reason.GONE:
+        return (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
+    return tuple(RecoverChoice)
+
+
+def recover(snapshot: Snapshot, choice: RecoverChoice) -> Recovery:
+    """Clear the error. A loss stays known until a person accepts it: `retry` only looks again."""
+    if choice not in choices(snapshot):
+        raise ValueError(f"cannot recover with {choice} here")
+    cleared = replace(snapshot, error_reason=None, error_message=None, error_count=0)
+    if choice is RecoverChoice.RETRY:
+        stray = snapshot.error_reason is ErrorReason.CONTAINER_WITHOUT_VOLUME
+        return Recovery(cleared, remove_container=stray)
+    accepted = replace(cleared, restore_marker=None, conditions=_accept_loss(snapshot.conditions))
+    if choice is RecoverChoice.RESTORE_ARCHIVE:
+        return Recovery(accepted, remove_container=True)
+    # A leftover volume is not deleted: whatever it still holds is all there is.
+    return Recovery(replace(accepted, archive_key=None), remove_container=True)
+
+
+def request_deletion(snapshot: Snapshot, *, purge: bool) -> Snapshot:
+    """A broken workspace cannot make a last archive, so deleting it is always a purge."""
+    return replace(
+        snapshot,
+        desired_state=DesiredState.DELETED,
+        deleted=True,
+        purge=purge or snapshot.purge or snapshot.phase is Phase.ERROR,
+    )
+
+
+def can_undelete(snapshot: Snapshot) -> bool:
+    """What was purged may have left no archive of its newest files, so it does not come back."""
+    return snapshot.deleted and not snapshot.purge and snapshot.operation is Operation.NONE
+
+
+def undelete(snapshot: Snapshot) -> Snapshot:
+    """Back to ARCHIVED, which the last archive serves."""
+    if not can_undelete(snapshot):
+        raise ValueError("this deletion cannot be taken back")
+    return replace(snapshot, desired_state=DesiredState.ARCHIVED, deleted=False)
+
+
+def _accept_loss(conditions: Conditions) -> Conditions:
+    """Forget the vanished volume and what was seen of the archive, so that both are judged afresh."""
+    vanished = conditions.volume_ready.reason == Reason.VANISHED
+    volume = replace(conditions.volume_ready, reason=Reason.ABSENT) if vanished else conditions.volume_ready
+    return replace(conditions, volume_ready=volume, archive_ready=NOT_OBSERVED)

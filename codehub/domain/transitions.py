@@ -1,0 +1,87 @@
+"""How the row changes: claim, commit, settle. Each is a pure step that one transaction stores."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from codehub.domain import naming
+from codehub.domain.completion import is_complete
+from codehub.domain.conditions import NOT_OBSERVED, Snapshot
+from codehub.domain.failures import retry_delay_seconds
+from codehub.domain.judge import conclude
+from codehub.domain.planner import NEEDS
+from codehub.domain.states import ErrorReason, Operation
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """How an attempt ended: what to store, and the wait before the next attempt if there is one."""
+
+    snapshot: Snapshot
+    retry_after_seconds: float | None = None
+
+
+def claim(snapshot: Snapshot, operation: Operation, new_archive_op_id: str) -> Snapshot:
+    """Begin an operation; the store does this only where none is claimed (compare-and-set)."""
+    if snapshot.operation is not Operation.NONE:
+        raise ValueError(f"{snapshot.operation} is still claimed")
+    claimed = replace(snapshot, operation=operation)
+    if operation is Operation.RESTORING:
+        # An old marker would make a half-restored volume look complete.
+        return replace(claimed, restore_marker=None)
+    if operation is Operation.CREATE_EMPTY_ARCHIVE or needs_upload(claimed):
+        # A new id for each claim: an object left by an earlier, failed operation may be older than the home.
+        return replace(claimed, archive_op_id=new_archive_op_id)
+    return claimed
+
+
+def needs_upload(snapshot: Snapshot) -> bool:
+    """Only a complete home is uploaded; once its key is committed the volume counts as a leftover."""
+    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true
+
+
+def commit_archive(snapshot: Snapshot) -> Snapshot:
+    """Store the key of what this operation uploaded; from here on the volume is only a leftover."""
+    if snapshot.archive_op_id is None:
+        raise ValueError("no archive operation has begun")
+    key = naming.archive_key(snapshot.workspace_id, snapshot.archive_op_id)
+    if key == snapshot.archive_key:
+        return snapshot
+    # What was seen of the earlier archive says nothing of this one.
+    conditions = replace(snapshot.conditions, archive_ready=NOT_OBSERVED)
+    return replace(snapshot, archive_key=key, conditions=conditions)
+
+
+def mark_restored(snapshot: Snapshot) -> Snapshot:
+    """Say that the archive has been restored to its end."""
+    return replace(snapshot, restore_marker=snapshot.archive_key)
+
+
+def settle(snapshot: Snapshot, now: datetime, jitter: float) -> Settlement:
+    """End an attempt whose steps all returned, by what was observed afterwards."""
+    if snapshot.operation is Operation.NONE:
+        return Settlement(snapshot)  # the observation found a violation, which has ended it already
+    if is_complete(snapshot.operation, snapshot):
+        done = replace(
+            snapshot, operation=Operation.NONE, error_reason=None, error_message=None, error_count=0
+        )
+        return Settlement(conclude(done, now))
+    silent = " and ".join(set(snapshot.unreachable).intersection(NEEDS[snapshot.operation]))
+    if silent:
+        return fail(snapshot, ErrorReason.UNREACHABLE, f"The {silent} could not be observed.", now, jitter)
+    message = f"{snapshot.operation} reported success, but its result was not observed."
+    return fail(snapshot, ErrorReason.ACTION_FAILED, message, now, jitter)
+
+
+def fail(snapshot: Snapshot, reason: ErrorReason, message: str, now: datetime, jitter: float) -> Settlement:
+    """Count a failed attempt; a terminal reason or the last attempt ends in ERROR, all in one stroke."""
+    failed_attempts = snapshot.error_count + 1
+    failed = replace(snapshot, error_reason=reason, error_message=message, error_count=failed_attempts)
+    delay = retry_delay_seconds(reason, failed_attempts, jitter)
+    if delay is not None:
+        return Settlement(failed, delay)
+    return Settlement(conclude(_give_up(failed, reason), now))
+
+
+def _give_up(snapshot: Snapshot, reason: ErrorReason) -> Snapshot:
+    final = reason if retry_delay_seconds(reason, 1, 0) is None else ErrorReason.RETRY_EXCEEDED
+    return replace(snapshot, error_reason=final, operation=Operation.NONE)

@@ -1,0 +1,1 @@
+"""The one-machine stack: PostgreSQL, Redis, S3 and Temporal as child processes."""

@@ -1,0 +1,1 @@
+"""Alembic migrations: from the M1 schema to today's."""

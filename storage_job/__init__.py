@@ -1,0 +1,1 @@
+"""The isolated archive and restore program; it imports nothing of the control plane."""

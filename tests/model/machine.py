@@ -1,0 +1,275 @@
+"""The lifecycle as a state machine: people, faults and crashes in any order, and what must always hold."""
+
+from collections.abc import Generator
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from codehub.domain import naming
+from codehub.domain.conditions import ContainerFact, Resource
+from codehub.domain.garbage import ArchiveOwner, is_protected, may_collect
+from codehub.domain.planner import Decision
+from codehub.domain.recovery import RecoverChoice, can_undelete, choices, recover, request_deletion, undelete
+from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
+from tests.model.controller import System, converge
+from tests.model.world import EMPTY, PARTIAL
+
+# More than the longest path needs: RUNNING to DELETED is three operations of at most eight steps.
+STEP_BOUND = 60
+RECOVERIES = 3
+
+DOWN = {Operation.STOPPING, Operation.ARCHIVING, Operation.DELETING}
+UP = set(Operation) - DOWN
+
+
+class Lifecycle(RuleBasedStateMachine):
+    """One workspace; `latest` is the newest content that its owner wrote and has not given up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.system = System()
+        self.world = self.system.world
+        self.running: Generator[None, None, Decision] | None = None
+        self.latest = EMPTY
+        self.edits = EMPTY
+        self.taken_by_fault = False
+        self.data_faults = 0
+        self.lost_volume: int | None = None
+        self.orphans: dict[str, datetime] = {}
+
+    @rule(steps=st.integers(1, 12))
+    def work(self, steps: int) -> None:
+        for _ in range(steps):
+            if self._advance() is not None:
+                break
+
+    @precondition(lambda self: self.running is not None)
+    @rule()
+    def crash(self) -> None:
+        self.running = None
+
+    @precondition(lambda self: self._accepts_requests())
+    @rule(desired=st.sampled_from([DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED]))
+    def want(self, desired: DesiredState) -> None:
+        self._disturb()
+        self.system.row = replace(self.system.row, desired_state=desired)
+
+    @precondition(lambda self: self._accepts_requests() and not self.world.down)
+    @rule(desired=st.sampled_from([DesiredState.RUNNING, DesiredState.ARCHIVED]), steps=st.integers(1, 20))
+    def use_and_park(self, desired: DesiredState, steps: int) -> None:
+        """What most of a workspace's life looks like; without it, random walks rarely get far."""
+        self.want(desired=desired)
+        self.work(steps=steps)
+        if self._can_edit():
+            self.edit()
+        self.running = None
+
+    @precondition(lambda self: self._idle() and not self.system.row.deleted)
+    @rule(purge=st.booleans())
+    def delete(self, purge: bool) -> None:
+        self._disturb()
+        self.system.row = request_deletion(self.system.row, purge=purge)
+
+    @precondition(lambda self: self.running is None and can_undelete(self.system.row))
+    @rule()
+    def take_deletion_back(self) -> None:
+        self._disturb()
+        self.system.row = undelete(self.system.row)
+
+    @precondition(lambda self: self.running is None and bool(choices(self.system.row)))
+    @rule(data=st.data())
+    def recover(self, data: st.DataObject) -> None:
+        self._disturb()
+        self.system.row = self.system.observe()
+        choice = data.draw(st.sampled_from(choices(self.system.row)))
+        self._recover(choice)
+        if choice is RecoverChoice.RESTORE_ARCHIVE:
+            self._give_up_to(self.world.archives.get(self.system.row.archive_key or "", self.latest))
+        elif choice is RecoverChoice.START_EMPTY:
+            self._give_up_to(EMPTY if self.world.volume is None else self.world.volume)
+
+    @precondition(lambda self: self._can_edit())
+    @rule()
+    def edit(self) -> None:
+        self.edits += 1
+        self.latest = self.world.volume = self.edits
+
+    @rule(resource=st.sampled_from(Resource))
+    def break_provider(self, resource: Resource) -> None:
+        self._disturb()
+        self.world.down.add(resource)
+
+    @rule(calls=st.integers(1, 4))
+    def make_calls_fail(self, calls: int) -> None:
+        self._disturb()
+        self.world.failing_calls = calls
+
+    @precondition(lambda self: self.world.down)
+    @rule()
+    def heal_providers(self) -> None:
+        self._disturb()
+        self.world.heal()
+
+    @precondition(lambda self: self.world.container is not ContainerFact.ABSENT)
+    @rule(left=st.sampled_from([ContainerFact.NOT_READY, ContainerFact.ABSENT]))
+    def lose_container(self, left: ContainerFact) -> None:
+        self._disturb()
+        self.world.container = left
+
+    @precondition(lambda self: self.world.volume is not None)
+    @rule()
+    def lose_volume(self) -> None:
+        self._disturb()
+        self.lost_volume, self.world.volume = self.world.volume, None
+        self._note_what_the_fault_took()
+
+    @precondition(lambda self: self._misses_volume())
+    @rule()
+    def put_volume_back(self) -> None:
+        self._disturb()
+        self.world.volume, self.lost_volume = self.lost_volume, None
+        self.taken_by_fault = not self.world.holds(self.latest)
+
+    @precondition(lambda self: self.world.archives)
+    @rule(data=st.data(), whole=st.booleans())
+    def lose_archive(self, data: st.DataObject, whole: bool) -> None:
+        self._disturb()
+        key = data.draw(st.sampled_from(sorted(self.world.archives)))
+        self.world.metas.discard(key)
+        if whole:
+            self.world.archives.pop(key)
+        self._note_what_the_fault_took()
+
+    @rule(hours=st.integers(0, 3))
+    def collect_garbage(self, hours: int) -> None:
+        self.system.now += timedelta(hours=hours)
+        row = self.system.row
+        owner = ArchiveOwner(row.phase, row.archive_key, row.archive_op_id, row.error_reason)
+        for key in sorted(self.world.archives):
+            name = naming.parse_archive_key(key)
+            assert name is not None
+            if is_protected(key, name, owner):
+                self.orphans.pop(key, None)
+            elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now):
+                self.world.remove_archive(key)
+        if row.phase is Phase.DELETED:
+            self._note_what_the_fault_took()
+
+    @invariant()
+    def content_is_never_lost_by_us(self) -> None:
+        assert self.world.holds(self.latest) or self.taken_by_fault or self.system.row.purge
+
+    @invariant()
+    def nobody_works_in_an_older_empty_or_partial_home(self) -> None:
+        if self.world.container is ContainerFact.READY and self.world.volume is not None:
+            assert self.world.volume == self.latest
+
+    @invariant()
+    def a_loss_is_an_error_once_it_has_been_seen(self) -> None:
+        row = self.system.row
+        if row.phase in {Phase.RUNNING, Phase.STANDBY} and self.world.volume is not None:
+            assert self.world.volume == self.latest
+
+    @invariant()
+    def a_volume_is_only_removed_when_its_archive_is_readable(self) -> None:
+        assert not self.system.removed_without_archive
+
+    @invariant()
+    def an_error_means_that_no_operation_is_claimed(self) -> None:
+        if self.system.row.phase is Phase.ERROR:
+            assert self.system.row.operation is Operation.NONE
+            assert self.system.row.error_reason is not None
+
+    @invariant()
+    def a_path_only_goes_up_or_only_down(self) -> None:
+        begun = set(self.system.begun)
+        assert not (begun & UP and begun & DOWN), self.system.begun
+
+    def teardown(self) -> None:
+        """When faults end, it converges in a bounded number of steps, or says truly what is lost."""
+        self.world.heal()
+        self._drive()  # a run that looked at the world before the last change ends; its wake starts another
+        for _ in range(RECOVERIES):
+            if self._drive() is not Decision.HALT or not choices(self.system.row):
+                break
+            if self.system.row.error_reason is ErrorReason.DATA_LOST:
+                assert self.data_faults, "DataLost, but nothing was ever lost"
+                return
+            self._recover(RecoverChoice.RETRY)
+        self._assert_converged()
+
+    def _recover(self, choice: RecoverChoice) -> None:
+        """Decide on a fresh look, remove a stray container, and look again; the outcome is stored once."""
+        recovery = recover(self.system.row, choice)
+        if recovery.remove_container:
+            self.world.container = ContainerFact.ABSENT
+        self.system.row = recovery.snapshot
+        self.system.row = self.system.observe()
+
+    def _advance(self) -> Decision | None:
+        if self.running is None:
+            self.running = converge(self.system)
+        self.system.tick()
+        try:
+            next(self.running)
+        except StopIteration as stopped:
+            self.running = None
+            decision: Decision = stopped.value
+            return decision
+        finally:
+            self._check_every_step()
+        return None
+
+    def _check_every_step(self) -> None:
+        """Hypothesis checks invariants between rules; a crash may come between any two steps of one."""
+        self.content_is_never_lost_by_us()
+        self.nobody_works_in_an_older_empty_or_partial_home()
+        self.a_loss_is_an_error_once_it_has_been_seen()
+        self.a_volume_is_only_removed_when_its_archive_is_readable()
+        self.an_error_means_that_no_operation_is_claimed()
+        self.a_path_only_goes_up_or_only_down()
+
+    def _drive(self) -> Decision:
+        for _ in range(STEP_BOUND):
+            decision = self._advance()
+            if decision is not None:
+                return decision
+        raise AssertionError(f"still not converged after {STEP_BOUND} steps: {self.system.row}")
+
+    def _assert_converged(self) -> None:
+        row = self.system.row
+        if row.deleted:
+            assert row.phase is Phase.DELETED
+        else:
+            assert LEVELS.get(row.phase) == DESIRED_LEVELS[row.desired_state]
+
+    def _accepts_requests(self) -> bool:
+        row = self.system.row
+        return self._idle() and not row.deleted and row.phase is not Phase.ERROR
+
+    def _idle(self) -> bool:
+        """The API answers 409 while an operation is claimed."""
+        return self.system.row.operation is Operation.NONE
+
+    def _can_edit(self) -> bool:
+        return self.world.container is ContainerFact.READY and self.world.volume is not None
+
+    def _misses_volume(self) -> bool:
+        seen = self.system.row.error_reason is ErrorReason.DATA_LOST and not self.system.row.deleted
+        return seen and self.lost_volume not in (None, PARTIAL) and self.world.volume is None
+
+    def _note_what_the_fault_took(self) -> None:
+        self.data_faults += 1
+        self.taken_by_fault = self.taken_by_fault or not self.world.holds(self.latest)
+
+    def _give_up_to(self, content: int) -> None:
+        """A person has decided what counts as the newest content from now on."""
+        self.latest = content
+        self.taken_by_fault = not self.world.holds(content)
+        self.lost_volume = None
+
+    def _disturb(self) -> None:
+        """Something new to react to: a new path begins."""
+        self.system.begun.clear()

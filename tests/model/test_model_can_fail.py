@@ -1,0 +1,77 @@
+"""The model is worth something only if it fails when a rule is broken: break them one at a time."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from codehub.domain import judge, planner, recovery, transitions
+from codehub.domain.conditions import NOT_OBSERVED, Snapshot
+from codehub.domain.states import Operation
+from tests.model import controller, machine
+
+Patch = tuple[object, str, Any]
+
+
+def forget_the_marker(snapshot: Snapshot) -> bool:
+    return True
+
+
+def reuse_the_archive_op_id(snapshot: Snapshot, operation: Operation, new_archive_op_id: str) -> Snapshot:
+    return transitions.claim(snapshot, operation, snapshot.archive_op_id or new_archive_op_id)
+
+
+def never_halt(snapshot: Snapshot) -> bool:
+    return False
+
+
+def never_mind_violations(snapshot: Snapshot) -> None:
+    return None
+
+
+def forget_that_it_vanished(snapshot: Snapshot, choice: recovery.RecoverChoice) -> recovery.Recovery:
+    recovered = recovery.recover(snapshot, choice)
+    conditions = replace(recovered.snapshot.conditions, volume_ready=NOT_OBSERVED)
+    return replace(recovered, snapshot=replace(recovered.snapshot, conditions=conditions))
+
+
+def commit_nothing(snapshot: Snapshot) -> Snapshot:
+    return snapshot
+
+
+BROKEN_RULES: dict[str, list[Patch]] = {
+    "a half-restored volume counts as complete": [(judge, "_holds_complete_home", forget_the_marker)],
+    "a vanished volume or archive is no error": [(judge, "_violation", never_mind_violations)],
+    "a later archive operation reuses an id": [(controller, "claim", reuse_the_archive_op_id)],
+    "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
+    "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
+    "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
+}
+
+
+@contextmanager
+def broken(patches: list[Patch]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for target, name, replacement in patches:
+            stack.enter_context(patch.object(target, name, replacement))
+        yield
+
+
+@pytest.mark.parametrize("rule", BROKEN_RULES)
+def test_the_model_notices_when(rule: str) -> None:
+    search = settings(
+        max_examples=2000,
+        stateful_step_count=40,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    with broken(BROKEN_RULES[rule]), pytest.raises((AssertionError, ValueError)):
+        run_state_machine_as_test(machine.Lifecycle, settings=search)

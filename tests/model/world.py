@@ -1,0 +1,120 @@
+"""A simulated world: one workspace's container, volume and archives, with the faults that reality knows."""
+
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Resource, VolumeFact
+from codehub.domain.failures import Permanent, Transient
+from codehub.domain.states import ErrorReason
+
+Fact = TypeVar("Fact")
+
+# A home's content is the number of the edit that it holds.
+EMPTY = 0
+PARTIAL = -1
+
+
+@dataclass
+class World:
+    """What is really there."""
+
+    container: ContainerFact = ContainerFact.ABSENT
+    volume: int | None = None
+    archives: dict[str, int] = field(default_factory=dict)
+    metas: set[str] = field(default_factory=set)
+    down: set[Resource] = field(default_factory=set)
+    failing_calls: int = 0
+
+    def look(self, archive_key: str | None) -> Facts:
+        return Facts(
+            container=self._seen(Resource.CONTAINER, self.container, ContainerFact.UNREACHABLE),
+            volume=self._seen(
+                Resource.VOLUME,
+                VolumeFact.ABSENT if self.volume is None else VolumeFact.PRESENT,
+                VolumeFact.UNREACHABLE,
+            ),
+            archive=self._seen(
+                Resource.ARCHIVE,
+                ArchiveFact.PRESENT if self.is_committed(archive_key) else ArchiveFact.ABSENT,
+                ArchiveFact.UNREACHABLE,
+            ),
+        )
+
+    def is_committed(self, key: str | None) -> bool:
+        return key in self.archives and key in self.metas
+
+    def holds(self, content: int) -> bool:
+        """Whether any good copy of this content is left; an empty home can always be made anew."""
+        return content in (EMPTY, self.volume) or any(
+            content == archived and self.is_committed(key) for key, archived in self.archives.items()
+        )
+
+    def create_volume(self) -> None:
+        self._reach(Resource.VOLUME)
+        if self.volume is None:
+            self.volume = EMPTY
+
+    def begin_restore(self, key: str | None) -> int:
+        self._reach(Resource.VOLUME)
+        self._reach(Resource.ARCHIVE)
+        if key is None or not self.is_committed(key):
+            raise Permanent(ErrorReason.DATA_LOST, "archive not found")
+        self.volume = PARTIAL
+        return self.archives[key]
+
+    def finish_restore(self, content: int) -> None:
+        self._reach(Resource.VOLUME)
+        self.volume = content
+
+    def start_container(self) -> None:
+        self._reach(Resource.CONTAINER)
+        if self.volume is None:
+            raise Transient(ErrorReason.ACTION_FAILED, "the volume does not exist")
+        self.container = ContainerFact.READY
+
+    def remove_container(self) -> None:
+        self._reach(Resource.CONTAINER)
+        self.container = ContainerFact.ABSENT
+
+    def upload(self, key: str) -> None:
+        self._reach(Resource.ARCHIVE)
+        if self.volume is None:
+            raise Transient(ErrorReason.ACTION_FAILED, "the volume does not exist")
+        self.archives[key] = self.volume
+
+    def upload_empty(self, key: str) -> None:
+        self._reach(Resource.ARCHIVE)
+        self.archives[key] = EMPTY
+
+    def upload_meta(self, key: str) -> None:
+        self._reach(Resource.ARCHIVE)
+        self.metas.add(key)
+
+    def require_archive(self, key: str | None) -> None:
+        self._reach(Resource.ARCHIVE)
+        if not self.is_committed(key):
+            raise Permanent(ErrorReason.DATA_LOST, "archive not found")
+
+    def remove_volume(self) -> None:
+        self._reach(Resource.VOLUME)
+        if self.container is not ContainerFact.ABSENT:
+            raise Transient(ErrorReason.ACTION_FAILED, "the volume is in use")
+        self.volume = None
+
+    def remove_archive(self, key: str) -> None:
+        self.archives.pop(key)
+        self.metas.discard(key)
+
+    def heal(self) -> None:
+        self.down.clear()
+        self.failing_calls = 0
+
+    def _reach(self, resource: Resource) -> None:
+        if self.failing_calls:
+            self.failing_calls -= 1
+            raise Transient(ErrorReason.ACTION_FAILED, f"the {resource} provider failed")
+        if resource in self.down:
+            raise Transient(ErrorReason.UNREACHABLE, f"{resource} provider is down")
+
+    def _seen(self, resource: Resource, fact: Fact, unreachable: Fact) -> Fact:
+        return unreachable if resource in self.down else fact

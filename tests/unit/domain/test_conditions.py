@@ -1,0 +1,50 @@
+"""Conditions keep their meaning through the JSONB column; states keep theirs through requests."""
+
+import json
+
+import pytest
+
+from codehub.domain.conditions import Conditions, Snapshot, Status, conditions_from_json, conditions_to_json
+from codehub.domain.states import DesiredState, parse_desired_state
+from tests.unit.domain.builders import NOW, archived, pending, running, standby
+
+
+@pytest.mark.parametrize("snapshot", [pending(), archived(), standby(), running()], ids=lambda s: s.phase)
+def test_conditions_survive_the_column(snapshot: Snapshot) -> None:
+    document = json.loads(json.dumps(conditions_to_json(snapshot.conditions)))
+    assert conditions_from_json(document) == snapshot.conditions
+
+
+def test_the_column_reads_like_kubernetes() -> None:
+    document = conditions_to_json(running().conditions)
+    assert list(document) == [
+        "storage.volume_ready",
+        "storage.archive_ready",
+        "infra.container_ready",
+        "policy.healthy",
+    ]
+    assert document["infra.container_ready"] == {
+        "status": "True",
+        "reason": "Ready",
+        "message": "The container takes traffic.",
+        "last_transition_time": NOW.isoformat(),
+    }
+
+
+def test_a_condition_that_is_missing_was_never_observed() -> None:
+    assert conditions_from_json({}) == Conditions()
+    assert conditions_from_json({"policy.healthy": {"status": None}}).healthy.status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("desired", DesiredState)
+def test_a_desired_state_is_read_by_its_name(desired: DesiredState) -> None:
+    assert parse_desired_state(desired.value) is desired
+
+
+def test_pending_is_the_older_spelling_of_archived() -> None:
+    assert parse_desired_state("PENDING") is DesiredState.ARCHIVED
+
+
+def test_an_unknown_desired_state_is_refused() -> None:
+    with pytest.raises(ValueError, match="SLEEPING"):
+        parse_desired_state("SLEEPING")

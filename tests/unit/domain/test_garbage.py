@@ -1,0 +1,46 @@
+"""Which archives are protected, and when the others may go."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from codehub.domain.garbage import GRACE, ArchiveOwner, is_protected, may_collect
+from codehub.domain.naming import ArchiveName
+from codehub.domain.states import ErrorReason, Phase
+from tests.unit.domain.builders import NEW_OP, NOW, OLD_KEY, OLD_OP, WORKSPACE
+
+NAME = ArchiveName(WORKSPACE, OLD_OP)
+STRANGER = ArchiveOwner(Phase.STANDBY, archive_key=None, archive_op_id=NEW_OP, error_reason=None)
+LIVING = set(Phase) - {Phase.DELETED}
+
+
+@pytest.mark.parametrize("phase", LIVING)
+def test_the_current_archive_is_protected(phase: Phase) -> None:
+    assert is_protected(OLD_KEY, NAME, replace(STRANGER, phase=phase, archive_key=OLD_KEY))
+
+
+@pytest.mark.parametrize("phase", LIVING)
+def test_the_archive_that_is_being_written_is_protected(phase: Phase) -> None:
+    assert is_protected(OLD_KEY, NAME, replace(STRANGER, phase=phase, archive_op_id=OLD_OP))
+
+
+def test_every_archive_of_a_broken_workspace_is_protected() -> None:
+    assert is_protected(OLD_KEY, NAME, replace(STRANGER, phase=Phase.ERROR))
+    stuck_deletion = replace(STRANGER, phase=Phase.DELETING, error_reason=ErrorReason.RETRY_EXCEEDED)
+    assert is_protected(OLD_KEY, NAME, stuck_deletion)
+
+
+def test_other_archives_of_a_healthy_workspace_are_orphans() -> None:
+    assert not is_protected(OLD_KEY, NAME, STRANGER)
+
+
+def test_archives_of_a_deleted_or_unknown_workspace_are_orphans() -> None:
+    gone = ArchiveOwner(Phase.DELETED, OLD_KEY, OLD_OP, ErrorReason.TIMEOUT)
+    assert not is_protected(OLD_KEY, NAME, gone)
+    assert not is_protected(OLD_KEY, NAME, None)
+
+
+@pytest.mark.parametrize(("age", "due"), [(GRACE - timedelta(seconds=1), False), (GRACE, True)])
+def test_an_orphan_may_go_after_the_grace(age: timedelta, due: bool) -> None:
+    assert may_collect(NOW - age, NOW) == due

@@ -1,0 +1,92 @@
+"""Running limits and idle rules."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import product
+
+import pytest
+
+from codehub.domain.limits import (
+    IdleTimes,
+    LimitScope,
+    RunningLimits,
+    Usage,
+    counts_as_running,
+    exceeded_limit,
+    idle_target,
+    next_idle_change,
+)
+from codehub.domain.states import DesiredState, Operation, Phase
+from tests.unit.domain.builders import NOW
+
+TIMES = IdleTimes(standby=timedelta(minutes=10), archive=timedelta(minutes=30))
+LONG_AGO = NOW - timedelta(days=3)
+RUNNING = Usage(Phase.RUNNING, Operation.NONE, DesiredState.RUNNING, LONG_AGO, LONG_AGO)
+STANDBY = Usage(Phase.STANDBY, Operation.NONE, DesiredState.STANDBY, NOW, LONG_AGO)
+
+
+@pytest.mark.parametrize(("phase", "desired"), list(product(Phase, DesiredState)))
+def test_what_is_or_shall_be_running_counts(phase: Phase, desired: DesiredState) -> None:
+    expected = phase is Phase.RUNNING or desired is DesiredState.RUNNING
+    assert counts_as_running(phase, desired, deleted=False) == expected
+    assert not counts_as_running(phase, desired, deleted=True)
+
+
+@pytest.mark.parametrize(
+    ("own", "total", "hit"),
+    [
+        (0, 0, None),
+        (1, 99, None),
+        (2, 2, LimitScope.USER),
+        (0, 100, LimitScope.GLOBAL),
+        (2, 100, LimitScope.USER),
+    ],
+)
+def test_one_more_may_run_only_below_both_limits(own: int, total: int, hit: LimitScope | None) -> None:
+    assert exceeded_limit(own, total, RunningLimits()) is hit
+
+
+@pytest.mark.parametrize(
+    ("idle", "target"),
+    [
+        (timedelta(minutes=9), None),
+        (timedelta(minutes=10), None),
+        (timedelta(minutes=10, seconds=1), DesiredState.STANDBY),
+    ],
+)
+def test_a_running_workspace_is_stopped_when_unused_longer_than_its_ttl(
+    idle: timedelta, target: DesiredState | None
+) -> None:
+    assert idle_target(replace(RUNNING, last_access_at=NOW - idle), TIMES, NOW) is target
+
+
+@pytest.mark.parametrize("last_access_at", [None, LONG_AGO])
+def test_a_workspace_that_has_just_started_is_not_idle(last_access_at: datetime | None) -> None:
+    fresh = replace(RUNNING, last_access_at=last_access_at, phase_changed_at=NOW - timedelta(minutes=1))
+    assert idle_target(fresh, TIMES, NOW) is None
+
+
+def test_a_standby_workspace_is_archived_by_the_time_it_has_stood() -> None:
+    assert idle_target(STANDBY, TIMES, NOW) is DesiredState.ARCHIVED
+    recent = replace(STANDBY, phase_changed_at=NOW - timedelta(minutes=29))
+    assert idle_target(recent, TIMES, NOW) is None
+    assert next_idle_change(recent, TIMES) == (DesiredState.ARCHIVED, NOW + timedelta(minutes=1))
+
+
+@pytest.mark.parametrize("usage", [RUNNING, STANDBY])
+@pytest.mark.parametrize("operation", set(Operation) - {Operation.NONE})
+def test_nothing_is_idle_while_an_operation_runs(usage: Usage, operation: Operation) -> None:
+    assert idle_target(replace(usage, operation=operation), TIMES, NOW) is None
+
+
+@pytest.mark.parametrize(
+    ("phase", "desired"),
+    [
+        (phase, desired)
+        for phase, desired in product(Phase, DesiredState)
+        if (phase, desired)
+        not in {(RUNNING.phase, RUNNING.desired_state), (STANDBY.phase, STANDBY.desired_state)}
+    ],
+)
+def test_a_workspace_on_its_way_somewhere_is_left_alone(phase: Phase, desired: DesiredState) -> None:
+    assert idle_target(replace(RUNNING, phase=phase, desired_state=desired), TIMES, NOW) is None

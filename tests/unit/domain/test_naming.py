@@ -1,0 +1,58 @@
+"""Names are stable, DNS-safe and made of canonical ids only."""
+
+import re
+
+import pytest
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import (
+    ArchiveName,
+    archive_key,
+    container_name,
+    meta_key,
+    parse_archive_key,
+    parse_workspace_id,
+    volume_name,
+)
+from tests.unit.domain.builders import OLD_KEY, OLD_OP, WORKSPACE
+
+DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+
+
+def test_names_are_those_of_the_spec() -> None:
+    assert container_name(WORKSPACE) == f"codehub-ws-{WORKSPACE}"
+    assert volume_name(WORKSPACE) == f"ws-{WORKSPACE}-home"
+    assert archive_key(WORKSPACE, OLD_OP) == f"archives/{WORKSPACE}/{OLD_OP}/home.tar.zst"
+    assert meta_key(OLD_KEY) == f"archives/{WORKSPACE}/{OLD_OP}/home.tar.zst.meta"
+
+
+@pytest.mark.parametrize("name", [container_name(WORKSPACE), volume_name(WORKSPACE)])
+def test_names_are_dns_labels(name: str) -> None:
+    assert DNS_1123.fullmatch(name)
+
+
+@pytest.mark.parametrize("key", [OLD_KEY, meta_key(OLD_KEY), OLD_KEY.replace(".zst", ".gz")])
+def test_an_archive_key_says_whose_it_is(key: str) -> None:
+    assert parse_archive_key(key) == ArchiveName(WORKSPACE, OLD_OP)
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["", "archives/", "archives/x/y/home.tar.zst", f"backup/{OLD_KEY}", f"{OLD_KEY}.tmp", f"{OLD_KEY}\n"],
+)
+def test_a_key_that_we_did_not_name_is_nobodys(key: str) -> None:
+    assert parse_archive_key(key) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "..", "../../etc", WORKSPACE.upper().replace("1", "A"), f"{WORKSPACE}\n"]
+)
+def test_nothing_but_a_canonical_id_becomes_part_of_a_name(text: str) -> None:
+    with pytest.raises(ValueError, match="not a canonical UUID"):
+        parse_workspace_id(text)
+    with pytest.raises(ValueError, match="not a canonical UUID"):
+        volume_name(WorkspaceId(text))
+
+
+def test_a_canonical_id_is_accepted() -> None:
+    assert parse_workspace_id(WORKSPACE) == WORKSPACE

@@ -1,0 +1,169 @@
+"""The whole phase x desired x archive x marker matrix, and what waits, halts or is resumed."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Resource, Snapshot, VolumeFact
+from codehub.domain.judge import judge
+from codehub.domain.planner import NEEDS, NEXT_OPERATION, Decision, Plan, plan
+from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
+from tests.unit.domain.builders import (
+    ALL_RUNNING,
+    ARCHIVE_ONLY,
+    NEW_KEY,
+    NOTHING,
+    NOW,
+    OLD_KEY,
+    OUTAGE,
+    VOLUME_AND_ARCHIVE,
+    VOLUME_ONLY,
+    archived,
+    new_snapshot,
+    pending,
+    running,
+    seen,
+    standby,
+)
+
+WANTED = [DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED]
+BY_PHASE = {Phase.PENDING: pending, Phase.ARCHIVED: archived, Phase.STANDBY: standby, Phase.RUNNING: running}
+
+
+def expected_plan(judged: Snapshot) -> Plan:
+    """SPEC section 2 in words of its own: up by one neighbour, down by one neighbour, leftovers first."""
+    if judged.phase is Phase.ERROR:
+        return Plan(Decision.HALT)
+    level, wanted = LEVELS[judged.phase], DESIRED_LEVELS[judged.desired_state]
+    if wanted <= level == LEVELS[Phase.STANDBY] and judged.conditions.container_exists:
+        return Plan(Decision.RUN, Operation.STOPPING)
+    if wanted == level == LEVELS[Phase.ARCHIVED] and judged.conditions.volume_exists:
+        return Plan(Decision.RUN, Operation.ARCHIVING)
+    if wanted == level:
+        return Plan(Decision.CONVERGED)
+    up = {
+        Phase.PENDING: (
+            Operation.CREATE_EMPTY_ARCHIVE
+            if judged.desired_state is DesiredState.ARCHIVED
+            else Operation.PROVISIONING
+        ),
+        Phase.ARCHIVED: Operation.RESTORING,
+        Phase.STANDBY: Operation.STARTING,
+    }
+    down = {Phase.RUNNING: Operation.STOPPING, Phase.STANDBY: Operation.ARCHIVING}
+    return Plan(Decision.RUN, (up if wanted > level else down)[judged.phase])
+
+
+@pytest.mark.parametrize(
+    ("desired", "container", "volume", "archive", "key", "marker"),
+    list(
+        product(
+            WANTED,
+            [ContainerFact.ABSENT, ContainerFact.NOT_READY, ContainerFact.READY],
+            [VolumeFact.ABSENT, VolumeFact.PRESENT],
+            [ArchiveFact.ABSENT, ArchiveFact.PRESENT],
+            [None, OLD_KEY],
+            [None, OLD_KEY, NEW_KEY],
+        )
+    ),
+)
+def test_every_phase_desired_archive_and_marker_has_its_operation(
+    desired: DesiredState,
+    container: ContainerFact,
+    volume: VolumeFact,
+    archive: ArchiveFact,
+    key: str | None,
+    marker: str | None,
+) -> None:
+    judged = judge(new_snapshot(desired, key=key, marker=marker), Facts(container, volume, archive), NOW)
+    assert plan(judged) == expected_plan(judged)
+
+
+@pytest.mark.parametrize(("phase", "desired"), list(product(BY_PHASE, WANTED)))
+def test_an_operation_moves_between_neighbours_towards_the_desired_state(
+    phase: Phase, desired: DesiredState
+) -> None:
+    planned = plan(BY_PHASE[phase](desired))
+    assert planned.operation is NEXT_OPERATION.get((phase, desired), Operation.NONE)
+    assert (planned.decision is Decision.CONVERGED) == (LEVELS[phase] == DESIRED_LEVELS[desired])
+
+
+@pytest.mark.parametrize(("operation", "needed"), [(o, r) for o, needs in NEEDS.items() for r in needs])
+def test_an_operation_waits_for_what_it_needs(operation: Operation, needed: Resource) -> None:
+    ready = snapshot_planned_for(operation)
+    assert plan(ready) == Plan(Decision.RUN, operation)
+    assert plan(replace(ready, unreachable=(needed,))) == Plan(Decision.WAIT, operation)
+
+
+def snapshot_planned_for(operation: Operation) -> Snapshot:
+    return {
+        Operation.PROVISIONING: pending(),
+        Operation.RESTORING: archived(DesiredState.RUNNING),
+        Operation.STARTING: standby(DesiredState.RUNNING),
+        Operation.STOPPING: running(DesiredState.STANDBY),
+        Operation.ARCHIVING: standby(DesiredState.ARCHIVED),
+        Operation.CREATE_EMPTY_ARCHIVE: pending(DesiredState.ARCHIVED),
+        Operation.DELETING: seen(new_snapshot(deleted=True, purge=True), VOLUME_ONLY),
+    }[operation]
+
+
+def test_nothing_begins_before_the_first_look() -> None:
+    assert plan(seen(new_snapshot(), OUTAGE)) == Plan(Decision.WAIT, Operation.PROVISIONING)
+    assert plan(seen(new_snapshot(key=OLD_KEY), OUTAGE)) == Plan(Decision.WAIT, Operation.RESTORING)
+
+
+@pytest.mark.parametrize("desired", WANTED)
+def test_a_claimed_operation_is_resumed_whatever_is_desired_now(desired: DesiredState) -> None:
+    claimed = replace(standby(desired), operation=Operation.STARTING)
+    assert plan(claimed) == Plan(Decision.RUN, Operation.STARTING)
+
+
+def test_a_claimed_operation_whose_result_is_seen_is_settled_not_redone() -> None:
+    claimed = replace(standby(), operation=Operation.RESTORING)
+    assert plan(claimed) == Plan(Decision.SETTLE, Operation.RESTORING)
+
+
+def test_a_claimed_operation_waits_out_an_outage() -> None:
+    claimed = replace(standby(), operation=Operation.STARTING, unreachable=(Resource.CONTAINER,))
+    assert plan(claimed) == Plan(Decision.WAIT, Operation.STARTING)
+
+
+@pytest.mark.parametrize(
+    ("facts", "operation"),
+    [
+        (ALL_RUNNING, Operation.STOPPING),
+        (replace(ALL_RUNNING, container=ContainerFact.NOT_READY), Operation.STOPPING),
+        (VOLUME_AND_ARCHIVE, Operation.ARCHIVING),
+    ],
+)
+def test_a_deletion_steps_down_so_that_a_last_archive_exists(facts: Facts, operation: Operation) -> None:
+    deleted = new_snapshot(DesiredState.DELETED, key=OLD_KEY, marker=OLD_KEY, deleted=True)
+    assert plan(seen(deleted, facts)) == Plan(Decision.RUN, operation)
+
+
+def test_a_deletion_removes_a_leftover_volume_whose_content_is_archived() -> None:
+    deleted = new_snapshot(DesiredState.DELETED, key=NEW_KEY, marker=OLD_KEY, deleted=True)
+    assert plan(seen(deleted, VOLUME_AND_ARCHIVE)) == Plan(Decision.RUN, Operation.DELETING)
+
+
+@pytest.mark.parametrize("facts", [ALL_RUNNING, VOLUME_AND_ARCHIVE, VOLUME_ONLY])
+def test_a_purge_goes_straight_to_deleting(facts: Facts) -> None:
+    purged = new_snapshot(
+        DesiredState.DELETED, key=OLD_KEY, marker=OLD_KEY, deleted=True, purge=True, error=ErrorReason.TIMEOUT
+    )
+    assert plan(seen(purged, facts)) == Plan(Decision.RUN, Operation.DELETING)
+
+
+def test_a_deletion_that_failed_waits_for_a_person_instead_of_destroying_the_only_copy() -> None:
+    failed = new_snapshot(DesiredState.DELETED, deleted=True, error=ErrorReason.RETRY_EXCEEDED)
+    assert plan(seen(failed, VOLUME_ONLY)) == Plan(Decision.HALT)
+
+
+def test_a_deleted_workspace_has_converged() -> None:
+    assert plan(seen(new_snapshot(DesiredState.DELETED, deleted=True), NOTHING)) == Plan(Decision.CONVERGED)
+
+
+def test_an_error_is_only_left_by_a_person() -> None:
+    assert plan(seen(archived(DesiredState.RUNNING), NOTHING)) == Plan(Decision.HALT)
+    assert plan(seen(new_snapshot(error=ErrorReason.TIMEOUT), ARCHIVE_ONLY)) == Plan(Decision.HALT)

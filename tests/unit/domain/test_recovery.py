@@ -1,0 +1,128 @@
+"""What a person may decide, and what follows from it."""
+
+from dataclasses import replace
+
+import pytest
+
+from codehub.domain.conditions import ContainerFact, Reason, Resource
+from codehub.domain.planner import plan
+from codehub.domain.recovery import (
+    RecoverChoice,
+    can_undelete,
+    choices,
+    recover,
+    request_deletion,
+    undelete,
+)
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from tests.unit.domain.builders import (
+    ARCHIVE_ONLY,
+    NOTHING,
+    OLD_KEY,
+    VOLUME_AND_ARCHIVE,
+    VOLUME_ONLY,
+    archived,
+    new_snapshot,
+    running,
+    seen,
+    standby,
+)
+
+VOLUME_LOST = seen(standby(DesiredState.RUNNING), ARCHIVE_ONLY)
+ARCHIVE_LOST = seen(archived(DesiredState.RUNNING), NOTHING)
+
+
+def test_only_an_error_can_be_recovered() -> None:
+    assert choices(running()) == ()
+    with pytest.raises(ValueError, match="cannot recover"):
+        recover(running(), RecoverChoice.RETRY)
+
+
+def test_an_ordinary_error_only_knows_retry() -> None:
+    failed = seen(replace(standby(), error_reason=ErrorReason.TIMEOUT, error_count=1), VOLUME_AND_ARCHIVE)
+    assert choices(failed) == (RecoverChoice.RETRY,)
+    recovered = seen(recover(failed, RecoverChoice.RETRY).snapshot, VOLUME_AND_ARCHIVE)
+    assert (recovered.phase, recovered.error_reason, recovered.error_count) == (Phase.STANDBY, None, 0)
+
+
+def test_a_purged_workspace_is_not_recovered() -> None:
+    assert choices(replace(VOLUME_LOST, deleted=True, purge=True)) == ()
+
+
+def test_lost_data_offers_what_can_still_be_had() -> None:
+    assert choices(VOLUME_LOST) == tuple(RecoverChoice)
+    assert choices(ARCHIVE_LOST) == (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
+    never_archived = seen(new_snapshot(), VOLUME_ONLY, NOTHING)
+    assert choices(never_archived) == (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
+
+
+@pytest.mark.parametrize("silent", [Resource.CONTAINER, Resource.VOLUME])
+def test_nobody_gives_up_a_home_without_a_look_at_it(silent: Resource) -> None:
+    assert choices(replace(VOLUME_LOST, unreachable=(silent,))) == (RecoverChoice.RETRY,)
+
+
+def test_retry_finds_the_volume_that_was_put_back() -> None:
+    recovered = recover(VOLUME_LOST, RecoverChoice.RETRY)
+    assert not recovered.remove_container
+    assert seen(recovered.snapshot, VOLUME_AND_ARCHIVE).phase is Phase.STANDBY
+
+
+def test_retry_does_not_take_an_older_archive_for_the_lost_volume() -> None:
+    recovered = recover(VOLUME_LOST, RecoverChoice.RETRY).snapshot
+    assert seen(recovered, ARCHIVE_ONLY).error_reason is ErrorReason.DATA_LOST
+
+
+def test_restore_archive_restores_the_last_archive_from_the_start() -> None:
+    recovery = recover(VOLUME_LOST, RecoverChoice.RESTORE_ARCHIVE)
+    assert recovery.remove_container
+    judged = seen(recovery.snapshot, ARCHIVE_ONLY)
+    assert (judged.phase, judged.restore_marker) == (Phase.ARCHIVED, None)
+    assert plan(judged).operation is Operation.RESTORING
+
+
+def test_start_empty_lets_go_of_the_archive() -> None:
+    judged = seen(recover(ARCHIVE_LOST, RecoverChoice.START_EMPTY).snapshot, NOTHING)
+    assert (judged.phase, judged.archive_key) == (Phase.PENDING, None)
+    assert plan(judged).operation is Operation.PROVISIONING
+
+
+def test_start_empty_keeps_the_files_of_a_leftover_volume() -> None:
+    half_restored = seen(new_snapshot(key=OLD_KEY), VOLUME_ONLY)
+    assert half_restored.error_reason is ErrorReason.DATA_LOST
+    judged = seen(recover(half_restored, RecoverChoice.START_EMPTY).snapshot, VOLUME_ONLY)
+    assert judged.phase is Phase.STANDBY
+
+
+def test_a_stray_container_is_removed_by_retry() -> None:
+    stray = seen(archived(), replace(ARCHIVE_ONLY, container=ContainerFact.READY))
+    assert stray.error_reason is ErrorReason.CONTAINER_WITHOUT_VOLUME
+    assert recover(stray, RecoverChoice.RETRY).remove_container
+
+
+def test_a_healthy_workspace_is_deleted_with_a_last_archive() -> None:
+    deleted = request_deletion(standby(), purge=False)
+    assert (deleted.desired_state, deleted.deleted, deleted.purge) == (DesiredState.DELETED, True, False)
+
+
+def test_deleting_from_an_error_is_a_purge() -> None:
+    assert request_deletion(VOLUME_LOST, purge=False).purge
+    assert request_deletion(standby(), purge=True).purge
+
+
+def test_a_deletion_can_be_taken_back_unless_it_was_a_purge_or_is_at_work() -> None:
+    deleted = seen(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
+    assert can_undelete(deleted)
+    back = seen(undelete(deleted), ARCHIVE_ONLY)
+    assert (back.phase, back.desired_state) == (Phase.ARCHIVED, DesiredState.ARCHIVED)
+    for refused in (
+        archived(),
+        request_deletion(archived(), purge=True),
+        replace(deleted, operation=Operation.DELETING),
+    ):
+        with pytest.raises(ValueError, match="cannot be taken back"):
+            undelete(refused)
+
+
+def test_a_loss_that_is_accepted_leaves_a_present_volume_alone() -> None:
+    accepted = recover(ARCHIVE_LOST, RecoverChoice.START_EMPTY).snapshot
+    assert accepted.conditions.volume_ready.reason == Reason.ABSENT

@@ -1,0 +1,264 @@
+"""Settings: read from the environment at once, explained in plain words, never leaking a secret."""
+
+import traceback
+from collections import Counter
+
+import pytest
+from pydantic import ValidationError
+
+from codehub.settings import (
+    VARIABLES,
+    Settings,
+    SettingsError,
+    Variable,
+    load_settings,
+    mask_url,
+    unknown_variables,
+)
+
+MUST_NOT_APPEAR = "hunter2"
+EXTERNAL_S3 = {
+    "CODEHUB_S3_ENDPOINT_URL": "https://s3.example",
+    "CODEHUB_S3_ACCESS_KEY": "codehub",
+    "CODEHUB_S3_SECRET_KEY": MUST_NOT_APPEAR,
+}
+
+
+def problems(environment: dict[str, str]) -> list[str]:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(environment)
+    return list(raised.value.problems)
+
+
+def test_without_variables_everything_runs_on_this_machine() -> None:
+    settings = load_settings({})
+    assert settings == Settings()
+    external = [
+        settings.database.url,
+        settings.redis.url,
+        settings.s3.endpoint_url,
+        settings.temporal.address,
+    ]
+    assert external == [None] * 4
+    assert settings.general.public_base_url == f"http://{settings.proxy.host}:{settings.proxy.port}"
+
+
+def test_the_defaults_are_those_of_the_specification() -> None:
+    settings = load_settings({})
+    assert (settings.ttl.standby_seconds, settings.ttl.archive_seconds) == (600, 1800)
+    assert (settings.limits.max_running_per_user, settings.limits.max_running_global) == (2, 100)
+    assert settings.gc.grace_seconds == 7200
+
+
+def test_the_ttls_are_read_under_the_names_of_the_specification() -> None:
+    settings = load_settings({"TTL_STANDBY_SECONDS": "10800", "TTL_ARCHIVE_SECONDS": "86400"})
+    assert (settings.ttl.standby_seconds, settings.ttl.archive_seconds) == (10800, 86400)
+
+
+def test_only_the_given_environment_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CODEHUB_LOG_LEVEL", "debug")
+    monkeypatch.setenv("LOG_LEVEL", "debug")
+    assert load_settings({}).general.log_level == Settings().general.log_level == "info"
+    assert load_settings().general.log_level == "debug"
+
+
+def test_no_two_settings_share_a_variable() -> None:
+    assert Counter(variable.name for variable in VARIABLES).most_common(1)[0][1] == 1
+
+
+@pytest.mark.parametrize("variable", VARIABLES, ids=lambda variable: variable.name)
+def test_every_setting_is_described_in_one_line(variable: Variable) -> None:
+    assert variable.description.endswith(".")
+    assert "\n" not in variable.description
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = load_settings({})
+    with pytest.raises(ValidationError, match="frozen"):
+        settings.ttl.standby_seconds = 1  # type: ignore[misc]
+
+
+def test_an_empty_variable_counts_as_unset() -> None:
+    settings = load_settings({"CODEHUB_DATABASE_URL": "", "CODEHUB_LOG_LEVEL": " "})
+    assert settings == Settings()
+    assert not any(variable.is_set(settings) for variable in VARIABLES)
+
+
+def test_the_newline_of_a_secret_file_is_not_part_of_the_secret() -> None:
+    secret_key = load_settings(EXTERNAL_S3 | {"CODEHUB_S3_SECRET_KEY": f"{MUST_NOT_APPEAR}\n"}).s3.secret_key
+    assert secret_key is not None
+    assert secret_key.get_secret_value() == MUST_NOT_APPEAR
+
+
+def test_log_levels_may_be_written_in_capitals() -> None:
+    assert load_settings({"CODEHUB_LOG_LEVEL": "WARNING"}).general.log_level == "warning"
+
+
+def test_paths_can_be_appended_to_a_base_url_that_was_given_with_a_slash() -> None:
+    settings = load_settings({"CODEHUB_PUBLIC_BASE_URL": "https://dev.example/codehub/"})
+    assert settings.general.public_base_url == "https://dev.example/codehub"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("CODEHUB_LIMITS_MAX_RUNNING_PER_USER", "-1", "a whole number of at least 1"),
+        ("CODEHUB_LIMITS_MAX_RUNNING_GLOBAL", "many", "a whole number of at least 1"),
+        ("CODEHUB_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
+        ("CODEHUB_LOG_FORMAT", "xml", "one of json, text"),
+        ("CODEHUB_WORKSPACES_INSTANCE_BACKEND", "docker", "one of local, local-docker, k8s"),
+        ("CODEHUB_API_PORT", "65536", "a whole number from 1 to 65535"),
+        ("CODEHUB_API_HOST", "http://x", "a host name or an IP address"),
+        ("TTL_STANDBY_SECONDS", "0", "a whole number of seconds, at least 1"),
+        ("TTL_ARCHIVE_SECONDS", "30m", "a whole number of seconds, at least 1"),
+        ("CODEHUB_DATABASE_URL", "mysql://host/name", "a postgresql:// URL"),
+        ("CODEHUB_DATABASE_URL", "postgresql://host:port/name", "a postgresql:// URL"),
+        ("CODEHUB_REDIS_URL", "http://host", "a redis://, rediss:// or unix:// URL"),
+        ("CODEHUB_TEMPORAL_ADDRESS", "temporal", "host:port, such as temporal.example:7233"),
+        ("CODEHUB_TEMPORAL_ADDRESS", "temporal:0", "host:port, such as temporal.example:7233"),
+        (
+            "CODEHUB_PUBLIC_BASE_URL",
+            "dev.example",
+            "an http:// or https:// URL without user, password or query",
+        ),
+        ("CODEHUB_PUBLIC_BASE_URL", "http://[", "an http:// or https:// URL without user, password or query"),
+    ],
+)
+def test_a_wrong_value_names_the_variable_the_value_and_what_is_allowed(
+    name: str, value: str, allowed: str
+) -> None:
+    assert problems({name: value}) == [f"{name}={value}: must be {allowed}"]
+
+
+def test_all_wrong_values_are_reported_at_once() -> None:
+    environment = {
+        "CODEHUB_LOG_LEVEL": "loud",
+        "CODEHUB_LOG_FORMAT": "xml",
+        "CODEHUB_API_PORT": "0",
+        "CODEHUB_S3_BUCKET": "No",
+        "CODEHUB_S3_ACCESS_KEY": "codehub",
+        "TTL_STANDBY_SECONDS": "soon",
+    }
+    assert [problem.partition("=")[0].partition(" ")[0] for problem in problems(environment)] == [
+        "CODEHUB_LOG_LEVEL",
+        "CODEHUB_LOG_FORMAT",
+        "CODEHUB_API_PORT",
+        "CODEHUB_S3_BUCKET",
+        "TTL_STANDBY_SECONDS",
+        "CODEHUB_S3_ENDPOINT_URL",
+        "CODEHUB_S3_SECRET_KEY",
+    ]
+
+
+@pytest.mark.parametrize("missing", EXTERNAL_S3)
+def test_the_endpoint_and_both_keys_of_s3_go_together(missing: str) -> None:
+    environment = {name: value for name, value in EXTERNAL_S3.items() if name != missing}
+    (problem,) = problems(environment)
+    assert problem.startswith(f"{missing} is not set: it must be set when CODEHUB_S3_")
+
+
+def test_an_api_key_of_temporal_needs_an_address() -> None:
+    assert problems({"CODEHUB_TEMPORAL_API_KEY": MUST_NOT_APPEAR}) == [
+        "CODEHUB_TEMPORAL_ADDRESS is not set: it must be set when CODEHUB_TEMPORAL_API_KEY is"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("instance", "storage"), [("local", "local-dir"), ("local-docker", "docker-volume"), ("k8s", "pvc")]
+)
+def test_the_storage_backend_follows_the_instance_backend(instance: str, storage: str) -> None:
+    workspaces = load_settings({"CODEHUB_WORKSPACES_INSTANCE_BACKEND": instance}).workspaces
+    assert workspaces.storage_backend == storage
+
+
+def test_a_storage_backend_that_the_instances_cannot_mount_is_refused() -> None:
+    environment = {
+        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "k8s",
+        "CODEHUB_WORKSPACES_STORAGE_BACKEND": "local-dir",
+    }
+    (problem,) = problems(environment)
+    assert problem.startswith("CODEHUB_WORKSPACES_STORAGE_BACKEND=local-dir: must be pvc when")
+    assert problem.endswith("CODEHUB_WORKSPACES_INSTANCE_BACKEND is k8s")
+
+
+def test_sockets_need_no_host() -> None:
+    settings = load_settings(
+        {
+            "CODEHUB_DATABASE_URL": "postgresql://postgres@/codehub?host=/run/postgresql",
+            "CODEHUB_REDIS_URL": "unix:///run/redis.sock",
+        }
+    )
+    assert settings.database.url is not None
+    assert settings.database.url.get_secret_value() == "postgresql://postgres@/codehub?host=/run/postgresql"
+
+
+def test_printed_settings_contain_no_secret() -> None:
+    settings = load_settings(
+        {
+            **EXTERNAL_S3,
+            "CODEHUB_DATABASE_URL": f"postgresql://codehub:{MUST_NOT_APPEAR}@database/codehub",
+            "CODEHUB_REDIS_URL": f"redis://:{MUST_NOT_APPEAR}@redis",
+            "CODEHUB_TEMPORAL_ADDRESS": "temporal:7233",
+            "CODEHUB_TEMPORAL_API_KEY": MUST_NOT_APPEAR,
+        }
+    )
+    printed = [repr(settings), str(settings), settings.model_dump_json(), str(settings.model_dump())]
+    printed += [str(variable.printable_value(settings)) for variable in VARIABLES]
+    assert MUST_NOT_APPEAR not in "".join(printed)
+    assert "postgresql://codehub:********@database/codehub" in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CODEHUB_DATABASE_URL", f"mysql://codehub:{MUST_NOT_APPEAR}@database/codehub"),
+        ("CODEHUB_DATABASE_URL", f"host=database password={MUST_NOT_APPEAR}"),
+        ("CODEHUB_REDIS_URL", f":{MUST_NOT_APPEAR}@redis:6379"),
+        ("CODEHUB_PUBLIC_BASE_URL", f"https://admin:{MUST_NOT_APPEAR}@dev.example"),
+        ("CODEHUB_S3_ENDPOINT_URL", f"https://s3.example?secret={MUST_NOT_APPEAR}"),
+        ("CODEHUB_S3_SECRET_KEY", MUST_NOT_APPEAR),
+        ("CODEHUB_TEMPORAL_API_KEY", MUST_NOT_APPEAR),
+    ],
+)
+def test_errors_contain_no_secret(name: str, value: str) -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_settings({name: value})
+    assert MUST_NOT_APPEAR not in "".join(traceback.format_exception(raised.value))
+    assert name in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "masked"),
+    [
+        ("redis://host:6379/0", "redis://host:6379/0"),
+        ("redis://user:hunter2@host", "redis://user:********@host"),
+        ("redis://hunter2@host", "redis://********@host"),
+        ("redis://user:hun@ter:2/#@host/0", "redis://user:********@host/0"),
+        ("redis://user:hun?ter2@host", "redis://********"),
+        ("redis://host?db=0&password=hunter2&ssl=1", "redis://host?db=0&password=********&ssl=1"),
+        ("hunter2", "********"),
+        ("password=hunter2 url=redis://host", "********"),
+    ],
+)
+def test_whatever_may_be_a_password_in_a_url_is_masked(url: str, masked: str) -> None:
+    assert mask_url(url) == masked
+
+
+def test_unknown_variables_are_found_with_the_name_that_was_meant() -> None:
+    environment = {
+        "CODEHUB_DATABASE_ULR": "",
+        "CODEHUB_TTL_STANDBY_SECONDS": "",
+        "CODEHUB_GENERAL_LOG_LEVEL": "",
+        "CODEHUB_XYZZY": "",
+    }
+    assert unknown_variables(environment) == {
+        "CODEHUB_DATABASE_ULR": "CODEHUB_DATABASE_URL",
+        "CODEHUB_GENERAL_LOG_LEVEL": "CODEHUB_LOG_LEVEL",
+        "CODEHUB_TTL_STANDBY_SECONDS": "TTL_STANDBY_SECONDS",
+        "CODEHUB_XYZZY": None,
+    }
+
+
+def test_known_variables_foreign_ones_and_those_of_tests_are_not_unknown() -> None:
+    foreign = {"PATH": "", "TTL_OF_SOMETHING_ELSE": "", "CODEHUB_TEST_DATABASE_URL": ""}
+    assert unknown_variables(foreign | {variable.name: "" for variable in VARIABLES}) == {}

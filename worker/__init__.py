@@ -1,0 +1,1 @@
+"""The worker process: workflows, activities and the event relay."""

@@ -1,0 +1,1 @@
+"""Temporal workflows: they read like the runbook."""
