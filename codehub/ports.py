@@ -1,0 +1,168 @@
+"""What the control plane needs from the outside world. Each method's contract is in its docstring.
+
+Every method is idempotent. A provider that cannot be reached raises `Transient(UNREACHABLE)`, also from
+`look` and `list_all`: silence must never be mistaken for absence.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from codehub.domain.conditions import ArchiveFact, ContainerFact, VolumeFact, WorkspaceId
+
+Report = Callable[["Progress"], None]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a long step has come; `total` is None while nobody knows."""
+
+    step: str
+    done: int = 0
+    total: int | None = None
+    unit: str = "bytes"
+
+
+@dataclass(frozen=True)
+class InstanceRequest:
+    """What to start: one IDE for one workspace, on that workspace's volume."""
+
+    workspace_id: WorkspaceId
+    image_ref: str
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """Where an instance takes traffic, and what the proxy must do to requests for it."""
+
+    host: str
+    port: int
+    keep_prefix: bool
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class StoredArchive:
+    """A committed archive: its meta has been written."""
+
+    key: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class ArchiveObject:
+    """One object below `archives/`, as the store lists it; metas are objects of their own."""
+
+    key: str
+    size_bytes: int
+    modified_at: datetime
+
+
+class Instances(Protocol):
+    """IDE instances: containers, or process groups on the local backend."""
+
+    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+        """READY when it takes traffic, NOT_READY when it exists but does not, ABSENT when there is none."""
+
+    async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:
+        """All instances in one call; what is not in it is absent."""
+
+    async def start(self, request: InstanceRequest, report: Report) -> None:
+        """Return once it takes traffic; a running one is left alone, an exited one is replaced.
+
+        Raise Permanent(IMAGE_PULL_FAILED) for an image that cannot be had, Transient(ACTION_FAILED) if the
+        volume does not exist or the IDE does not become ready in time.
+        """
+
+    async def stop(self, workspace_id: WorkspaceId) -> None:
+        """Ask it to end, then make it, and remove every trace; succeed if there is none."""
+
+    async def find_upstream(self, workspace_id: WorkspaceId) -> Upstream | None:
+        """Where it takes traffic; None if it does not."""
+
+    def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
+        """The last lines of its output, then, if asked, what comes; nothing if there is none."""
+
+
+class Volumes(Protocol):
+    """Homes: Docker volumes, or directories on the local backend."""
+
+    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+        """PRESENT or ABSENT; whether the home in it is complete is not the provider's to say."""
+
+    async def list_all(self) -> Sequence[WorkspaceId]:
+        """All volumes in one call."""
+
+    async def provision(self, workspace_id: WorkspaceId) -> None:
+        """Make an empty volume; one that exists is left alone with what it holds."""
+
+    async def remove(self, workspace_id: WorkspaceId) -> None:
+        """Remove the volume; succeed if absent. Raise Transient(ACTION_FAILED) while an instance uses it."""
+
+
+class StorageJobs(Protocol):
+    """The isolated archive and restore program. One job per workspace at a time: a second one is refused.
+
+    Job errors arrive as failures: archive not found DATA_LOST, S3 access UNREACHABLE, checksum mismatch
+    ARCHIVE_CORRUPTED, anything else ACTION_FAILED. A cancelled call ends its job before it returns.
+    """
+
+    async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        """Upload the volume's content under this key, meta last; skip the upload if both are there."""
+
+    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
+        """Make the volume equal to the archive, creating it if absent; can be run again at any time."""
+
+    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+        """Upload an archive of an empty home under this key."""
+
+
+class Archives(Protocol):
+    """The object store as the control plane sees it: look, list, remove; only jobs write."""
+
+    async def look(self, key: str | None) -> ArchiveFact:
+        """PRESENT when the archive and its meta both answer; ABSENT only on a real 404.
+
+        Without a key it still asks the store: ABSENT tells that it answers, Transient that it does not.
+        """
+
+    async def read_meta(self, key: str) -> StoredArchive | None:
+        """What the archive's meta says of it; None if there is no such archive."""
+
+    def list_all(self) -> AsyncIterator[ArchiveObject]:
+        """Every object below `archives/`, page by page."""
+
+    async def remove(self, key: str) -> None:
+        """Remove an archive: its meta first, so that a half-removed one is not committed; succeed if absent."""
+
+    async def abort_stale_uploads(self, older_than: datetime) -> int:
+        """Abort multipart uploads that began before then; return how many."""
+
+
+class ActivityBuffer(Protocol):
+    """When each workspace was last used, between the proxy and the database."""
+
+    async def record(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
+        """Keep the latest time of each."""
+
+    async def take(self, limit: int) -> Mapping[WorkspaceId, datetime]:
+        """Read up to so many entries without removing them."""
+
+    async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
+        """Remove entries that have been stored, unless they have moved on since."""
+
+
+class EventBus(Protocol):
+    """Live updates for people's browsers; losing one costs latency, a reconnect sends a snapshot."""
+
+    async def publish(self, user_id: str, message: str) -> None:
+        """Send to everyone who listens for this user; nobody listening is fine."""
+
+
+class Convergence(Protocol):
+    """The way to say: look at this workspace now."""
+
+    async def wake(self, workspace_id: WorkspaceId, owner_id: str) -> None:
+        """Start or signal its workflow. Never raise for an outage: the next sweep heals a lost wake."""
