@@ -1,0 +1,104 @@
+"""What is known of archives: written when one is committed, and by the collector."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.models import Archive, Workspace
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.garbage import ArchiveOwner
+from codehub.domain.naming import ArchiveName, parse_archive_key
+from codehub.domain.states import ErrorReason, Phase
+
+
+@dataclass(frozen=True)
+class KnownOrphan:
+    """An archive that nothing needs, and since when that has been seen."""
+
+    key: str
+    since: datetime
+
+
+async def record_archive(
+    session: AsyncSession, key: str, *, size_bytes: int, sha256: str, now: datetime
+) -> None:
+    """Remember a committed archive; the same upload told twice changes nothing."""
+    name = _name(key)
+    facts = {"size_bytes": size_bytes, "sha256": sha256, "verified_at": now}
+    statement = insert(Archive).values(
+        key=key,
+        workspace_id=UUID(name.workspace_id),
+        archive_op_id=UUID(name.archive_op_id),
+        created_at=now,
+        **facts,
+    )
+    await session.execute(statement.on_conflict_do_update(index_elements=[Archive.key], set_=facts))
+
+
+async def load_owners(
+    session: AsyncSession, workspace_ids: Collection[WorkspaceId], *, for_update: bool = False
+) -> dict[WorkspaceId, ArchiveOwner]:
+    """What the collector looks at of these workspaces; an id that is not in it belongs to nobody."""
+    statement = select(
+        Workspace.id, Workspace.phase, Workspace.archive_key, Workspace.archive_op_id, Workspace.error_reason
+    ).where(Workspace.id.in_([UUID(each) for each in workspace_ids]))
+    if for_update:
+        statement = statement.with_for_update(key_share=True)
+    return {
+        WorkspaceId(str(row.id)): ArchiveOwner(
+            phase=Phase(row.phase),
+            archive_key=row.archive_key,
+            archive_op_id=str(row.archive_op_id) if row.archive_op_id else None,
+            error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
+        )
+        for row in await session.execute(statement)
+    }
+
+
+async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime) -> list[KnownOrphan]:
+    """Remember when each was first seen as an orphan; a restart does not reset it."""
+    rows = [
+        {
+            "key": key,
+            "workspace_id": UUID(_name(key).workspace_id),
+            "archive_op_id": UUID(_name(key).archive_op_id),
+            "created_at": now,
+            "orphan_since": now,
+        }
+        for key in keys
+    ]
+    if not rows:
+        return []
+    inserted = insert(Archive).values(rows)
+    first_seen = func.coalesce(Archive.orphan_since, inserted.excluded.orphan_since)
+    statement = inserted.on_conflict_do_update(
+        index_elements=[Archive.key], set_={"orphan_since": first_seen}
+    ).returning(Archive.key, Archive.orphan_since)
+    return [KnownOrphan(row[0], row[1] or now) for row in await session.execute(statement)]
+
+
+async def unmark_orphans(session: AsyncSession, keys: Collection[str]) -> None:
+    """Something needs these again: their grace starts anew should they be orphaned once more."""
+    if keys:
+        await session.execute(
+            update(Archive)
+            .where(Archive.key.in_(keys), Archive.orphan_since.is_not(None))
+            .values(orphan_since=None)
+        )
+
+
+async def mark_collected(session: AsyncSession, key: str, now: datetime) -> None:
+    """Said before the object goes: whoever wants to come back to it finds this first."""
+    await session.execute(update(Archive).where(Archive.key == key).values(deleted_at=now))
+
+
+def _name(key: str) -> ArchiveName:
+    name = parse_archive_key(key)
+    if name is None:
+        raise ValueError(f"not an archive's key: {key!r}")
+    return name

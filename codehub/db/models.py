@@ -1,0 +1,206 @@
+"""The tables, without behaviour. Text with a CHECK, because a PostgreSQL enum is hard to change."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any, ClassVar
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    ForeignKey,
+    Identity,
+    Index,
+    LargeBinary,
+    MetaData,
+    Text,
+    UniqueConstraint,
+    Uuid,
+    func,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from codehub.db import predicates
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+
+NAMING_CONVENTION = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class Base(DeclarativeBase):
+    """Names every constraint, so that a migration can name it too."""
+
+    metadata = MetaData(naming_convention=NAMING_CONVENTION)
+    type_annotation_map: ClassVar = {
+        UUID: Uuid(),
+        bytes: LargeBinary(),
+        datetime: DateTime(timezone=True),
+        dict[str, Any]: JSONB(),
+        str: Text(),
+    }
+
+
+def _one_of(column: str, words: Iterable[str]) -> CheckConstraint:
+    choices = ", ".join(f"'{word}'" for word in words)
+    return CheckConstraint(f"{column} IN ({choices})", name=column)
+
+
+def _partial_index(name: str, *columns: str, where: str) -> Index:
+    return Index(name, *columns, postgresql_where=text(where))
+
+
+class User(Base):
+    """A person who signs in."""
+
+    __tablename__ = "users"
+    __table_args__ = (
+        Index("uq_users_username_lower", func.lower(text("username")), unique=True),
+        _one_of("role", ("user", "admin")),
+        CheckConstraint("failed_login_count >= 0", name="failed_login_count"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    username: Mapped[str]
+    password_hash: Mapped[str]
+    role: Mapped[str] = mapped_column(server_default="user")
+    disabled_at: Mapped[datetime | None]
+    failed_login_count: Mapped[int] = mapped_column(server_default="0")
+    locked_until: Mapped[datetime | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class Session(Base):
+    """A sign-in in a browser; only the hash of the cookie's token is stored."""
+
+    __tablename__ = "sessions"
+    __table_args__ = (UniqueConstraint("token_hash"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    token_hash: Mapped[bytes]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+
+
+class ApiToken(Base):
+    """A personal token for programs, shown once and stored hashed."""
+
+    __tablename__ = "api_tokens"
+    __table_args__ = (UniqueConstraint("token_hash"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
+    name: Mapped[str]
+    token_hash: Mapped[bytes]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    expires_at: Mapped[datetime | None]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
+
+
+class Workspace(Base):
+    """What its owner wants, and what was last observed. Each column has one writer (SPEC section 4)."""
+
+    __tablename__ = "workspaces"
+    __table_args__ = (
+        _one_of("phase", Phase),
+        _one_of("operation", Operation),
+        _one_of("desired_state", DesiredState),
+        _one_of("error_reason", ErrorReason),
+        CheckConstraint(
+            "phase <> 'ERROR' OR (operation = 'NONE' AND error_reason IS NOT NULL)",
+            name="error_ends_operation",
+        ),
+        CheckConstraint("(operation = 'NONE') = (op_started_at IS NULL)", name="operation_has_started"),
+        CheckConstraint("(desired_state = 'DELETED') = (deleted_at IS NOT NULL)", name="deletion_is_desired"),
+        CheckConstraint("deleted_at IS NOT NULL OR NOT purge", name="purge_is_deletion"),
+        CheckConstraint("error_count >= 0", name="error_count"),
+        CheckConstraint("standby_ttl_seconds > 0", name="standby_ttl_seconds"),
+        CheckConstraint("archive_ttl_seconds > 0", name="archive_ttl_seconds"),
+        # No index on last_access_at or observed_at: writing those stays a cheap in-page (HOT) update.
+        _partial_index("ix_workspaces_idle_running", "phase_changed_at", where=predicates.IDLE_RUNNING),
+        _partial_index("ix_workspaces_idle_standby", "phase_changed_at", where=predicates.IDLE_STANDBY),
+        _partial_index("ix_workspaces_running", "owner_user_id", where=predicates.COUNTS_AS_RUNNING),
+        _partial_index("ix_workspaces_not_converged", "id", where=predicates.NOT_CONVERGED),
+        _partial_index("ix_workspaces_being_deleted", "id", where=predicates.BEING_DELETED),
+        _partial_index(
+            "ix_workspaces_operation", "operation", "op_started_at", where=predicates.OPERATION_IN_PROGRESS
+        ),
+        _partial_index("ix_workspaces_error", "phase_changed_at", where=predicates.IN_ERROR),
+        _partial_index(
+            "ix_workspaces_owner", "owner_user_id", "created_at", "id", where=predicates.NOT_DELETED
+        ),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    owner_user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id"))
+    name: Mapped[str]
+    description: Mapped[str | None]
+    memo: Mapped[str | None]
+    image_ref: Mapped[str]
+    instance_backend: Mapped[str]
+    storage_backend: Mapped[str]
+    home_store_key: Mapped[str]
+    home_ctx: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'::jsonb"))
+    conditions: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'::jsonb"))
+    observed_at: Mapped[datetime | None]
+    phase: Mapped[str]
+    phase_changed_at: Mapped[datetime]
+    operation: Mapped[str] = mapped_column(server_default="NONE")
+    op_started_at: Mapped[datetime | None]
+    archive_op_id: Mapped[UUID | None]
+    archive_key: Mapped[str | None]
+    error_reason: Mapped[str | None]
+    error_message: Mapped[str | None]
+    error_count: Mapped[int] = mapped_column(server_default="0")
+    desired_state: Mapped[str]
+    purge: Mapped[bool] = mapped_column(server_default=text("false"))
+    last_access_at: Mapped[datetime | None]
+    standby_ttl_seconds: Mapped[int | None]
+    archive_ttl_seconds: Mapped[int | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    deleted_at: Mapped[datetime | None]
+
+
+class Archive(Base):
+    """An object in S3. No foreign key: it outlives its workspace's row until the collector has removed it."""
+
+    __tablename__ = "archives"
+    __table_args__ = (_partial_index("ix_archives_orphan_since", "orphan_since", where=predicates.ORPHANED),)
+
+    key: Mapped[str] = mapped_column(primary_key=True)
+    workspace_id: Mapped[UUID] = mapped_column(index=True)
+    archive_op_id: Mapped[UUID]
+    size_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    sha256: Mapped[str | None]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    verified_at: Mapped[datetime | None]
+    orphan_since: Mapped[datetime | None]
+    deleted_at: Mapped[datetime | None]
+
+
+class WorkspaceEvent(Base):
+    """The audit trail. No foreign key: it outlives its workspace's row."""
+
+    __tablename__ = "workspace_events"
+    __table_args__ = (Index(None, "workspace_id", "id"),)
+
+    id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
+    workspace_id: Mapped[UUID]
+    at: Mapped[datetime]
+    kind: Mapped[str]
+    actor: Mapped[str]
+    operation: Mapped[str | None]
+    phase: Mapped[str | None]
+    error_reason: Mapped[str | None]
+    detail: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'::jsonb"))

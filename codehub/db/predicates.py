@@ -1,0 +1,23 @@
+"""Which rows the partial indexes hold; queries repeat these very words, so the planner sees the match."""
+
+from codehub.domain.failures import RETRYABLE
+
+IDLE_RUNNING = "deleted_at IS NULL AND phase = 'RUNNING' AND operation = 'NONE' AND desired_state = 'RUNNING'"
+IDLE_STANDBY = "deleted_at IS NULL AND phase = 'STANDBY' AND operation = 'NONE' AND desired_state = 'STANDBY'"
+COUNTS_AS_RUNNING = "deleted_at IS NULL AND (desired_state = 'RUNNING' OR phase = 'RUNNING')"
+NOT_CONVERGED = "deleted_at IS NULL AND phase <> 'ERROR' AND (operation <> 'NONE' OR phase <> desired_state)"
+OPERATION_IN_PROGRESS = "deleted_at IS NULL AND operation <> 'NONE'"
+IN_ERROR = "deleted_at IS NULL AND phase = 'ERROR'"
+NOT_DELETED = "deleted_at IS NULL"
+
+# Not `phase = 'DELETING'`: the phase is the workflow's to write, so a deletion whose wake-up was lost still
+# has its old one; and an operation that a dead run left behind is still to be settled. A terminal error halts
+# a deletion until a person decides, unless it is a purge.
+_RETRYABLE = ", ".join(f"'{reason}'" for reason in sorted(RETRYABLE))
+BEING_DELETED = (
+    "deleted_at IS NOT NULL AND (phase <> 'DELETED' OR operation <> 'NONE') "
+    f"AND (purge OR error_reason IS NULL OR error_reason IN ({_RETRYABLE}))"
+)
+
+# Of archives: the collector's work.
+ORPHANED = "orphan_since IS NOT NULL AND deleted_at IS NULL"

@@ -1,0 +1,88 @@
+"""What is not where it should be: still on its way, stuck, or waiting for a person."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import Select, select, text, union_all
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db import predicates
+from codehub.db.models import Workspace
+from codehub.db.workspaces import workspace_ids
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import ErrorReason, Operation
+
+
+@dataclass(frozen=True)
+class OperationInProgress:
+    """An operation that was claimed and has not ended."""
+
+    workspace_id: WorkspaceId
+    operation: Operation
+    started_at: datetime | None
+
+
+@dataclass(frozen=True)
+class WorkspaceInError:
+    """A workspace that only a person's recover brings back."""
+
+    workspace_id: WorkspaceId
+    reason: ErrorReason
+    message: str | None
+    since: datetime
+
+
+async def not_converged(session: AsyncSession, limit: int) -> list[WorkspaceId]:
+    """Workspaces with something left to do, deletions among them; those not looked at the longest first."""
+    return workspace_ids(await session.scalars(select_not_converged(limit)))
+
+
+async def operations_in_progress(session: AsyncSession) -> list[OperationInProgress]:
+    rows = await session.execute(select_operations_in_progress())
+    return [OperationInProgress(WorkspaceId(str(row[0])), Operation(row[1]), row[2]) for row in rows]
+
+
+async def in_error(session: AsyncSession, limit: int) -> list[WorkspaceInError]:
+    """The newest errors first."""
+    rows = await session.execute(select_in_error(limit))
+    return [
+        WorkspaceInError(
+            WorkspaceId(str(row.id)), ErrorReason(row.error_reason), row.error_message, row.since
+        )
+        for row in rows
+    ]
+
+
+def select_not_converged(limit: int) -> Select[UUID]:
+    # Two arms, because each has its own partial index.
+    columns = select(Workspace.id, Workspace.observed_at)
+    unfinished = union_all(
+        columns.where(text(predicates.NOT_CONVERGED)), columns.where(text(predicates.BEING_DELETED))
+    ).subquery()
+    # Fair to all also when some cannot converge: whoever was observed goes to the end.
+    return (
+        select(unfinished.c.id).order_by(unfinished.c.observed_at.nulls_first(), unfinished.c.id).limit(limit)
+    )
+
+
+def select_operations_in_progress() -> Select[UUID, str, datetime | None]:
+    return (
+        select(Workspace.id, Workspace.operation, Workspace.op_started_at)
+        .where(text(predicates.OPERATION_IN_PROGRESS))
+        .order_by(Workspace.op_started_at)
+    )
+
+
+def select_in_error(limit: int) -> Select[UUID, str | None, str | None, datetime]:
+    return (
+        select(
+            Workspace.id,
+            Workspace.error_reason,
+            Workspace.error_message,
+            Workspace.phase_changed_at.label("since"),
+        )
+        .where(text(predicates.IN_ERROR))
+        .order_by(Workspace.phase_changed_at.desc())
+        .limit(limit)
+    )

@@ -1,0 +1,100 @@
+"""What the service layer reads and writes: the row that a request is about, and the columns that it owns."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.models import Workspace
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, Operation, Phase
+
+
+@dataclass(frozen=True)
+class LockedWorkspace:
+    """A workspace that nobody else changes until the transaction ends."""
+
+    owner_user_id: UUID
+    phase: Phase
+    operation: Operation
+    op_started_at: datetime | None
+    desired_state: DesiredState
+
+
+@dataclass(frozen=True)
+class NewWorkspace:
+    """What a workspace is made of; TTLs of None mean the configured defaults."""
+
+    workspace_id: WorkspaceId
+    owner_user_id: UUID
+    name: str
+    image_ref: str
+    instance_backend: str
+    storage_backend: str
+    home_store_key: str
+    desired_state: DesiredState
+    description: str | None = None
+    memo: str | None = None
+    standby_ttl_seconds: int | None = None
+    archive_ttl_seconds: int | None = None
+
+
+async def lock_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
+    """Lock the row; None if there is none or it is deleted."""
+    statement = (
+        select(
+            Workspace.owner_user_id,
+            Workspace.phase,
+            Workspace.operation,
+            Workspace.op_started_at,
+            Workspace.desired_state,
+        )
+        .where(Workspace.id == UUID(workspace_id), Workspace.deleted_at.is_(None))
+        .with_for_update(key_share=True)
+    )
+    row = (await session.execute(statement)).one_or_none()
+    if row is None:
+        return None
+    return LockedWorkspace(
+        owner_user_id=row.owner_user_id,
+        phase=Phase(row.phase),
+        operation=Operation(row.operation),
+        op_started_at=row.op_started_at,
+        desired_state=DesiredState(row.desired_state),
+    )
+
+
+async def set_desired_state(
+    session: AsyncSession, workspace_id: WorkspaceId, desired: DesiredState, now: datetime
+) -> None:
+    await session.execute(
+        update(Workspace)
+        .where(Workspace.id == UUID(workspace_id))
+        .values(desired_state=desired, updated_at=now)
+    )
+
+
+async def insert_workspace(session: AsyncSession, new: NewWorkspace, now: datetime) -> None:
+    """Add the row; nothing of it has been observed yet."""
+    await session.execute(
+        insert(Workspace).values(
+            id=UUID(new.workspace_id),
+            owner_user_id=new.owner_user_id,
+            name=new.name,
+            description=new.description,
+            memo=new.memo,
+            image_ref=new.image_ref,
+            instance_backend=new.instance_backend,
+            storage_backend=new.storage_backend,
+            home_store_key=new.home_store_key,
+            desired_state=new.desired_state,
+            standby_ttl_seconds=new.standby_ttl_seconds,
+            archive_ttl_seconds=new.archive_ttl_seconds,
+            phase=Phase.PENDING,
+            phase_changed_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+    )

@@ -1,0 +1,67 @@
+"""What is or shall be running, counted exactly."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db import predicates
+from codehub.db.models import Workspace
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, Phase
+
+RUNNING_LIMITS_LOCK = 0x6C696D697473  # "limits"
+
+
+@dataclass(frozen=True)
+class RunningWorkspace:
+    """One that takes a place, as its owner would recognise it."""
+
+    workspace_id: WorkspaceId
+    name: str
+    phase: Phase
+    desired_state: DesiredState
+
+
+async def lock_running_limits(session: AsyncSession) -> None:
+    """Let one transaction at a time count and then take a place.
+
+    One lock for all, because there is one global limit. It is the last lock that a transaction takes, after
+    its workspace's row: whoever holds it waits for nothing, so there is no deadlock.
+    """
+    await session.execute(select(func.pg_advisory_xact_lock(RUNNING_LIMITS_LOCK)))
+
+
+async def running_of(
+    session: AsyncSession, owner_user_id: UUID, *, besides: WorkspaceId | None = None
+) -> list[RunningWorkspace]:
+    """The owner's workspaces that take a place, without the one that is asking."""
+    rows = await session.execute(select_running_of(owner_user_id, besides))
+    return [
+        RunningWorkspace(WorkspaceId(str(row[0])), row[1], Phase(row[2]), DesiredState(row[3]))
+        for row in rows
+    ]
+
+
+async def count_running(session: AsyncSession, *, besides: WorkspaceId | None = None) -> int:
+    """How many places are taken, without that of the one that is asking."""
+    return (await session.scalars(select_count_running(besides))).one()
+
+
+def select_running_of(owner_user_id: UUID, besides: WorkspaceId | None) -> Select[UUID, str, str, str]:
+    return (
+        select(Workspace.id, Workspace.name, Workspace.phase, Workspace.desired_state)
+        .where(text(predicates.COUNTS_AS_RUNNING), Workspace.owner_user_id == owner_user_id, *_not(besides))
+        .order_by(Workspace.name, Workspace.id)
+    )
+
+
+def select_count_running(besides: WorkspaceId | None) -> Select[int]:
+    return (
+        select(func.count()).select_from(Workspace).where(text(predicates.COUNTS_AS_RUNNING), *_not(besides))
+    )
+
+
+def _not(workspace_id: WorkspaceId | None) -> list[ColumnElement[bool]]:
+    return [Workspace.id != UUID(workspace_id)] if workspace_id else []

@@ -1,0 +1,88 @@
+"""What may be asked of a workspace: one short transaction each, and waking its workflow comes after."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.events import EventKind, record_event
+from codehub.db.requests import (
+    LockedWorkspace,
+    NewWorkspace,
+    insert_workspace,
+    lock_workspace,
+    set_desired_state,
+)
+from codehub.db.running import count_running, lock_running_limits, running_of
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.limits import RunningLimits, exceeded_limit
+from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
+
+
+async def request_state(
+    database: Database,
+    workspace_id: WorkspaceId,
+    desired: DesiredState,
+    *,
+    actor: str,
+    limits: RunningLimits,
+    now: datetime,
+) -> None:
+    """Write where the workspace should be; nothing happens where that is what is desired already."""
+    if desired is DesiredState.DELETED:
+        raise ValueError("deleting is a request of its own")
+    async with database.transaction() as session:
+        workspace = await lock_workspace(session, workspace_id)
+        if workspace is None:
+            raise WorkspaceNotFound(workspace_id)
+        _check_may_change(workspace)
+        if workspace.desired_state is desired:
+            return
+        if desired is DesiredState.RUNNING:
+            await _take_place(session, workspace.owner_user_id, limits, besides=workspace_id)
+        await set_desired_state(session, workspace_id, desired, now)
+        detail = {"from": workspace.desired_state, "to": desired}
+        await record_event(
+            session,
+            workspace_id,
+            EventKind.STATE_REQUESTED,
+            now,
+            actor=actor,
+            phase=workspace.phase,
+            detail=detail,
+        )
+
+
+async def create_workspace(
+    database: Database, new: NewWorkspace, *, actor: str, limits: RunningLimits, now: datetime
+) -> None:
+    """Add a workspace; one that shall run needs a place from the start."""
+    async with database.transaction() as session:
+        if new.desired_state is DesiredState.RUNNING:
+            await _take_place(session, new.owner_user_id, limits)
+        await insert_workspace(session, new, now)
+        detail = {"to": new.desired_state}
+        await record_event(
+            session, new.workspace_id, EventKind.CREATED, now, actor=actor, phase=Phase.PENDING, detail=detail
+        )
+
+
+def _check_may_change(workspace: LockedWorkspace) -> None:
+    if workspace.operation is not Operation.NONE:
+        raise OperationInProgress(workspace.operation, workspace.op_started_at)
+    if workspace.phase is Phase.ERROR:
+        raise InvalidState(workspace.phase, "The workspace is in an error: recover or delete it.")
+
+
+async def _take_place(
+    session: AsyncSession, owner_user_id: UUID, limits: RunningLimits, besides: WorkspaceId | None = None
+) -> None:
+    """Hold the limits until the transaction ends, so that what was counted stays true until it is written."""
+    await lock_running_limits(session)
+    own = await running_of(session, owner_user_id, besides=besides)
+    total = await count_running(session, besides=besides)
+    scope = exceeded_limit(len(own), total, limits)
+    if scope is not None:
+        raise LimitExceeded(scope, own)

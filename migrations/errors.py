@@ -1,0 +1,17 @@
+"""Why a migration did not run; the messages are for operators."""
+
+
+class MigrationError(Exception):
+    """The schema is as it was before, or at a revision between: run the migration again."""
+
+
+class MigrationRefused(MigrationError):
+    """Going on would lose or break something, so a person has to act first."""
+
+
+class MigrationInterrupted(MigrationError):
+    """PostgreSQL went away in the middle."""
+
+
+class MigrationBlocked(MigrationError):
+    """Somebody else kept a lock for too long."""

