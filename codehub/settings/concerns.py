@@ -1,0 +1,235 @@
+"""Everything that can be configured, by concern."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from codehub.settings.types import (
+    CONFLICT,
+    STORAGE_OF_INSTANCE,
+    Address,
+    BucketName,
+    Count,
+    Directory,
+    Host,
+    HttpUrl,
+    InstanceBackend,
+    LogLevel,
+    Port,
+    PostgresUrl,
+    RedisUrl,
+    Seconds,
+    SecretText,
+    StorageBackend,
+)
+
+
+class Concern(BaseSettings):
+    """Settings that belong together; a variable is the prefix and the field's name in upper case."""
+
+    # Pydantic's own messages quote the input, which may be a secret.
+    model_config = SettingsConfigDict(frozen=True, hide_input_in_errors=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        # Only load_settings reads the environment, so that it can report everything at once.
+        del settings_cls, env_settings, dotenv_settings, file_secret_settings
+        return (init_settings,)
+
+
+class General(Concern):
+    """What every process needs to know."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_")
+
+    data_dir: Directory = Field(
+        Path(".codehub"), description="Where the embedded servers and local homes keep data."
+    )
+    public_base_url: HttpUrl = Field(
+        "http://127.0.0.1:8080",
+        description="Where browsers reach CodeHub; a workspace is at `/w/{id}/` below it.",
+    )
+    log_level: LogLevel = Field("info", description="The least severe messages to log.")
+    log_format: Literal["json", "text"] = Field("text", description="`json` for machines, `text` for people.")
+
+
+class Api(Concern):
+    """Where the REST API and the dashboard listen."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_API_")
+
+    host: Host = Field("127.0.0.1", description="Interface that the API binds to.")
+    port: Port = Field(8081, description="Port that the API binds to.")
+
+
+class Proxy(Concern):
+    """Where the front door listens; browsers only ever talk to it."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_PROXY_")
+
+    host: Host = Field("127.0.0.1", description="Interface that the proxy binds to.")
+    port: Port = Field(8080, description="Port that the proxy binds to.")
+
+
+class Database(Concern):
+    """PostgreSQL, the last observation of every workspace."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_DATABASE_")
+
+    url: PostgresUrl | None = Field(
+        None, description="PostgreSQL to use; unset means the embedded one of `codehub up`."
+    )
+    pool_size: Count = Field(10, description="Connections that each process keeps open at most.")
+    connect_timeout_seconds: Seconds = Field(10, description="How long to wait for a new connection.")
+    statement_timeout_seconds: Seconds = Field(30, description="How long one statement may run.")
+
+
+class Redis(Concern):
+    """Redis, the buffer for activity and the bus for events."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_REDIS_")
+
+    url: RedisUrl | None = Field(
+        None, description="Redis to use; unset means the embedded one of `codehub up`."
+    )
+
+
+class S3(Concern):
+    """S3, the store of the archives; the endpoint and both keys are set together or not at all."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_S3_")
+
+    endpoint_url: HttpUrl | None = Field(
+        None, description="S3 to use; unset means the embedded one of `codehub up`."
+    )
+    region: str = Field("us-east-1", description="Region of the bucket.")
+    bucket: BucketName = Field("codehub", description="Bucket that holds the archives.")
+    access_key: str | None = Field(None, description="Id of the access key.")
+    secret_key: SecretText | None = Field(None, description="Secret of the access key.")
+
+
+class Temporal(Concern):
+    """Temporal, which runs every step of a workspace's life."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_TEMPORAL_")
+
+    address: Address | None = Field(
+        None, description="Temporal frontend to use; unset means the embedded one of `codehub up`."
+    )
+    namespace: str = Field("default", description="Namespace of the workflows.")
+    task_queue: str = Field("codehub", description="Task queue that API and workers share.")
+    ui_url: HttpUrl | None = Field(None, description="Temporal Web UI that operations link to.")
+    api_key: SecretText | None = Field(None, description="API key, for Temporal Cloud.")
+
+
+class Workspaces(Concern):
+    """What a new workspace is made of."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_WORKSPACES_")
+
+    instance_backend: InstanceBackend = Field("local", description="What runs the web IDE of a workspace.")
+    storage_backend: StorageBackend = Field(
+        default_factory=lambda fields: STORAGE_OF_INSTANCE[fields["instance_backend"]],
+        description="What holds its home; unset means the one that goes with the instance backend.",
+    )
+    default_image_ref: str = Field(
+        "codehub-workspace:latest", description="Image of a workspace that names none."
+    )
+
+    @field_validator("storage_backend")
+    @classmethod
+    def _goes_with_the_instance(cls, storage: StorageBackend, info: ValidationInfo) -> StorageBackend:
+        instance = info.data.get("instance_backend")
+        if instance and storage != STORAGE_OF_INSTANCE[instance]:
+            requirement = (
+                f"{STORAGE_OF_INSTANCE[instance]} when CODEHUB_WORKSPACES_INSTANCE_BACKEND is {instance}"
+            )
+            raise PydanticCustomError(CONFLICT, "must be {requirement}", {"requirement": requirement})
+        return storage
+
+
+class Ttl(Concern):
+    """How long an unused workspace keeps its compute and its disk."""
+
+    model_config = SettingsConfigDict(env_prefix="TTL_")
+
+    standby_seconds: Seconds = Field(
+        600, description="Idle time after which a running workspace is stopped; 10800 suits production."
+    )
+    archive_seconds: Seconds = Field(
+        1800, description="Time in standby after which it is archived; 86400 suits production."
+    )
+
+
+class Limits(Concern):
+    """How many workspaces may run at once."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_LIMITS_")
+
+    max_running_per_user: Count = Field(2, description="Workspaces that one user may run at once.")
+    max_running_global: Count = Field(100, description="Workspaces that may run at once in all.")
+
+
+class Gc(Concern):
+    """When archives that nothing needs are removed."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_GC_")
+
+    grace_seconds: Seconds = Field(
+        7200, description="How long an orphaned archive is kept, and undelete works."
+    )
+
+
+class Worker(Concern):
+    """The process that runs workflows and activities."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_WORKER_")
+
+    concurrent_activities: Count = Field(100, description="Steps that one worker does at once.")
+    shutdown_grace_seconds: Seconds = Field(
+        10, description="How long steps may go on after the worker was asked to stop."
+    )
+    metrics_port: Port | None = Field(
+        None, description="Loopback port for Prometheus; unset means that there is none."
+    )
+    ready_file: Directory | None = Field(
+        None, description="File that the worker makes once it takes work, for whoever waits for it."
+    )
+
+
+class Sweeps(Concern):
+    """How often everything is looked at, whether or not somebody asked."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_SWEEPS_")
+
+    observe_seconds: Seconds = Field(15, description="Time between two looks for what drifted.")
+    ttl_seconds: Seconds = Field(60, description="Time between two looks for unused workspaces.")
+    gc_seconds: Seconds = Field(14400, description="Time between two collections of archives.")
+
+
+class Settings(BaseModel, frozen=True):
+    """Everything that can be configured, by concern; without arguments, the defaults."""
+
+    general: General = Field(default_factory=General)
+    api: Api = Field(default_factory=Api)
+    proxy: Proxy = Field(default_factory=Proxy)
+    database: Database = Field(default_factory=Database)
+    redis: Redis = Field(default_factory=Redis)
+    s3: S3 = Field(default_factory=S3)
+    temporal: Temporal = Field(default_factory=Temporal)
+    workspaces: Workspaces = Field(default_factory=Workspaces)
+    ttl: Ttl = Field(default_factory=Ttl)
+    limits: Limits = Field(default_factory=Limits)
+    gc: Gc = Field(default_factory=Gc)
+    worker: Worker = Field(default_factory=Worker)
+    sweeps: Sweeps = Field(default_factory=Sweeps)

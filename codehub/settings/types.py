@@ -1,0 +1,110 @@
+"""What a setting may be: each type with the words that say what it allows."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, Secret, SecretStr
+
+MASK = "********"
+SECRET_PARAMETER = re.compile(r"([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", re.IGNORECASE)
+GREATEST_PORT = 65535
+CONFLICT = "conflict_with_another_setting"
+
+
+def mask_url(url: str) -> str:
+    """Hide what may be a password; where its place is in doubt, hide all but the scheme."""
+    scheme, separator, rest = url.partition("://")
+    if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        return MASK
+    credentials, at, address = rest.rpartition("@")
+    if "?" in credentials:
+        return f"{scheme}://{MASK}"
+    user, colon, _ = credentials.partition(":")
+    masked_credentials = f"{user}:{MASK}" if colon else MASK
+    masked_address = SECRET_PARAMETER.sub(rf"\1{MASK}", address)
+    return f"{scheme}://{masked_credentials}@{masked_address}" if at else f"{scheme}://{masked_address}"
+
+
+class SecretUrl(Secret[str]):
+    """A URL that shows everything but its password when it is printed, logged or dumped."""
+
+    def _display(self) -> str:
+        return mask_url(self.get_secret_value())
+
+
+@dataclass(frozen=True)
+class Words:
+    """What a type allows, in the words that complete "must be ..."."""
+
+    text: str
+
+
+def _split_url(url: str, schemes: tuple[str, ...]) -> SplitResult:
+    parts = urlsplit(url)
+    # Sockets have no host (postgresql:///name?host=/run), but reading the port still checks it.
+    if parts.scheme not in schemes or parts.port == 0 or not (parts.netloc or parts.path):
+        raise ValueError("not a URL of these schemes")
+    return parts
+
+
+def _check_secret_url(*schemes: str) -> Callable[[SecretUrl], SecretUrl]:
+    def check(url: SecretUrl) -> SecretUrl:
+        _split_url(url.get_secret_value(), schemes)
+        return url
+
+    return check
+
+
+def _check_http_url(url: str) -> str:
+    parts = _split_url(url, ("http", "https"))
+    if not parts.hostname or "@" in url or parts.query or parts.fragment:
+        raise ValueError("not a plain URL")
+    # Paths are appended to it.
+    return url.rstrip("/")
+
+
+def _check_address(address: str) -> str:
+    host, _, port = address.rpartition(":")
+    if not re.fullmatch(r"[^/@\s]+", host) or not port.isdecimal() or not 0 < int(port) <= GREATEST_PORT:
+        raise ValueError("not host:port")
+    return address
+
+
+Directory = Annotated[Path, Words("a path")]
+SecretText = Annotated[SecretStr, Words("text, never printed")]
+Count = Annotated[int, Field(ge=1), Words("a whole number of at least 1")]
+Seconds = Annotated[int, Field(ge=1), Words("a whole number of seconds, at least 1")]
+Port = Annotated[int, Field(ge=1, le=GREATEST_PORT), Words(f"a whole number from 1 to {GREATEST_PORT}")]
+Host = Annotated[str, Field(pattern=r"^[0-9A-Za-z.:_-]+$"), Words("a host name or an IP address")]
+Address = Annotated[str, AfterValidator(_check_address), Words("host:port, such as temporal.example:7233")]
+HttpUrl = Annotated[
+    str, AfterValidator(_check_http_url), Words("an http:// or https:// URL without user, password or query")
+]
+PostgresUrl = Annotated[
+    SecretUrl,
+    AfterValidator(_check_secret_url("postgresql", "postgresql+asyncpg", "postgres")),
+    Words("a postgresql:// URL"),
+]
+RedisUrl = Annotated[
+    SecretUrl,
+    AfterValidator(_check_secret_url("redis", "rediss", "unix")),
+    Words("a redis://, rediss:// or unix:// URL"),
+]
+BucketName = Annotated[
+    str,
+    Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),
+    Words("a bucket name: 3 to 63 lower-case letters, digits, dots or hyphens"),
+]
+LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(str.lower)]
+InstanceBackend = Literal["local", "local-docker", "k8s"]
+StorageBackend = Literal["local-dir", "docker-volume", "pvc"]
+
+STORAGE_OF_INSTANCE: Mapping[InstanceBackend, StorageBackend] = {
+    "local": "local-dir",
+    "local-docker": "docker-volume",
+    "k8s": "pvc",
+}
