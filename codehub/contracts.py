@@ -1,9 +1,9 @@
 """What API, worker and workflows agree on: names, ids and payloads."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
-from codehub.domain.conditions import WorkspaceId
-from codehub.domain.recovery import RecoverChoice
+from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.states import ErrorReason, Operation
 
 WORKSPACE_WORKFLOW = "WorkspaceWorkflow"
@@ -28,29 +28,41 @@ class ConvergeRequest:
 
 @dataclass(frozen=True)
 class ClaimRequest:
-    """Which operation to begin; `archive_op_id` is used only where one is needed."""
+    """Which operation to begin; `new_archive_op_id` is used only where one is needed."""
 
     workspace_id: WorkspaceId
     operation: Operation
-    archive_op_id: str
+    new_archive_op_id: str
 
 
 @dataclass(frozen=True)
 class OperationRequest:
-    """What an operation's own workflow and its activities work with, fixed when it was claimed."""
+    """What an operation's workflow and activities work with, as it was claimed.
+
+    Operation and `claimed_at` together name this claim and no other.
+    """
 
     workspace_id: WorkspaceId
     owner_id: str
     operation: Operation
+    claimed_at: datetime
     image_ref: str
     archive_key: str | None
     archive_op_id: str | None
-    needs_upload: bool = False
+    needs_upload: bool
+
+
+@dataclass(frozen=True)
+class SettleRequest:
+    """An attempt whose steps all returned."""
+
+    workspace_id: WorkspaceId
+    jitter: float
 
 
 @dataclass(frozen=True)
 class AttemptFailed:
-    """Why an attempt ended without its result."""
+    """An attempt that ended without its result, and why."""
 
     workspace_id: WorkspaceId
     reason: ErrorReason
@@ -59,9 +71,43 @@ class AttemptFailed:
 
 
 @dataclass(frozen=True)
-class RecoverRequest:
-    """A person's decision about an error."""
+class AttemptEnded:
+    """What to decide from next, and the wait before the next attempt if there is one."""
 
-    workspace_id: WorkspaceId
-    choice: RecoverChoice
-    actor: str
+    snapshot: Snapshot
+    retry_after_seconds: float | None
+
+
+@dataclass(frozen=True)
+class SweepRequest:
+    """A sweep's own idea of the time, so that skipping time in tests moves it too."""
+
+    now: datetime
+
+
+@dataclass(frozen=True)
+class TtlResult:
+    """What one TTL sweep did."""
+
+    used: int
+    stopped: int
+    archived: int
+
+
+@dataclass(frozen=True)
+class GcResult:
+    """What one collection did."""
+
+    protected: int
+    orphans: int
+    collected: int
+    aborted_uploads: int
+    vanished: int
+
+
+@dataclass(frozen=True)
+class ObserveResult:
+    """What one sweep found."""
+
+    drifted: int
+    not_converged: int

@@ -1,19 +1,29 @@
 """What is known of archives: written when one is committed, and by the collector."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import AsyncIterator, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from codehub.db import predicates
 from codehub.db.models import Archive, Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.garbage import ArchiveOwner
 from codehub.domain.naming import ArchiveName, parse_archive_key
 from codehub.domain.states import ErrorReason, Phase
+
+
+@dataclass(frozen=True)
+class NamedArchive:
+    """The archive that a parked workspace depends on."""
+
+    workspace_id: WorkspaceId
+    owner_id: str
+    key: str | None
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,17 @@ async def unmark_orphans(session: AsyncSession, keys: Collection[str]) -> None:
 async def mark_collected(session: AsyncSession, key: str, now: datetime) -> None:
     """Said before the object goes: whoever wants to come back to it finds this first."""
     await session.execute(update(Archive).where(Archive.key == key).values(deleted_at=now))
+
+
+async def load_named_archives(session: AsyncSession) -> AsyncIterator[NamedArchive]:
+    """Every archive that is some workspace's only copy, a page at a time."""
+    statement = (
+        select(Workspace.id, Workspace.owner_user_id, Workspace.archive_key)
+        .where(text(predicates.NOT_DELETED), Workspace.phase == Phase.ARCHIVED)
+        .execution_options(yield_per=1000)
+    )
+    async for row in await session.stream(statement):
+        yield NamedArchive(WorkspaceId(str(row[0])), str(row[1]), row[2])
 
 
 def _name(key: str) -> ArchiveName:

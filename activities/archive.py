@@ -1,0 +1,49 @@
+"""Archives: run the storage job, with its progress as heartbeats."""
+
+from dataclasses import dataclass
+
+from temporalio import activity
+
+from activities.fencing import require_current
+from activities.heartbeat import heartbeats
+from codehub.contracts import OperationRequest
+from codehub.db.session import Database
+from codehub.domain import naming
+from codehub.domain.failures import Permanent
+from codehub.domain.states import ErrorReason
+from codehub.ports import StorageJobs, StoredArchive
+
+
+@dataclass(frozen=True)
+class ArchiveActivities:
+    """A lost worker's job is run again under the same key; a cancelled one is ended."""
+
+    database: Database
+    jobs: StorageJobs
+
+    @activity.defn
+    async def upload_archive(self, request: OperationRequest) -> StoredArchive:
+        """Upload the home under the key of this claim; skipped if it is committed already."""
+        async with heartbeats("upload") as report:
+            await require_current(self.database, request)
+            return await self.jobs.archive(request.workspace_id, _own_key(request), report)
+
+    @activity.defn
+    async def upload_empty_archive(self, request: OperationRequest) -> StoredArchive:
+        """Upload an empty home, so that a fresh workspace can be parked."""
+        async with heartbeats("upload"):
+            await require_current(self.database, request)
+            return await self.jobs.create_empty(request.workspace_id, _own_key(request))
+
+    @activity.defn
+    async def restore_archive(self, request: OperationRequest) -> None:
+        """Make the volume equal to the archive, from the start."""
+        if request.archive_key is None:
+            raise Permanent(ErrorReason.DATA_LOST, "There is no archive to restore.")
+        async with heartbeats("restore") as report:
+            await require_current(self.database, request)
+            await self.jobs.restore(request.workspace_id, request.archive_key, report)
+
+
+def _own_key(request: OperationRequest) -> str:
+    return naming.archive_key(request.workspace_id, request.archive_op_id or "")

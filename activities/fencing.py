@@ -1,0 +1,32 @@
+"""Fencing: an activity that was taken for dead may wake up after its operation has ended; it must not act."""
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.contracts import OperationRequest
+from codehub.db.claims import load_claim
+from codehub.db.session import Database
+from codehub.db.workspaces import load_snapshot
+from codehub.domain.conditions import Snapshot
+from codehub.domain.failures import Permanent
+from codehub.domain.states import ErrorReason
+
+
+async def require_current(database: Database, request: OperationRequest) -> None:
+    """Raise unless this very claim is still the one under way; asked right before the world is changed."""
+    async with database.transaction() as session:
+        await _require(session, request)
+
+
+async def load_current(session: AsyncSession, request: OperationRequest) -> Snapshot:
+    """The row, locked, if this very claim is still the one under way."""
+    row = await load_snapshot(session, request.workspace_id, for_update=True)
+    await _require(session, request)
+    if row is None:
+        raise AssertionError("a claim without its row")
+    return row
+
+
+async def _require(session: AsyncSession, request: OperationRequest) -> None:
+    claim = await load_claim(session, request.workspace_id)
+    if claim is None or (claim.operation, claim.claimed_at) != (request.operation, request.claimed_at):
+        raise Permanent(ErrorReason.ACTION_FAILED, f"This {request.operation} has already ended.")

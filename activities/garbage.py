@@ -1,0 +1,94 @@
+"""The collector: archives that nothing needs go, tar and meta, after their grace."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from temporalio import activity
+
+from activities.heartbeat import heartbeats
+from codehub.contracts import GcResult, SweepRequest
+from codehub.db.archives import (
+    KnownOrphan,
+    load_named_archives,
+    load_owners,
+    mark_collected,
+    mark_orphans,
+    unmark_orphans,
+)
+from codehub.db.session import Database
+from codehub.domain.garbage import is_protected, may_collect
+from codehub.domain.naming import META_SUFFIX, ArchiveName, parse_archive_key
+from codehub.ports import Archives, Convergence
+
+BATCH = 500
+# Longer than any upload that is still alive: its job would have been given up by then.
+STALE_UPLOAD = timedelta(days=2)
+
+Named = tuple[str, ArchiveName]
+
+
+@dataclass(frozen=True)
+class GarbageActivities:
+    """One collection at a time: the schedule does not overlap itself."""
+
+    database: Database
+    archives: Archives
+    convergence: Convergence
+    grace: timedelta
+
+    @activity.defn
+    async def collect(self, request: SweepRequest) -> GcResult:
+        """Nothing is removed before the whole store has been listed; a failed listing skips the cycle."""
+        async with heartbeats("collect garbage"):
+            archives = await self._list()
+            orphans = [orphan for batch in _batches(archives) for orphan in await self._mark(batch, request)]
+            due = [each for each in orphans if may_collect(each.since, request.now, self.grace)]
+            collected = [await self._collect(orphan, request) for orphan in due]
+            return GcResult(
+                protected=len(archives) - len(orphans),
+                orphans=len(orphans),
+                collected=sum(collected),
+                aborted_uploads=await self.archives.abort_stale_uploads(request.now - STALE_UPLOAD),
+                vanished=await self._wake_what_lost_its_archive({key for key, _ in archives}),
+            )
+
+    async def _list(self) -> list[Named]:
+        """Every archive by its key, also one of which only the tar or only the meta is left."""
+        keys = {each.key.removesuffix(META_SUFFIX) async for each in self.archives.list_all()}
+        return [(key, name) for key in sorted(keys) if (name := parse_archive_key(key))]
+
+    async def _mark(self, archives: Sequence[Named], request: SweepRequest) -> list[KnownOrphan]:
+        async with self.database.transaction() as session:
+            owners = await load_owners(session, {name.workspace_id for _, name in archives})
+            orphans = [
+                key for key, name in archives if not is_protected(key, name, owners.get(name.workspace_id))
+            ]
+            await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
+            return await mark_orphans(session, orphans, request.now)
+
+    async def _collect(self, orphan: KnownOrphan, request: SweepRequest) -> bool:
+        """Say so under the row's lock, then remove: an undelete either comes first or finds it said."""
+        name = parse_archive_key(orphan.key)
+        if name is None:
+            return False
+        async with self.database.transaction() as session:
+            owners = await load_owners(session, {name.workspace_id}, for_update=True)
+            if is_protected(orphan.key, name, owners.get(name.workspace_id)):
+                return False
+            await mark_collected(session, orphan.key, request.now)
+        await self.archives.remove(orphan.key)
+        return True
+
+    async def _wake_what_lost_its_archive(self, listed: set[str]) -> int:
+        """The listing is at hand, so this is the place to notice; the woken workflow looks for itself."""
+        async with self.database.transaction() as session:
+            lost = [each async for each in load_named_archives(session) if each.key not in listed]
+        for each in lost:
+            await self.convergence.wake(each.workspace_id, each.owner_id)
+        return len(lost)
+
+
+def _batches(archives: Sequence[Named]) -> Iterator[Sequence[Named]]:
+    for start in range(0, len(archives), BATCH):
+        yield archives[start : start + BATCH]

@@ -1,0 +1,40 @@
+"""One look at a workspace's container, volume and archive; silence is told apart from absence."""
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, VolumeFact, WorkspaceId
+from codehub.domain.failures import Failure
+from codehub.ports import Archives, Instances, Volumes
+
+Fact = TypeVar("Fact")
+
+# A provider that takes longer has not answered; the next sweep asks again.
+ANSWER_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Eyes:
+    """The providers, for looking only."""
+
+    instances: Instances
+    volumes: Volumes
+    archives: Archives
+
+    async def look(self, workspace_id: WorkspaceId, archive_key: str | None) -> Facts:
+        container, volume, archive = await asyncio.gather(
+            _answer(self.instances.look(workspace_id), ContainerFact.UNREACHABLE),
+            _answer(self.volumes.look(workspace_id), VolumeFact.UNREACHABLE),
+            _answer(self.archives.look(archive_key), ArchiveFact.UNREACHABLE),
+        )
+        return Facts(container, volume, archive)
+
+
+async def _answer(asked: Awaitable[Fact], silence: Fact) -> Fact:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await asked
+    except (Failure, TimeoutError):
+        return silence

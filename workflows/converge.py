@@ -1,0 +1,139 @@
+"""The workspace's own workflow: observe, plan, claim, run, settle, until there is nothing left to do."""
+
+from collections.abc import Callable, Coroutine
+from datetime import timedelta
+from typing import Any
+
+from temporalio import workflow
+from temporalio.exceptions import ChildWorkflowError
+
+from activities.workspace import WorkspaceActivities
+from codehub.adapters.temporal.search_attributes import OPERATION, PHASE
+from codehub.contracts import (
+    AttemptEnded,
+    AttemptFailed,
+    ClaimRequest,
+    ConvergeRequest,
+    OperationRequest,
+    SettleRequest,
+)
+from codehub.domain.conditions import Snapshot
+from codehub.domain.planner import Decision, plan
+from codehub.domain.states import Operation
+from workflows.archiving import Archiving
+from workflows.create_empty_archive import CreateEmptyArchive
+from workflows.deleting import Deleting
+from workflows.describing import describe, failure_of, operation_attributes, summary_of
+from workflows.provisioning import Provisioning
+from workflows.restoring import Restoring
+from workflows.starting import Starting
+from workflows.steps import update_row
+from workflows.stopping import Stopping
+
+Run = Callable[[Any, OperationRequest], Coroutine[Any, Any, None]]
+
+WORKFLOW_OF: dict[Operation, Run] = {
+    Operation.PROVISIONING: Provisioning.run,
+    Operation.RESTORING: Restoring.run,
+    Operation.STARTING: Starting.run,
+    Operation.STOPPING: Stopping.run,
+    Operation.ARCHIVING: Archiving.run,
+    Operation.CREATE_EMPTY_ARCHIVE: CreateEmptyArchive.run,
+    Operation.DELETING: Deleting.run,
+}
+
+
+@workflow.defn
+class WorkspaceWorkflow:
+    """Finite: it ends when the workspace is where it should be, or cannot get there for now.
+
+    Its id is the lock: one run per workspace. It never raises for a failed operation, because a wake that
+    arrived meanwhile would be lost with the run.
+    """
+
+    def __init__(self) -> None:
+        self._wakes = 1
+
+    @workflow.signal
+    def wake(self) -> None:
+        """Look again. Temporal does not let a run complete before it has seen every signal."""
+        self._wakes += 1
+
+    @workflow.run
+    async def run(self, request: ConvergeRequest) -> str:
+        snapshot = None
+        while self._wakes:
+            self._wakes = 0
+            snapshot = await self._converge(request)
+            if workflow.info().is_continue_as_new_suggested():
+                workflow.continue_as_new(request)
+        return describe(snapshot)
+
+    async def _converge(self, request: ConvergeRequest) -> Snapshot | None:
+        snapshot = await self._observe(request)
+        while snapshot is not None:
+            self._show(snapshot)
+            decided = plan(snapshot)
+            match decided.decision:
+                case Decision.RUN:
+                    snapshot = await self._run(snapshot, decided.operation, request)
+                case Decision.SETTLE:
+                    snapshot = await self._settle(request)
+                case _:
+                    return snapshot
+        return None
+
+    async def _observe(self, request: ConvergeRequest) -> Snapshot | None:
+        return await update_row(WorkspaceActivities.observe, request.workspace_id)
+
+    async def _run(
+        self, snapshot: Snapshot, operation: Operation, request: ConvergeRequest
+    ) -> Snapshot | None:
+        claim = ClaimRequest(snapshot.workspace_id, operation, str(workflow.uuid4()))
+        claimed = await update_row(WorkspaceActivities.claim, claim)
+        if claimed is None:
+            return await self._observe(request)
+        try:
+            await self._execute(claimed)
+        except ChildWorkflowError as error:
+            if workflow.cancellation_reason() is not None:
+                raise  # an operator cancelled us: the row keeps its claim and the next sweep goes on with it
+            return await self._record_failure(error, request)
+        return await self._settle(request)
+
+    async def _execute(self, claimed: OperationRequest) -> None:
+        workflow.upsert_search_attributes([OPERATION.value_set(claimed.operation)])
+        await workflow.execute_child_workflow(
+            WORKFLOW_OF[claimed.operation],
+            claimed,
+            id=f"{workflow.info().workflow_id}-{claimed.operation.lower()}",
+            search_attributes=operation_attributes(claimed),
+            static_summary=summary_of(claimed),
+        )
+
+    async def _settle(self, request: ConvergeRequest) -> Snapshot | None:
+        settle = SettleRequest(request.workspace_id, _jitter())
+        return await self._continue(await update_row(WorkspaceActivities.settle, settle), request)
+
+    async def _record_failure(self, error: ChildWorkflowError, request: ConvergeRequest) -> Snapshot | None:
+        reason, message = failure_of(error)
+        failed = AttemptFailed(request.workspace_id, reason, message, _jitter())
+        return await self._continue(await update_row(WorkspaceActivities.record_failure, failed), request)
+
+    async def _continue(self, ended: AttemptEnded | None, request: ConvergeRequest) -> Snapshot | None:
+        """Wait before the next attempt, then look anew; what has just been observed needs no second look."""
+        if ended is None or ended.retry_after_seconds is None:
+            return ended.snapshot if ended else None
+        workflow.set_current_details(f"{describe(ended.snapshot)}; next attempt soon")
+        await workflow.sleep(timedelta(seconds=ended.retry_after_seconds))
+        return await self._observe(request)
+
+    def _show(self, snapshot: Snapshot) -> None:
+        workflow.set_current_details(describe(snapshot))
+        workflow.upsert_search_attributes(
+            [PHASE.value_set(snapshot.phase), OPERATION.value_set(snapshot.operation)]
+        )
+
+
+def _jitter() -> float:
+    return workflow.random().uniform(-1, 1)

@@ -1,0 +1,28 @@
+"""Short ways to call activities, so that workflows read like the runbook."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from temporalio import workflow
+from temporalio.workflow import ActivityCancellationType
+
+from workflows.policies import ROW, Step
+
+Result = TypeVar("Result")
+
+
+async def update_row(step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object) -> Result:
+    """A short database step: local, because a task queue would cost more than the step itself."""
+    return await workflow.execute_local_activity_method(step, args=arguments, **ROW)
+
+
+async def change(
+    step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object, policy: Step
+) -> Result:
+    """A step that changes the world: any worker may run it; a cancelled one has ended when this returns."""
+    return await workflow.execute_activity_method(
+        step,
+        args=arguments,
+        cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
+        **policy,
+    )
