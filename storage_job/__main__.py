@@ -1,0 +1,76 @@
+"""`python -m storage_job archive|restore|create-empty`, with the request on stdin or in a file."""
+
+import argparse
+import asyncio
+import signal
+import sys
+import traceback
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from storage_job.errors import EXIT_CODES, EXIT_INVALID_REQUEST, InvalidRequest, JobError, failed
+from storage_job.job import perform
+from storage_job.progress import emit
+from storage_job.request import JobRequest, Operation, parse_request
+
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def main() -> int:
+    try:
+        return asyncio.run(_run(_read_request()))
+    except InvalidRequest as error:
+        return _report(error, EXIT_INVALID_REQUEST)
+    except JobError as error:
+        return _report(error, EXIT_CODES[error.reason])
+    except Exception:  # noqa: BLE001 (the outermost frame: the caller needs its last line whatever happened)
+        traceback.print_exc()
+        unexpected = failed("The job failed unexpectedly; its log says how. Try again.")
+        return _report(unexpected, EXIT_CODES[unexpected.reason])
+
+
+def _read_request() -> JobRequest:
+    parser = argparse.ArgumentParser(
+        prog="storage_job", description="Archive or restore the home on a volume."
+    )
+    parser.add_argument("operation", nargs="?", choices=[*Operation], help="may also stand in the request")
+    parser.add_argument(
+        "--request", type=Path, help="the request's file, such as a mounted secret; else stdin"
+    )
+    arguments = parser.parse_args()
+    try:
+        document = arguments.request.read_text() if arguments.request else sys.stdin.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidRequest(f"The request cannot be read ({error}).") from error
+    return parse_request(document, arguments.operation)
+
+
+async def _run(request: JobRequest) -> int:
+    work = asyncio.create_task(perform(request))
+    received: list[signal.Signals] = []
+    loop = asyncio.get_running_loop()
+
+    def stop(number: signal.Signals) -> None:
+        received.append(number)
+        work.cancel()
+
+    for number in _STOP_SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    try:
+        emit("done", **asdict(await work))
+    except asyncio.CancelledError:
+        error = failed("The job was stopped before it had finished; run it again.")
+        return _report(error, 128 + (received[0] if received else signal.SIGPIPE))
+    return 0
+
+
+def _report(error: JobError, code: int) -> int:
+    # Nobody may be reading any more.
+    with suppress(OSError):
+        emit("error", reason=error.reason, message=error.message)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

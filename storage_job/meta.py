@@ -1,0 +1,35 @@
+"""The `.meta` beside an archive: its presence commits the archive, its first line proves the content."""
+
+import re
+from dataclasses import asdict, dataclass
+
+from storage_job.errors import CorruptedArchive
+
+SUFFIX = ".meta"
+# A meta has four short lines; more than this is not one of ours.
+LIMIT_BYTES = 64 * 1024
+_SHA256 = re.compile(r"sha256:([0-9a-f]{64})")
+_NUMBER = re.compile(r"(size|uncompressed|entries):([0-9]{1,18})")
+
+
+@dataclass(frozen=True)
+class ArchiveMeta:
+    # In the order of the lines.
+    sha256: str
+    # Archives of older installations have the first line only.
+    size: int | None = None
+    uncompressed: int | None = None
+    entries: int | None = None
+
+    def to_bytes(self) -> bytes:
+        values = asdict(self).items()
+        return "".join(f"{name}:{value}\n" for name, value in values if value is not None).encode()
+
+
+def parse_meta(content: bytes) -> ArchiveMeta:
+    lines = [line.strip() for line in content.decode("ascii", "replace").splitlines()] or [""]
+    digest = _SHA256.fullmatch(lines[0])
+    if digest is None:
+        raise CorruptedArchive("its .meta does not begin with a sha256 line")
+    numbers = {found[1]: int(found[2]) for found in map(_NUMBER.fullmatch, lines[1:]) if found}
+    return ArchiveMeta(digest[1], **numbers)

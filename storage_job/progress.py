@@ -1,0 +1,53 @@
+"""JSON lines on stdout: how far the job is, and how it ended."""
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+INTERVAL_SECONDS = 0.5
+
+
+@dataclass
+class Progress:
+    phase: str
+    bytes: int = 0
+    total: int | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished job has to say about the archive it wrote or read."""
+
+    bytes: int
+    sha256: str
+    entries: int | None
+    uncompressed: int | None
+    skipped: bool = False
+
+
+def emit(event: str, **values: object) -> None:
+    sys.stdout.write(json.dumps({"event": event, **values}) + "\n")
+    sys.stdout.flush()
+
+
+@contextlib.asynccontextmanager
+async def reported(progress: Progress) -> AsyncIterator[None]:
+    """Print the progress while the block runs, also when nothing moves: the lines double as heartbeats."""
+    job = asyncio.current_task()
+    reporter = asyncio.create_task(_report(progress))
+    # It ends by itself only when nobody reads any more: the parent is dead, so the job must not run on.
+    reporter.add_done_callback(lambda _: job.cancel() if job and not reporter.cancelled() else None)
+    try:
+        yield
+    finally:
+        reporter.cancel()
+
+
+async def _report(progress: Progress) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            emit("progress", phase=progress.phase, bytes=progress.bytes, total=progress.total)
+            await asyncio.sleep(INTERVAL_SECONDS)

@@ -1,0 +1,100 @@
+"""The request of one job: a single JSON document, so that no secret is ever on a command line."""
+
+import json
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from storage_job.errors import InvalidRequest
+
+SUFFIXES = (".tar.zst", ".tar.gz")
+MIB = 1024 * 1024
+# S3 refuses smaller parts, except for the last.
+SMALLEST_PART = 5 * MIB
+LARGEST_PART = 512 * MIB
+HIGHEST_COMPRESSION = 19
+MOST_IN_FLIGHT = 64
+
+
+class Operation(StrEnum):
+    ARCHIVE = "archive"
+    RESTORE = "restore"
+    CREATE_EMPTY = "create-empty"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobRequest:
+    operation: Operation
+    archive_url: str
+    access_key: str = field(repr=False)
+    secret_key: str = field(repr=False)
+    data_dir: Path = Path("/data")
+    endpoint_url: str | None = None
+    region: str = "us-east-1"
+    compression_level: int = 3
+    part_size: int = 8 * MIB
+    parts_in_flight: int = 4
+    max_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        _check(self.access_key != "" and self.secret_key != "", "access_key and secret_key must not be empty")
+        _check(
+            self.bucket != "" and self.key != "", "archive_url must look like s3://bucket/path/home.tar.zst"
+        )
+        _check(self.key.endswith(SUFFIXES), "archive_url must end in .tar.zst or .tar.gz")
+        writes = self.operation is not Operation.RESTORE
+        _check(not writes or self.key.endswith(".tar.zst"), "new archives are .tar.zst only")
+        _check(self.data_dir.is_absolute(), "data_dir must be an absolute path")
+        _check(1 <= self.compression_level <= HIGHEST_COMPRESSION, "compression_level must be 1 to 19")
+        _check(SMALLEST_PART <= self.part_size <= LARGEST_PART, "part_size must be 5 MiB to 512 MiB")
+        _check(1 <= self.parts_in_flight <= MOST_IN_FLIGHT, "parts_in_flight must be 1 to 64")
+        _check(self.max_bytes is None or self.max_bytes > 0, "max_bytes must be positive")
+
+    @property
+    def bucket(self) -> str:
+        parts = urlsplit(self.archive_url)
+        return parts.netloc if parts.scheme == "s3" else ""
+
+    @property
+    def key(self) -> str:
+        return urlsplit(self.archive_url).path.removeprefix("/")
+
+
+def _check(holds: bool, message: str) -> None:
+    if not holds:
+        raise InvalidRequest(f"The request is invalid: {message}.")
+
+
+def parse_request(document: str, operation: str | None) -> JobRequest:
+    """Read a request; the operation may stand in the document, on the command line, or the same in both."""
+    try:
+        values = json.loads(document)
+    except ValueError as error:
+        # The document holds credentials, so neither it nor the decoder's excerpt may reach a message.
+        raise InvalidRequest("The request is invalid: it is not a JSON document.") from error
+    _check(isinstance(values, dict), "it is not a JSON object")
+    named = {values.get("operation"), operation} - {None}
+    _check(len(named) == 1, "name one operation: archive, restore or create-empty")
+    values["operation"] = named.pop()
+    return JobRequest(**_typed(values))
+
+
+def _typed(values: dict[str, Any]) -> dict[str, Any]:
+    known = {entry.name for entry in fields(JobRequest)}
+    unknown = sorted(values.keys() - known)
+    _check(not unknown, f"unknown fields: {', '.join(unknown)}")
+    for name in ("archive_url", "access_key", "secret_key"):
+        _check(isinstance(values.get(name), str), f"{name} is missing or not a string")
+    for name in ("data_dir", "endpoint_url", "region"):
+        _check(isinstance(values.get(name, ""), str | None), f"{name} must be a string")
+    for name in ("compression_level", "part_size", "parts_in_flight", "max_bytes"):
+        _check(type(values.get(name, 0)) in (int, type(None)), f"{name} must be a whole number")
+    _check(values["operation"] in set(Operation), f"unknown operation {values['operation']!r}")
+    # null means the default, which spares callers from leaving fields out.
+    given = {name: value for name, value in values.items() if value is not None}
+    given["operation"] = Operation(given["operation"])
+    if "data_dir" in given:
+        given["data_dir"] = Path(given["data_dir"])
+    return given

@@ -1,0 +1,115 @@
+"""Restore a home: stream the archive into staging, verify it, and only then touch the volume's content."""
+
+import hashlib
+import os
+from pathlib import Path
+
+from storage_job.children import Child, Pipeline, write_all
+from storage_job.concurrency import settled, together
+from storage_job.download import Download, archive_missing, open_download
+from storage_job.errors import CorruptedArchive, Reason, failed
+from storage_job.meta import ArchiveMeta, parse_meta
+from storage_job.progress import Outcome, Progress
+from storage_job.pump import copy_scanned
+from storage_job.request import JobRequest
+from storage_job.s3 import ArchiveObject
+from storage_job.scanner import TarScanner
+from storage_job.swap import WorkDirectory, swap
+
+_EXTRACT = (
+    "tar",
+    "--extract",
+    "--file=-",
+    "--numeric-owner",
+    "--preserve-permissions",
+    "--acls",
+    "--xattrs",
+    "--xattrs-include=*",
+    "--delay-directory-restore",
+    "--warning=no-timestamp",
+)
+_DECOMPRESS = {".tar.zst": ("zstd", "--decompress", "--quiet", "--stdout"), ".tar.gz": ("gzip", "-dc")}
+
+
+async def restore(archive_object: ArchiveObject, request: JobRequest, progress: Progress) -> Outcome:
+    meta = await _read_meta(archive_object)
+    work = WorkDirectory(request.data_dir)
+    try:
+        await settled(work.create)
+        scanner = TarScanner(_limit(request, meta))
+        async with open_download(archive_object) as download:
+            _check_size(download, meta)
+            progress.total = download.size
+            sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
+        if sha256 != meta.sha256:
+            raise CorruptedArchive("its content does not match the sha256 in its .meta")
+        progress.phase = "swap"
+        await settled(lambda: swap(work, scanner.members.has_root))
+    except OSError as error:
+        raise failed(f"The volume cannot be changed ({error}); check it, then try again.") from error
+    finally:
+        await settled(work.remove)
+    return Outcome(progress.bytes, meta.sha256, scanner.entries, scanner.bytes)
+
+
+async def _read_meta(archive_object: ArchiveObject) -> ArchiveMeta:
+    content = await archive_object.read_meta()
+    if content is None:
+        raise archive_missing(f"The committed archive {archive_object.key}")
+    return parse_meta(content)
+
+
+def _limit(request: JobRequest, meta: ArchiveMeta) -> int | None:
+    """How much may be unpacked; fail now if that much does not fit beside the old content."""
+    space = os.statvfs(request.data_dir)
+    free = space.f_bavail * space.f_frsize
+    if meta.uncompressed is not None and meta.uncompressed > free:
+        raise failed(
+            f"The home needs {meta.uncompressed} bytes and the volume has {free} free; nothing was changed. "
+            "Give it more space, then try again."
+        )
+    return min((limit for limit in (request.max_bytes, meta.uncompressed) if limit is not None), default=None)
+
+
+def _check_size(download: Download, meta: ArchiveMeta) -> None:
+    if meta.size not in (None, download.size):
+        raise CorruptedArchive(f"it has {download.size} bytes and not {meta.size}")
+
+
+def _start_children(request: JobRequest, staging: Path) -> tuple[Child, Child]:
+    command = next(command for suffix, command in _DECOMPRESS.items() if request.key.endswith(suffix))
+    advice = "the home was not restored; see to that file, then try again"
+    return (
+        Child(command, "the archive is damaged; restore an older one", Reason.ARCHIVE_CORRUPTED),
+        Child((*_EXTRACT, f"--directory={staging}"), advice),
+    )
+
+
+async def _extract(
+    download: Download, decompressor: Child, tar: Child, scanner: TarScanner, progress: Progress
+) -> str:
+    """Run the whole stream through the children and return its sha256."""
+    with Pipeline(decompressor, tar) as pipeline:
+        copying = pipeline.in_thread(copy_scanned, decompressor, tar, scanner)
+        _, sha256 = await together(copying, _feed(download, decompressor, pipeline, progress))
+        await pipeline.in_thread(tar.check)
+    return sha256
+
+
+async def _feed(download: Download, decompressor: Child, pipeline: Pipeline, progress: Progress) -> str:
+    digest = hashlib.sha256()
+
+    def pass_on(chunk: bytes) -> None:
+        digest.update(chunk)
+        write_all(decompressor.stdin, memoryview(chunk))
+
+    async for chunk in download.chunks:
+        try:
+            await pipeline.in_thread(pass_on, chunk)
+        except BrokenPipeError:
+            # Its status says why it stopped reading; the broken pipe is only the consequence.
+            await pipeline.in_thread(decompressor.check)
+            raise
+        progress.bytes += len(chunk)
+    decompressor.stdin.close()
+    return digest.hexdigest()

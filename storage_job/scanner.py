@@ -1,0 +1,134 @@
+"""Watches a tar stream on its way into tar, in constant memory, and refuses what must not be extracted.
+
+Both must agree on where each header is, or a member could hide in what the scanner takes for data. Hence its
+strictness: anything that the programs which make our archives do not write is refused.
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+
+from storage_job import pax
+from storage_job.errors import CorruptedArchive
+from storage_job.members import FILE, OLD_SPARSE, MemberRules
+from storage_job.sparse import is_sparse, read_old_map, read_pax_map
+from storage_job.tar_header import BLOCK, Header, padded, parse_header
+
+_PAX, _LONG_NAME, _LONG_LINK = b"x", b"L", b"K"
+_LONGEST_NAME = 64 * 1024
+_ZEROS = bytes(BLOCK)
+
+# A positive number asks for that many bytes; a negative one lets as many pass unseen.
+Steps = Generator[int, bytes, None]
+
+
+@dataclass
+class _Extensions:
+    """What headers before a member say about it."""
+
+    records: pax.Records | None = None
+    long_name: bytes | None = None
+    long_link: bytes | None = None
+
+
+class TarScanner:
+    def __init__(self, max_bytes: int | None = None) -> None:
+        self.entries = 0
+        self.bytes = 0
+        self.members = MemberRules()
+        self._max_bytes = max_bytes
+        self._steps = self._read()
+        self._wanted = next(self._steps)
+        self._collected = b""
+        self._ended = False
+
+    def feed(self, chunk: memoryview) -> None:
+        """Look at the next bytes; raise JobError before any of a bad member's bytes may be passed on."""
+        self.bytes += len(chunk)
+        if self._max_bytes is not None and self.bytes > self._max_bytes:
+            raise CorruptedArchive(f"it unpacks to more than the {self._max_bytes} bytes that are allowed")
+        position = 0
+        while position < len(chunk):
+            position += self._consume(chunk, position)
+
+    def finish(self) -> None:
+        if not self._ended:
+            raise CorruptedArchive("it ends too early")
+
+    def _consume(self, chunk: memoryview, position: int) -> int:
+        """Advance by what the current step can take of the chunk; return how much that is."""
+        available = len(chunk) - position
+        if self._wanted < 0:
+            count = min(-self._wanted, available)
+            self._wanted += count
+            if self._wanted == 0:
+                self._wanted = next(self._steps)
+            return count
+        count = min(self._wanted - len(self._collected), available)
+        self._collected += chunk[position : position + count]
+        if len(self._collected) == self._wanted:
+            data, self._collected = self._collected, b""
+            self._wanted = self._steps.send(data)
+        return count
+
+    def _read(self) -> Steps:
+        while (block := (yield BLOCK)) != _ZEROS:
+            yield from self._read_member(block)
+        # tar stops at the first pair of empty blocks; nothing may hide behind.
+        while (yield BLOCK) == _ZEROS:
+            self._ended = True
+        raise CorruptedArchive("something follows its end")
+
+    def _read_member(self, block: bytes) -> Steps:
+        header = parse_header(block)
+        extensions = _Extensions()
+        while header.kind in (_PAX, _LONG_NAME, _LONG_LINK):
+            yield from _read_extension(header, extensions)
+            header = parse_header((yield BLOCK))
+        if extensions.records is not None and not header.posix:
+            raise CorruptedArchive("a pax header precedes a header of another format")
+        records = extensions.records or {}
+        size = pax.decimal(records[b"size"]) if b"size" in records else header.size
+        name = records.get(b"GNU.sparse.name") or records.get(b"path") or extensions.long_name or header.name
+        link_name = records.get(b"linkpath") or extensions.long_link or header.link_name
+        self.members.admit(header.kind, name, link_name)
+        self.entries += 1
+        yield from _skip_data(header, records, size)
+
+
+def _read_extension(header: Header, extensions: _Extensions) -> Steps:
+    """Take in a header that describes the next. Readers disagree on mixed or repeated ones: refused."""
+    limit = pax.LIMIT_BYTES if header.kind == _PAX else _LONGEST_NAME
+    if not 0 < header.size <= limit:
+        raise CorruptedArchive("an extended header is empty or too large")
+    payload = (yield padded(header.size))[: header.size]
+    if header.kind == _PAX and extensions == _Extensions():
+        extensions.records = pax.parse_pax(payload)
+    elif header.kind == _LONG_NAME and extensions.records is None and extensions.long_name is None:
+        extensions.long_name = _long_text(payload)
+    elif header.kind == _LONG_LINK and extensions.records is None and extensions.long_link is None:
+        extensions.long_link = _long_text(payload)
+    else:
+        raise CorruptedArchive("extended headers are mixed or repeated")
+
+
+def _long_text(payload: bytes) -> bytes:
+    text = payload.rstrip(b"\0")
+    if not text or b"\0" in text:
+        raise CorruptedArchive("a long name is malformed")
+    return text
+
+
+def _skip_data(header: Header, records: pax.Records, size: int) -> Steps:
+    if is_sparse(records) and header.kind != FILE:
+        raise CorruptedArchive("something other than a file claims to be sparse")
+    if header.kind not in (FILE, OLD_SPARSE) and size:
+        raise CorruptedArchive("something other than a file has content")
+    remaining = padded(size)
+    if is_sparse(records):
+        remaining -= yield from read_pax_map(records, size)
+    elif header.kind == OLD_SPARSE:
+        if b"size" in records:
+            raise CorruptedArchive("a sparse file gives its size twice")
+        yield from read_old_map(header)
+    if remaining:
+        yield -remaining

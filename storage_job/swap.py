@@ -1,0 +1,92 @@
+"""Make a volume equal to a staged home by top-level renames; a crash between any two of them is safe."""
+
+import contextlib
+import ctypes
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from storage_job.removal import remove_tree
+from storage_job.root_attributes import RootAttributes
+from storage_job.volume import WORK_NAME
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_DEFAULT_ACL = "system.posix_acl_default"
+
+
+@dataclass(frozen=True)
+class WorkDirectory:
+    """The job's own place inside the volume. What a crashed run left in it is worth nothing."""
+
+    data_dir: Path
+
+    @property
+    def path(self) -> Path:
+        return self.data_dir / WORK_NAME
+
+    @property
+    def staging(self) -> Path:
+        return self.path / "staging"
+
+    @property
+    def trash(self) -> Path:
+        return self.path / "trash"
+
+    def create(self) -> None:
+        self.remove()
+        self.path.mkdir()
+        # A volume with a default ACL or the setgid bit would hand these down to everything that is extracted.
+        with contextlib.suppress(OSError):
+            os.removexattr(self.path, _DEFAULT_ACL)
+        self.path.chmod(0o700)
+        for directory in (self.staging, self.trash):
+            directory.mkdir(mode=0o700)
+
+    def remove(self) -> None:
+        remove_tree(self.path)
+
+
+def swap(work: WorkDirectory, has_root: bool) -> None:
+    """Replace the volume's content by the staged one. Run again from extraction on if it was interrupted."""
+    # Before the moves, which change the times of the directories that they touch.
+    root = RootAttributes.of(work.staging)
+    # The old content goes only once the new one would survive a power cut.
+    synchronize(work.data_dir)
+    for source, target in moves(work):
+        _move(source, target)
+    work.remove()
+    if has_root:
+        root.apply_to(work.data_dir)
+    synchronize(work.data_dir)
+
+
+def moves(work: WorkDirectory) -> Iterator[tuple[Path, Path]]:
+    """Old entries out of the way, then new ones in: no name is ever there twice."""
+    for directory, target in ((work.data_dir, work.trash), (work.staging, work.data_dir)):
+        for entry in sorted(directory.iterdir()):
+            # The archive's own entry of this name, if any, stays in staging and goes with it.
+            if entry.name != WORK_NAME:
+                yield entry, target / entry.name
+
+
+def _move(source: Path, target: Path) -> None:
+    try:
+        source.rename(target)
+    except PermissionError:
+        # Moving a directory rewrites its "..", which needs write permission on it unless one is root.
+        mode = stat.S_IMODE(source.lstat().st_mode)
+        source.chmod(mode | stat.S_IRWXU)
+        source.rename(target)
+        target.chmod(mode)
+
+
+def synchronize(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        if _libc.syncfs(descriptor) != 0:
+            code = ctypes.get_errno()
+            raise OSError(code, os.strerror(code), str(path))
+    finally:
+        os.close(descriptor)

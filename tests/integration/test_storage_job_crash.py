@@ -1,0 +1,148 @@
+"""A job that is killed or stopped at any point leaves nothing that a second run does not repair."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from storage_job.volume import WORK_NAME
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.storage_job_runs import (
+    DEADLINE_SECONDS,
+    META_KEY,
+    JobProcess,
+    archive,
+    path_with_fake,
+    request_for,
+    restore,
+)
+from tests.trees import describe_tree
+
+__all__ = ["bucket", "s3_server"]
+HOME_BYTES = 12_000_000
+PART_BYTES = 5 * 1024 * 1024
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "random").write_bytes(os.urandom(HOME_BYTES))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Path:
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "old").write_text("old")
+    return tmp_path / "volume"
+
+
+async def stalled(operation: str, request: dict[str, Any], program: str, enough: int) -> JobProcess:
+    """A job whose `program` does its work and then hangs; returned once `enough` bytes have been moved."""
+    directory = Path(request["data_dir"]).parent / "fakes"
+    directory.mkdir()
+    os.mkfifo(directory / "never")
+    script = f'PATH=/usr/bin:/bin; {program} "$@" || exit; read -r line < {directory}/never'
+    job = await JobProcess.start(operation, request, path_with_fake(directory, program, script))
+    event = await job.next_event()
+    while event is not None and event.get("bytes", 0) < enough:
+        event = await job.next_event()
+    assert event is not None
+    return job
+
+
+async def stalled_archive(bucket: Bucket, home: Path) -> JobProcess:
+    request = request_for(bucket, home, part_size=PART_BYTES)
+    return await stalled("archive", request, "zstd", enough=2 * PART_BYTES)
+
+
+async def stalled_restore(bucket: Bucket, home: Path, volume: Path) -> JobProcess:
+    await archive(bucket, home)
+    return await stalled("restore", request_for(bucket, volume), "tar", enough=HOME_BYTES)
+
+
+def descendants(job: JobProcess) -> list[psutil.Process]:
+    return psutil.Process(job.process.pid).children(recursive=True)
+
+
+def is_alive(process: psutil.Process) -> bool:
+    # An orphan may stay a zombie for as long as process 1 likes.
+    try:
+        return process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def assert_gone(processes: list[psutil.Process]) -> None:
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        while any(map(is_alive, processes)):  # noqa: ASYNC110 (nobody tells us about orphans)
+            await asyncio.sleep(0.01)
+
+
+def assert_no_credentials_visible(bucket: Bucket, job: JobProcess) -> None:
+    processes = [psutil.Process(job.process.pid), *descendants(job)]
+    assert len(processes) > 1
+    for process in processes:
+        visible = " ".join([*process.cmdline(), *process.environ().values()])
+        assert bucket.server.secret_key not in visible
+        assert bucket.server.access_key not in visible
+
+
+async def test_a_job_killed_while_uploading_is_repaired_by_the_next(bucket: Bucket, home: Path) -> None:
+    job = await stalled_archive(bucket, home)
+    children = descendants(job)
+    assert_no_credentials_visible(bucket, job)
+    job.process.kill()
+    await job.finish()
+    await assert_gone(children)
+    assert len(await bucket.unfinished_uploads()) == 1
+    assert await bucket.keys() == []
+    assert not (await archive(bucket, home)).skipped
+    assert await bucket.unfinished_uploads() == []
+    assert META_KEY in await bucket.keys()
+
+
+async def test_a_job_stopped_while_uploading_cleans_up(bucket: Bucket, home: Path) -> None:
+    job = await stalled_archive(bucket, home)
+    children = descendants(job)
+    job.process.send_signal(signal.SIGTERM)
+    run = await job.finish()
+    assert (run.code, run.events[-1]["event"], run.stderr) == (128 + signal.SIGTERM, "error", "")
+    await assert_gone(children)
+    assert await bucket.unfinished_uploads() == []
+    assert await bucket.keys() == []
+
+
+async def test_a_job_killed_while_restoring_is_repaired_by_the_next(
+    bucket: Bucket, home: Path, volume: Path
+) -> None:
+    job = await stalled_restore(bucket, home, volume)
+    children = descendants(job)
+    job.process.kill()
+    await job.finish()
+    await assert_gone(children)
+    assert (volume / WORK_NAME / "staging").is_dir()
+    assert (volume / "old").read_text() == "old"
+    await restore(bucket, volume)
+    assert describe_tree(volume) == describe_tree(home)
+
+
+async def test_a_job_stopped_while_restoring_leaves_the_old_content(
+    bucket: Bucket, home: Path, volume: Path
+) -> None:
+    job = await stalled_restore(bucket, home, volume)
+    job.process.send_signal(signal.SIGTERM)
+    assert (await job.finish()).code == 128 + signal.SIGTERM
+    assert describe_tree(volume).keys() == {b".", b"old"}
+
+
+async def test_a_job_whose_parent_is_gone_ends_by_itself(bucket: Bucket, home: Path) -> None:
+    job = await stalled_archive(bucket, home)
+    transport = job.process._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
+    transport.close()
+    assert await asyncio.wait_for(job.process.wait(), DEADLINE_SECONDS) != 0
+    assert await bucket.unfinished_uploads() == []

@@ -1,0 +1,109 @@
+"""No failing process in the pipe goes unnoticed, and every failure is told in one last line."""
+
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from storage_job.errors import JobError, Reason
+from storage_job.progress import Outcome
+from storage_job.volume import locked
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.storage_job_runs import archive, path_with_fake, request_for, restore, run_job
+from tests.trees import describe_tree
+
+__all__ = ["bucket", "s3_server"]
+Job = Callable[[Bucket, Path], Awaitable[Outcome]]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "file").write_text("content")
+    return tmp_path / "home"
+
+
+def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, script: str) -> None:
+    monkeypatch.setenv("PATH", path_with_fake(tmp_path / "fakes", program, script))
+
+
+@pytest.mark.parametrize(
+    ("program", "status"),
+    [("tar", 2), ("tar", 1), ("zstd", 1)],
+    ids=["tar fails", "a file changed as tar read it", "zstd fails"],
+)
+async def test_a_failing_process_is_never_masked(
+    bucket: Bucket, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, program: str, status: int
+) -> None:
+    # All of its output is good: only the status tells.
+    fake(monkeypatch, tmp_path, program, f'/usr/bin/{program} "$@"; echo complaint >&2; exit {status}')
+    with pytest.raises(JobError, match="complaint") as caught:
+        await archive(bucket, home)
+    assert caught.value.reason is Reason.ACTION_FAILED
+    assert await bucket.keys() == []
+    assert await bucket.unfinished_uploads() == []
+
+
+@pytest.mark.parametrize(
+    ("program", "script", "reason"),
+    [
+        ("tar", "cat > /dev/null; echo 'tar: x: Cannot write: No space left on device' >&2; exit 2", "full"),
+        ("tar", "exit 2", "status 2"),
+        ("tar", '/usr/bin/tar "$@"; exit 2', "status 2"),
+        ("zstd", '/usr/bin/zstd "$@"; kill -KILL $$', "status -9"),
+    ],
+)
+async def test_a_failed_extraction_leaves_the_old_content(
+    bucket: Bucket,
+    home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    program: str,
+    script: str,
+    reason: str,
+) -> None:
+    await archive(bucket, home)
+    (home / "file").write_text("old")
+    fake(monkeypatch, tmp_path, program, script)
+    with pytest.raises(JobError, match=reason) as caught:
+        await restore(bucket, home)
+    assert caught.value.reason is Reason.ACTION_FAILED
+    assert describe_tree(home).keys() == {b".", b"file"}
+    assert (home / "file").read_text() == "old"
+
+
+async def test_options_in_the_environment_do_not_change_archives(
+    bucket: Bucket, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TAR_OPTIONS", "--exclude=file")
+    assert (await archive(bucket, home)).entries == 2
+
+
+@pytest.mark.parametrize("operation", [archive, restore])
+async def test_two_jobs_never_share_a_volume(bucket: Bucket, home: Path, operation: Job) -> None:
+    with locked(home), pytest.raises(JobError, match="Another job") as caught:
+        await operation(bucket, home)
+    assert caught.value.reason is Reason.ACTION_FAILED
+
+
+async def test_a_failure_is_the_last_line_and_the_exit_code(bucket: Bucket, home: Path) -> None:
+    run = await run_job("restore", request_for(bucket, home))
+    assert (run.code, run.stderr) == (10, "")
+    assert run.events[-1]["event"] == "error"
+    assert run.events[-1]["reason"] == "DataLost"
+
+
+async def test_success_is_the_last_line_and_zero(bucket: Bucket, home: Path) -> None:
+    run = await run_job("archive", request_for(bucket, home))
+    assert (run.code, run.stderr) == (0, "")
+    assert run.events[0] == {"event": "progress", "phase": "upload", "bytes": 0, "total": None}
+    assert run.events[-1].keys() == {"event", "bytes", "sha256", "entries", "uncompressed", "skipped"}
+    assert run.events[-1]["entries"] == 2
+
+
+async def test_an_invalid_request_says_what_is_wrong_and_keeps_the_secret(tmp_path: Path) -> None:
+    run = await run_job("archive", {"archive_url": "nonsense", "access_key": "a", "secret_key": "the-secret"})
+    assert run.code == 2
+    assert "s3://bucket" in run.events[-1]["message"]
+    assert "the-secret" not in json.dumps(run.events) + run.stderr

@@ -1,0 +1,136 @@
+"""A real S3 server for tests: SeaweedFS with authentication, on free ports of the loopback interface."""
+
+import contextlib
+import ctypes
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+ACCESS_KEY = "test-access-key"
+SECRET_KEY = "test-secret-key"  # noqa: S105 (of a server that lives for one test run on loopback)
+START_SECONDS = 30
+POLL_SECONDS = 0.05
+_PR_SET_PDEATHSIG = 1
+_PORT_OPTIONS = (
+    "s3.port",
+    "s3.port.grpc",
+    "master.port",
+    "master.port.grpc",
+    "volume.port",
+    "volume.port.grpc",
+    "filer.port",
+    "filer.port.grpc",
+)
+_libc = ctypes.CDLL(None)
+
+
+@dataclass(frozen=True)
+class S3Server:
+    endpoint_url: str
+    access_key: str
+    secret_key: str
+    process: subprocess.Popen[bytes]
+    ports: tuple[int, ...]
+
+
+@contextlib.contextmanager
+def seaweed(data_dir: Path) -> Iterator[S3Server]:
+    server = start_seaweed(data_dir)
+    try:
+        yield server
+    finally:
+        stop_seaweed(server)
+
+
+def start_seaweed(data_dir: Path) -> S3Server:
+    """Start a server and return once it stores objects. A port taken meanwhile costs another attempt."""
+    for attempt in range(3):
+        directory = data_dir / str(attempt)
+        directory.mkdir(parents=True)
+        ports = _free_ports()
+        endpoint_url = f"http://127.0.0.1:{ports[0]}"
+        server = S3Server(endpoint_url, ACCESS_KEY, SECRET_KEY, _spawn(directory, ports), ports)
+        if _becomes_ready(server):
+            return server
+        stop_seaweed(server)
+    raise RuntimeError(f"SeaweedFS did not start; its logs are below {data_dir}")
+
+
+def stop_seaweed(server: S3Server) -> None:
+    # SIGKILL: a polite end takes 15 seconds, and nothing of a test's server is worth keeping.
+    server.process.kill()
+    server.process.wait()
+    for port in server.ports:
+        for leftover in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 (where weed puts them)
+            leftover.unlink(missing_ok=True)
+
+
+def _spawn(directory: Path, ports: tuple[int, ...]) -> subprocess.Popen[bytes]:
+    credentials = [{"accessKey": ACCESS_KEY, "secretKey": SECRET_KEY}]
+    identity = {"name": "tests", "credentials": credentials, "actions": ["Admin", "Read", "Write", "List"]}
+    config = directory / "s3.json"
+    config.write_text(json.dumps({"identities": [identity]}))
+    options = (
+        f"-dir={directory}",
+        "-ip=127.0.0.1",
+        "-ip.bind=127.0.0.1",
+        "-master.telemetry=false",
+        "-master.volumeSizeLimitMB=64",
+        "-volume.max=0",
+        "-s3",
+        f"-s3.config={config}",
+        # 0 turns these two off; they would listen on fixed ports.
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        *(f"-{option}={port}" for option, port in zip(_PORT_OPTIONS, ports, strict=True)),
+    )
+    with (directory / "weed.log").open("wb") as log:
+        return subprocess.Popen(
+            (Path(sys.executable).with_name("weed"), "-logtostderr=true", "server", *options),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            # A killed test run must not leave its server behind.
+            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
+        )
+
+
+def _becomes_ready(server: S3Server) -> bool:
+    client: Any = botocore.session.get_session().create_client(
+        "s3",
+        endpoint_url=server.endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id=server.access_key,
+        aws_secret_access_key=server.secret_key,
+        config=Config(retries={"total_max_attempts": 1}, connect_timeout=1, read_timeout=5),
+    )
+    deadline = time.monotonic() + START_SECONDS
+    with contextlib.closing(client):
+        while time.monotonic() < deadline and server.process.poll() is None:
+            # Only a stored object proves that the volume server behind the gateway has joined.
+            with contextlib.suppress(BotoCoreError, ClientError):
+                client.create_bucket(Bucket="readiness")
+                client.put_object(Bucket="readiness", Key="probe", Body=b"ready")
+                return True
+            time.sleep(POLL_SECONDS)
+    return False
+
+
+def _free_ports() -> tuple[int, ...]:
+    with contextlib.ExitStack() as stack:
+        # All are held until the last is known, so that no port comes twice.
+        sockets = [stack.enter_context(socket.socket()) for _ in _PORT_OPTIONS]
+        for held in sockets:
+            held.bind(("127.0.0.1", 0))
+        return tuple(held.getsockname()[1] for held in sockets)
