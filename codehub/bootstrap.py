@@ -1,11 +1,37 @@
 """The only wiring: which adapters stand behind the ports."""
 
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
+from pathlib import Path
 
-from codehub.db.session import Database
+from temporalio.client import Client
+from temporalio.runtime import Runtime
+
+from codehub.adapters.local.instances import LocalInstances
+from codehub.adapters.local.jobs import LocalStorageJobs
+from codehub.adapters.local.root import LocalRoot
+from codehub.adapters.local.volumes import LocalVolumes
+from codehub.adapters.redis.activity import RedisActivityBuffer
+from codehub.adapters.redis.connection import create_client
+from codehub.adapters.redis.events import RedisEventBus
+from codehub.adapters.s3.archives import S3Archives
+from codehub.adapters.temporal.connection import connect
+from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.db.requests import has_workspaces
+from codehub.db.session import Database, create_engine
 from codehub.domain.limits import IdleTimes, RunningLimits
-from codehub.ports import ActivityBuffer, Archives, Convergence, Instances, StorageJobs, Volumes
+from codehub.ports import (
+    ActivityBuffer,
+    Archives,
+    ArchiveStore,
+    Convergence,
+    Instances,
+    StorageJobs,
+    Volumes,
+)
+from codehub.settings import Settings, SettingsError
 
 
 @dataclass(frozen=True)
@@ -32,3 +58,107 @@ class Policy:
     gc_grace: timedelta = timedelta(hours=2)
     shutdown_grace: timedelta = timedelta(seconds=10)
     concurrent_activities: int = 100
+
+
+def policy_of(settings: Settings) -> Policy:
+    return Policy(
+        idle_times=IdleTimes(
+            standby=timedelta(seconds=settings.ttl.standby_seconds),
+            archive=timedelta(seconds=settings.ttl.archive_seconds),
+        ),
+        limits=RunningLimits(settings.limits.max_running_per_user, settings.limits.max_running_global),
+        gc_grace=timedelta(seconds=settings.gc.grace_seconds),
+        shutdown_grace=timedelta(seconds=settings.worker.shutdown_grace_seconds),
+        concurrent_activities=settings.worker.concurrent_activities,
+    )
+
+
+@asynccontextmanager
+async def open_ports(settings: Settings, client: Client) -> AsyncIterator[Ports]:
+    """Open everything, and close it in reverse order."""
+    store = archive_store_of(settings)
+    local = local_root_of(settings)
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings))
+        archives = await stack.enter_async_context(S3Archives.open(store))
+        redis = create_client(redis_url_of(settings))
+        stack.push_async_callback(redis.aclose)
+        yield Ports(
+            database=database,
+            instances=LocalInstances(local),
+            volumes=LocalVolumes(local),
+            jobs=LocalStorageJobs(local, store),
+            archives=archives,
+            buffer=RedisActivityBuffer(redis),
+            convergence=TemporalConvergence(client, settings.temporal.task_queue),
+        )
+
+
+async def prepare_stores(settings: Settings) -> None:
+    """Set up the bucket and the directory of homes, as long as there is no workspace whose data they miss."""
+    async with open_database(settings) as database, database.transaction() as session:
+        if await has_workspaces(session):
+            return
+    async with S3Archives.open(archive_store_of(settings)) as archives:
+        await archives.ensure_bucket()
+    LocalRoot.at(local_root_of(settings)).prepare()
+
+
+async def connect_temporal(settings: Settings, runtime: Runtime | None = None) -> Client:
+    temporal = settings.temporal
+    api_key = temporal.api_key.get_secret_value() if temporal.api_key else None
+    return await connect(
+        temporal.address or _unset("CODEHUB_TEMPORAL_ADDRESS"), temporal.namespace, api_key, runtime=runtime
+    )
+
+
+@asynccontextmanager
+async def open_bus(settings: Settings) -> AsyncIterator[RedisEventBus]:
+    redis = create_client(redis_url_of(settings))
+    try:
+        yield RedisEventBus(redis)
+    finally:
+        await redis.aclose()
+
+
+def open_database(settings: Settings) -> Database:
+    database = settings.database
+    return Database(
+        create_engine(
+            database_url_of(settings),
+            pool_size=database.pool_size,
+            connect_timeout_seconds=database.connect_timeout_seconds,
+            statement_timeout_seconds=database.statement_timeout_seconds,
+        )
+    )
+
+
+def database_url_of(settings: Settings) -> str:
+    url = settings.database.url
+    return url.get_secret_value() if url else _unset("CODEHUB_DATABASE_URL")
+
+
+def redis_url_of(settings: Settings) -> str:
+    url = settings.redis.url
+    return url.get_secret_value() if url else _unset("CODEHUB_REDIS_URL")
+
+
+def archive_store_of(settings: Settings) -> ArchiveStore:
+    s3 = settings.s3
+    if s3.endpoint_url is None or s3.access_key is None or s3.secret_key is None:
+        _unset("CODEHUB_S3_ENDPOINT_URL")
+    return ArchiveStore(
+        endpoint_url=s3.endpoint_url,
+        region=s3.region,
+        bucket=s3.bucket,
+        access_key=s3.access_key or "",
+        secret_key=s3.secret_key.get_secret_value() if s3.secret_key else "",
+    )
+
+
+def local_root_of(settings: Settings) -> Path:
+    return settings.general.data_dir.absolute() / "local"
+
+
+def _unset(variable: str) -> str:
+    raise SettingsError([f"{variable} is not set: this process needs it; `codehub up` sets it by itself"])

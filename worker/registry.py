@@ -1,6 +1,8 @@
 """What the worker can do: every workflow and every activity, each named once."""
 
-from collections.abc import Callable, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -51,6 +53,9 @@ PASSED_THROUGH = ("activities", "codehub")
 # When a worker dies, its cached workflows go to another after this long.
 STICKY_TIMEOUT = timedelta(seconds=2)
 
+# Often enough for the heartbeat timeouts of `workflows.policies`, and for a progress bar.
+HEARTBEAT_THROTTLE = timedelta(seconds=1)
+
 
 def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
     """Bind the activities to their ports."""
@@ -89,16 +94,33 @@ def create_worker(
 ) -> Worker:
     """A worker for everything; run it with `await worker.run()`, which does not swallow a fatal error."""
     sandbox = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
-    return Worker(
-        client,
-        task_queue=task_queue,
-        workflows=WORKFLOWS,
-        activities=activities_of(ports, policy),
-        interceptors=[FailureInterceptor(), *interceptors],
-        workflow_runner=SandboxedWorkflowRunner(restrictions=sandbox),
-        sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
-        graceful_shutdown_timeout=policy.shutdown_grace,
-        max_concurrent_activities=policy.concurrent_activities,
-        max_heartbeat_throttle_interval=timedelta(seconds=1),
-        default_heartbeat_throttle_interval=timedelta(seconds=1),
-    )
+    with _no_garbage_collection():
+        return Worker(
+            client,
+            task_queue=task_queue,
+            workflows=WORKFLOWS,
+            activities=activities_of(ports, policy),
+            interceptors=[FailureInterceptor(), *interceptors],
+            workflow_runner=SandboxedWorkflowRunner(restrictions=sandbox),
+            sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
+            graceful_shutdown_timeout=policy.shutdown_grace,
+            max_concurrent_activities=policy.concurrent_activities,
+            max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+            default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
+        )
+
+
+@contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Keep finalizers away while workflows are checked, which imports them anew.
+
+    On Python 3.11 a finalizer that imports something in the middle of an import breaks it
+    (python/cpython#91351), and the collector runs finalizers whenever it likes.
+    """
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

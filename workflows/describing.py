@@ -40,8 +40,8 @@ def failure_of(error: ChildWorkflowError) -> tuple[ErrorReason, str]:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    if isinstance(cause, ApplicationError) and cause.type in set(ErrorReason):
-        return ErrorReason(cause.type), cause.message
-    if isinstance(cause, exceptions.TimeoutError) and cause.type is not TimeoutType.HEARTBEAT:
-        return ErrorReason.TIMEOUT, EXPLANATIONS[ErrorReason.TIMEOUT]
+        if isinstance(cause, ApplicationError) and cause.type in set(ErrorReason):
+            return ErrorReason(cause.type), cause.message
+        if isinstance(cause, exceptions.TimeoutError) and cause.type is not TimeoutType.HEARTBEAT:
+            return ErrorReason.TIMEOUT, EXPLANATIONS[ErrorReason.TIMEOUT]
     return ErrorReason.ACTION_FAILED, f"{type(cause).__name__}: {cause}"

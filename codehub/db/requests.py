@@ -66,6 +66,11 @@ async def lock_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> Lo
     )
 
 
+async def has_workspaces(session: AsyncSession) -> bool:
+    """Whether there ever was one; deleted ones count."""
+    return await session.scalar(select(Workspace.id).limit(1)) is not None
+
+
 async def set_desired_state(
     session: AsyncSession, workspace_id: WorkspaceId, desired: DesiredState, now: datetime
 ) -> None:
@@ -73,6 +78,16 @@ async def set_desired_state(
         update(Workspace)
         .where(Workspace.id == UUID(workspace_id))
         .values(desired_state=desired, updated_at=now)
+    )
+
+
+async def set_deleted(
+    session: AsyncSession, workspace_id: WorkspaceId, *, purge: bool, now: datetime
+) -> None:
+    await session.execute(
+        update(Workspace)
+        .where(Workspace.id == UUID(workspace_id))
+        .values(desired_state=DesiredState.DELETED, deleted_at=now, purge=purge, updated_at=now)
     )
 
 

@@ -51,14 +51,15 @@ def recover(snapshot: Snapshot, choice: RecoverChoice) -> Recovery:
     return Recovery(replace(accepted, archive_key=None), remove_container=True)
 
 
-def request_deletion(snapshot: Snapshot, *, purge: bool) -> Snapshot:
+def is_purge(phase: Phase, *, requested: bool) -> bool:
     """A broken workspace cannot make a last archive, so deleting it is always a purge."""
-    return replace(
-        snapshot,
-        desired_state=DesiredState.DELETED,
-        deleted=True,
-        purge=purge or snapshot.purge or snapshot.phase is Phase.ERROR,
-    )
+    return requested or phase is Phase.ERROR
+
+
+def request_deletion(snapshot: Snapshot, *, purge: bool) -> Snapshot:
+    """From now on it is being deleted; a purge stays one."""
+    purges = snapshot.purge or is_purge(snapshot.phase, requested=purge)
+    return replace(snapshot, desired_state=DesiredState.DELETED, deleted=True, purge=purges)
 
 
 def can_undelete(snapshot: Snapshot) -> bool:

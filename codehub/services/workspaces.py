@@ -11,12 +11,14 @@ from codehub.db.requests import (
     NewWorkspace,
     insert_workspace,
     lock_workspace,
+    set_deleted,
     set_desired_state,
 )
 from codehub.db.running import count_running, lock_running_limits, running_of
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits, exceeded_limit
+from codehub.domain.recovery import is_purge
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
 
@@ -53,6 +55,30 @@ async def request_state(
             phase=workspace.phase,
             detail=detail,
         )
+
+
+async def delete_workspace(
+    database: Database, workspace_id: WorkspaceId, *, purge: bool, actor: str, now: datetime
+) -> bool:
+    """Delete it, with a last archive unless it is purged; tell whether it is a purge."""
+    async with database.transaction() as session:
+        workspace = await lock_workspace(session, workspace_id)
+        if workspace is None:
+            raise WorkspaceNotFound(workspace_id)
+        if workspace.operation is not Operation.NONE:
+            raise OperationInProgress(workspace.operation, workspace.op_started_at)
+        purges = is_purge(workspace.phase, requested=purge)
+        await set_deleted(session, workspace_id, purge=purges, now=now)
+        await record_event(
+            session,
+            workspace_id,
+            EventKind.STATE_REQUESTED,
+            now,
+            actor=actor,
+            phase=workspace.phase,
+            detail={"from": workspace.desired_state, "to": DesiredState.DELETED, "purge": purges},
+        )
+    return purges
 
 
 async def create_workspace(

@@ -1,0 +1,1 @@
+"""Redis: the buffer for activity and the bus for events."""

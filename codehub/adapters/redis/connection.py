@@ -1,0 +1,37 @@
+"""One pool of Redis connections, and what its errors mean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from codehub.domain.failures import Transient
+from codehub.domain.states import ErrorReason
+
+TIMEOUT_SECONDS = 3.0
+HEALTH_CHECK_SECONDS = 15
+
+
+def create_client(url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Redis:
+    """Nothing is opened yet; close with `await client.aclose()`."""
+    return Redis.from_url(
+        url,
+        decode_responses=True,
+        socket_timeout=timeout_seconds,
+        socket_connect_timeout=timeout_seconds,
+        health_check_interval=HEALTH_CHECK_SECONDS,
+        # Once, for a pooled connection that died unused; whoever calls knows better when to try again.
+        retry=Retry(NoBackoff(), retries=1),
+    )
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    try:
+        yield
+    except (RedisError, OSError) as error:
+        reason = str(error) or type(error).__name__
+        raise Transient(ErrorReason.UNREACHABLE, f"Redis cannot be used: {reason}") from error

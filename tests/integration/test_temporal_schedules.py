@@ -1,0 +1,117 @@
+"""Every worker sets up the schedules when it starts; they end up as the settings say."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from temporalio import workflow
+from temporalio.client import (
+    Client,
+    ScheduleActionExecutionStartWorkflow,
+    ScheduleActionStartWorkflow,
+    ScheduleDescription,
+    ScheduleIntervalSpec,
+    ScheduleOverlapPolicy,
+)
+from temporalio.worker import Worker
+
+from codehub import contracts
+from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
+from tests.fixtures_services import temporal_client, temporal_server
+
+__all__ = ["temporal_client", "temporal_server"]
+
+QUEUE = "schedules"
+SCHEDULES = (contracts.TTL_SCHEDULE, contracts.GC_SCHEDULE, contracts.OBSERVE_SCHEDULE)
+# Long ones, so that nothing starts by itself during a test.
+PERIODS = SchedulePeriods(ttl=timedelta(days=60), gc=timedelta(days=90), observe=timedelta(days=30))
+
+
+@workflow.defn(name="ObserveWorkflow", sandboxed=False)
+class Sweep:
+    """Stands in for the real one."""
+
+    @workflow.run
+    async def run(self) -> str:
+        return "swept"
+
+
+@pytest.fixture
+async def client(temporal_client: Client) -> AsyncIterator[Client]:
+    """A server that has no schedules, before and after."""
+    yield temporal_client
+    for schedule_id in SCHEDULES:
+        await temporal_client.get_schedule_handle(schedule_id).delete()
+
+
+async def describe(client: Client) -> dict[str, ScheduleDescription]:
+    return {name: await client.get_schedule_handle(name).describe() for name in SCHEDULES}
+
+
+async def intervals(client: Client) -> list[list[ScheduleIntervalSpec]]:
+    return [list(each.schedule.spec.intervals) for each in (await describe(client)).values()]
+
+
+async def test_the_periods_are_those_of_the_specification(client: Client) -> None:
+    await ensure_schedules(client, QUEUE, SchedulePeriods())
+    assert await intervals(client) == [
+        [ScheduleIntervalSpec(every=timedelta(seconds=60))],
+        [ScheduleIntervalSpec(every=timedelta(hours=4))],
+        [ScheduleIntervalSpec(every=timedelta(seconds=15))],
+    ]
+
+
+async def test_each_schedule_starts_its_workflow_and_never_overlaps_itself(client: Client) -> None:
+    await ensure_schedules(client, QUEUE, PERIODS)
+    started = {}
+    for schedule_id, description in (await describe(client)).items():
+        action, policy = description.schedule.action, description.schedule.policy
+        assert isinstance(action, ScheduleActionStartWorkflow)
+        assert (action.id, action.task_queue) == (schedule_id, QUEUE)
+        assert (policy.overlap, policy.catchup_window) == (ScheduleOverlapPolicy.SKIP, timedelta(seconds=10))
+        started[schedule_id] = action.workflow
+    assert started == {
+        "codehub-ttl": "TtlWorkflow",
+        "codehub-archive-gc": "ArchiveGcWorkflow",
+        "codehub-observe": "ObserveWorkflow",
+    }
+
+
+async def test_a_schedule_that_is_due_runs_its_workflow(client: Client) -> None:
+    task_queue = str(uuid.uuid4())
+    await ensure_schedules(client, task_queue, PERIODS)
+    schedule = client.get_schedule_handle(contracts.OBSERVE_SCHEDULE)
+    await schedule.trigger()
+    async with asyncio.timeout(30), Worker(client, task_queue=task_queue, workflows=[Sweep]):
+        while not (actions := (await schedule.describe()).info.recent_actions):  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        assert isinstance(actions[0].action, ScheduleActionExecutionStartWorkflow)
+        assert await client.get_workflow_handle(actions[0].action.workflow_id).result() == "swept"
+
+
+async def test_several_workers_may_set_them_up_at_once(client: Client) -> None:
+    for _ in range(2):
+        await asyncio.gather(*(ensure_schedules(client, QUEUE, PERIODS) for _ in range(5)))
+    assert await intervals(client) == [
+        [ScheduleIntervalSpec(every=period)] for period in (PERIODS.ttl, PERIODS.gc, PERIODS.observe)
+    ]
+
+
+async def test_changed_settings_change_the_schedule(client: Client) -> None:
+    await ensure_schedules(client, QUEUE, PERIODS)
+    await ensure_schedules(client, "another", replace(PERIODS, ttl=timedelta(days=61)))
+    description = (await describe(client))[contracts.TTL_SCHEDULE]
+    assert list(description.schedule.spec.intervals) == [ScheduleIntervalSpec(every=timedelta(days=61))]
+    assert isinstance(description.schedule.action, ScheduleActionStartWorkflow)
+    assert description.schedule.action.task_queue == "another"
+
+
+async def test_a_schedule_that_an_operator_paused_stays_paused(client: Client) -> None:
+    await ensure_schedules(client, QUEUE, PERIODS)
+    await client.get_schedule_handle(contracts.GC_SCHEDULE).pause(note="investigating")
+    await ensure_schedules(client, QUEUE, PERIODS)
+    paused = {name: each.schedule.state.paused for name, each in (await describe(client)).items()}
+    assert paused == {name: name == contracts.GC_SCHEDULE for name in SCHEDULES}

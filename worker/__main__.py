@@ -1,0 +1,108 @@
+"""`python -m worker`: runs workflows, activities and the event relay until it is told to stop."""
+
+import asyncio
+import logging
+import signal
+import sys
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from temporalio.client import Client
+from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+
+from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
+from codehub.adapters.temporal.search_attributes import ensure_search_attributes
+from codehub.bootstrap import (
+    connect_temporal,
+    database_url_of,
+    open_bus,
+    open_ports,
+    policy_of,
+    prepare_stores,
+)
+from codehub.logs import set_up_logging
+from codehub.settings import Settings, SettingsError, load_settings
+from worker.crash_points import armed_crash_points
+from worker.registry import create_worker
+from worker.relay import EventRelay
+
+log = logging.getLogger("worker")
+
+WRONG_SETTINGS = 2
+
+
+def main() -> int:
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        print(error, file=sys.stderr)  # noqa: T201 (logging is not set up before the settings are read)
+        return WRONG_SETTINGS
+    set_up_logging(settings.general.log_level, settings.general.log_format)
+    asyncio.run(run(settings))
+    return 0
+
+
+async def run(settings: Settings) -> None:
+    client = await connect_temporal(settings, runtime=_runtime(settings.worker.metrics_port))
+    await prepare(client, settings)
+    async with open_ports(settings, client) as ports, open_bus(settings) as bus:
+        worker = create_worker(
+            client,
+            settings.temporal.task_queue,
+            ports,
+            policy_of(settings),
+            interceptors=armed_crash_points(),
+        )
+        relay = EventRelay(database_url_of(settings), bus)
+        async with asyncio.TaskGroup() as tasks:
+            stopping = _stop_signal()
+            running = tasks.create_task(worker.run())
+            relaying = tasks.create_task(relay.run())
+            _say_ready(settings.worker.ready_file)
+            told = tasks.create_task(stopping.wait())
+            await asyncio.wait([running, told], return_when=asyncio.FIRST_COMPLETED)
+            log.info("stopping: steps under way get %s s", settings.worker.shutdown_grace_seconds)
+            await worker.shutdown()
+            stopping.set()
+            relaying.cancel()
+    log.info("stopped")
+
+
+async def prepare(client: Client, settings: Settings) -> None:
+    """What must be there before work is taken; several workers may see to it at once."""
+    await prepare_stores(settings)
+    await ensure_search_attributes(client)
+    sweeps = settings.sweeps
+    periods = SchedulePeriods(
+        ttl=timedelta(seconds=sweeps.ttl_seconds),
+        gc=timedelta(seconds=sweeps.gc_seconds),
+        observe=timedelta(seconds=sweeps.observe_seconds),
+    )
+    await ensure_schedules(client, settings.temporal.task_queue, periods)
+
+
+def _runtime(metrics_port: int | None) -> Runtime | None:
+    if metrics_port is None:
+        return None
+    metrics = PrometheusConfig(bind_address=f"127.0.0.1:{metrics_port}")
+    return Runtime(telemetry=TelemetryConfig(metrics=metrics))
+
+
+def _stop_signal() -> asyncio.Event:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    return stopping
+
+
+def _say_ready(ready_file: Path | None) -> None:
+    log.info("ready")
+    if ready_file is not None:
+        with suppress(FileNotFoundError):
+            ready_file.touch()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

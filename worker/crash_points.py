@@ -1,0 +1,63 @@
+"""Crash points: a test arms one by environment and the worker kills itself there, once; absent otherwise."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from temporalio import activity
+from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
+
+CRASH_AT = "CODEHUB_TEST_CRASH_AT"
+CRASHED_FILE = "CODEHUB_TEST_CRASHED_FILE"
+
+
+@dataclass(frozen=True)
+class CrashPoint:
+    """`before` or `after` the activity of this name; the file remembers that it has happened."""
+
+    moment: str
+    activity_name: str
+    crashed_file: Path
+
+    def reached(self, moment: str, activity_name: str) -> None:
+        if (moment, activity_name) != (self.moment, self.activity_name):
+            return
+        try:
+            self.crashed_file.touch(exist_ok=False)
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def armed_crash_points() -> list[Interceptor]:
+    """What the environment asks for: `before:upload_archive` and a file to remember it by."""
+    armed = os.environ.get(CRASH_AT)
+    if not armed:
+        return []
+    moment, _, activity_name = armed.partition(":")
+    return [CrashInterceptor(CrashPoint(moment, activity_name, Path(os.environ[CRASHED_FILE])))]
+
+
+class CrashInterceptor(Interceptor):
+    """Stands around every activity, local ones too."""
+
+    def __init__(self, point: CrashPoint) -> None:
+        self._point = point
+
+    def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:  # noqa: A002
+        return _Crash(next, self._point)
+
+
+class _Crash(ActivityInboundInterceptor):
+    def __init__(self, next: ActivityInboundInterceptor, point: CrashPoint) -> None:  # noqa: A002
+        super().__init__(next)
+        self._point = point
+
+    async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002, ANN401
+        name = activity.info().activity_type
+        self._point.reached("before", name)
+        result = await super().execute_activity(input)
+        self._point.reached("after", name)
+        return result
