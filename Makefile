@@ -7,7 +7,7 @@ PACKAGES := codehub activities workflows api proxy worker storage_job cli migrat
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check unit fmt lint types contracts docs lock clean
+.PHONY: help up test check unit fmt lint types contracts docs histories lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ fmt: $(SYNCED) ## Format and fix what can be fixed
 
 docs: $(SYNCED) ## Write the generated pages anew
 	$(BIN)/codehub settings --markdown > docs/configuration.md
+
+histories: $(SYNCED) ## Record the workflow histories that the replay tests use
+	$(BIN)/pytest tests/replay/record_histories.py
 
 lock: $(SYNCED) ## Resolve the dependencies anew
 	$(COMPILE) --upgrade -o requirements/bootstrap.lock requirements/bootstrap.in

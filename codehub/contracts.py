@@ -52,6 +52,11 @@ class OperationRequest:
     needs_upload: bool
 
 
+def operation_workflow_id(request: OperationRequest) -> str:
+    """Attempts of one operation follow each other under the same id."""
+    return f"{workspace_workflow_id(request.workspace_id)}-{request.operation.lower()}"
+
+
 @dataclass(frozen=True)
 class SettleRequest:
     """An attempt whose steps all returned."""

@@ -93,7 +93,6 @@ def create_worker(
     client: Client, task_queue: str, ports: Ports, policy: Policy, interceptors: Sequence[Interceptor] = ()
 ) -> Worker:
     """A worker for everything; run it with `await worker.run()`, which does not swallow a fatal error."""
-    sandbox = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
     with _no_garbage_collection():
         return Worker(
             client,
@@ -101,13 +100,18 @@ def create_worker(
             workflows=WORKFLOWS,
             activities=activities_of(ports, policy),
             interceptors=[FailureInterceptor(), *interceptors],
-            workflow_runner=SandboxedWorkflowRunner(restrictions=sandbox),
+            workflow_runner=sandboxed_runner(),
             sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
             graceful_shutdown_timeout=policy.shutdown_grace,
             max_concurrent_activities=policy.concurrent_activities,
             max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
             default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         )
+
+
+def sandboxed_runner() -> SandboxedWorkflowRunner:
+    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    return SandboxedWorkflowRunner(restrictions=restrictions)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from codehub.contracts import (
     ConvergeRequest,
     OperationRequest,
     SettleRequest,
+    operation_workflow_id,
 )
 from codehub.domain.conditions import Snapshot
 from codehub.domain.planner import Decision, plan
@@ -106,7 +107,7 @@ class WorkspaceWorkflow:
         await workflow.execute_child_workflow(
             WORKFLOW_OF[claimed.operation],
             claimed,
-            id=f"{workflow.info().workflow_id}-{claimed.operation.lower()}",
+            id=operation_workflow_id(claimed),
             search_attributes=operation_attributes(claimed),
             static_summary=summary_of(claimed),
         )

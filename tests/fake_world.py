@@ -1,0 +1,83 @@
+"""The world that the fakes act on: what is really there, and the trouble that tests arm."""
+
+import asyncio
+import hashlib
+import json
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.naming import meta_key
+from codehub.domain.states import ErrorReason
+from codehub.ports import StoredArchive
+
+Home = dict[str, bytes]
+IMAGE = "ide"
+NEVER_READY_IMAGE = "never-ready"
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class FakeInstance:
+    image_ref: str
+    alive: bool = True
+    log: list[bytes] = field(default_factory=lambda: [b"listening\n"])
+
+
+@dataclass
+class FakeObject:
+    content: bytes
+    modified_at: datetime = LONG_AGO
+
+
+@dataclass
+class FakeWorld:
+    """Reality, as far as tests need one.
+
+    `down` makes a provider silent. `failures["volumes.remove"].append(error)` makes the next such call raise.
+    `gates["jobs.archive"] = asyncio.Event()` holds such calls, once they are under way, until it is set.
+    `calls` lists every call in order.
+    """
+
+    volumes: dict[WorkspaceId, Home] = field(default_factory=dict)
+    instances: dict[WorkspaceId, FakeInstance] = field(default_factory=dict)
+    objects: dict[str, FakeObject] = field(default_factory=dict)
+    uploads: dict[str, datetime] = field(default_factory=dict)
+    images: set[str] = field(default_factory=lambda: {"", "default", IMAGE, NEVER_READY_IMAGE})
+    now: datetime = LONG_AGO
+    down: set[Resource] = field(default_factory=set)
+    failures: defaultdict[str, deque[Exception]] = field(default_factory=lambda: defaultdict(deque))
+    gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    jobs: set[WorkspaceId] = field(default_factory=set)
+    calls: list[tuple[str, str]] = field(default_factory=list)
+
+    async def enter(self, call: str, subject: str, *needed: Resource) -> None:
+        """What every call begins with: other tasks get their turn, then the armed trouble strikes."""
+        self.calls.append((call, subject))
+        await asyncio.sleep(0)
+        if self.failures[call]:
+            raise self.failures[call].popleft()
+        for resource in needed:
+            if resource in self.down:
+                raise Transient(ErrorReason.UNREACHABLE, f"The provider of the {resource} does not answer.")
+
+    async def pass_gate(self, call: str) -> None:
+        if call in self.gates:
+            await self.gates[call].wait()
+
+    def is_committed(self, key: str) -> bool:
+        return key in self.objects and meta_key(key) in self.objects
+
+    def store_home(self, key: str, home: Home) -> StoredArchive:
+        """Commit an archive: content first, meta last."""
+        content = json.dumps({name: data.hex() for name, data in sorted(home.items())}).encode()
+        digest = hashlib.sha256(content).hexdigest()
+        self.objects[key] = FakeObject(content, self.now)
+        self.objects[meta_key(key)] = FakeObject(f"sha256:{digest}\n".encode(), self.now)
+        return StoredArchive(key, len(content), digest)
+
+    def read_meta(self, key: str) -> StoredArchive:
+        digest = self.objects[meta_key(key)].content.decode().splitlines()[0].removeprefix("sha256:")
+        return StoredArchive(key, len(self.objects[key].content), digest)

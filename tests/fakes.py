@@ -1,0 +1,185 @@
+"""In-memory providers for tests of workflow logic; they pass the same conformance suite as the real ones."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Resource, VolumeFact, WorkspaceId
+from codehub.domain.failures import Permanent, Transient
+from codehub.domain.naming import ARCHIVE_ROOT, meta_key
+from codehub.domain.states import ErrorReason
+from codehub.ports import ArchiveObject, InstanceRequest, Progress, Report, StoredArchive, Upstream
+from tests.fake_world import IMAGE, NEVER_READY_IMAGE, FakeInstance, FakeObject, FakeWorld, Home
+
+__all__ = [
+    "IMAGE",
+    "NEVER_READY_IMAGE",
+    "FakeArchives",
+    "FakeInstance",
+    "FakeInstances",
+    "FakeObject",
+    "FakeStorageJobs",
+    "FakeVolumes",
+    "FakeWorld",
+    "Home",
+]
+
+
+class FakeInstances:
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+
+    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+        await self._world.enter("instances.look", workspace_id, Resource.CONTAINER)
+        return self._fact(workspace_id)
+
+    async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:
+        await self._world.enter("instances.list_all", "", Resource.CONTAINER)
+        return {workspace_id: self._fact(workspace_id) for workspace_id in self._world.instances}
+
+    async def start(self, request: InstanceRequest, report: Report) -> None:
+        await self._world.enter("instances.start", request.workspace_id, Resource.CONTAINER)
+        if request.image_ref not in self._world.images:
+            raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {request.image_ref!r}.")
+        if request.workspace_id not in self._world.volumes:
+            raise Transient(ErrorReason.ACTION_FAILED, "The volume does not exist.")
+        report(Progress("launch"))
+        await self._world.pass_gate("instances.start")
+        if self._fact(request.workspace_id) is ContainerFact.READY:
+            return
+        if request.image_ref == NEVER_READY_IMAGE:
+            self._world.instances.pop(request.workspace_id, None)
+            raise Transient(ErrorReason.ACTION_FAILED, "The IDE did not become ready.")
+        self._world.instances[request.workspace_id] = FakeInstance(request.image_ref)
+
+    async def stop(self, workspace_id: WorkspaceId) -> None:
+        await self._world.enter("instances.stop", workspace_id, Resource.CONTAINER)
+        await self._world.pass_gate("instances.stop")
+        self._world.instances.pop(workspace_id, None)
+
+    async def find_upstream(self, workspace_id: WorkspaceId) -> Upstream | None:
+        await self._world.enter("instances.find_upstream", workspace_id, Resource.CONTAINER)
+        ready = self._fact(workspace_id) is ContainerFact.READY
+        return Upstream("127.0.0.1", 8080, keep_prefix=False) if ready else None
+
+    async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
+        await self._world.enter("instances.read_log", workspace_id, Resource.CONTAINER)
+        instance = self._world.instances.get(workspace_id)
+        lines = instance.log if instance else []
+        seen = max(0, len(lines) - tail)
+        while True:
+            for line in lines[seen:]:
+                yield line
+            seen = len(lines)
+            if not (follow and instance and instance.alive and workspace_id in self._world.instances):
+                return
+            await asyncio.sleep(0.01)
+
+    def _fact(self, workspace_id: WorkspaceId) -> ContainerFact:
+        instance = self._world.instances.get(workspace_id)
+        if instance is None:
+            return ContainerFact.ABSENT
+        return ContainerFact.READY if instance.alive else ContainerFact.NOT_READY
+
+
+class FakeVolumes:
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+
+    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+        await self._world.enter("volumes.look", workspace_id, Resource.VOLUME)
+        return VolumeFact.PRESENT if workspace_id in self._world.volumes else VolumeFact.ABSENT
+
+    async def list_all(self) -> Sequence[WorkspaceId]:
+        await self._world.enter("volumes.list_all", "", Resource.VOLUME)
+        return list(self._world.volumes)
+
+    async def provision(self, workspace_id: WorkspaceId) -> None:
+        await self._world.enter("volumes.provision", workspace_id, Resource.VOLUME)
+        self._world.volumes.setdefault(workspace_id, {})
+
+    async def remove(self, workspace_id: WorkspaceId) -> None:
+        await self._world.enter("volumes.remove", workspace_id, Resource.VOLUME)
+        if workspace_id in self._world.instances or workspace_id in self._world.jobs:
+            raise Transient(ErrorReason.ACTION_FAILED, "The volume is in use.")
+        self._world.volumes.pop(workspace_id, None)
+
+
+class FakeArchives:
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+
+    async def look(self, key: str | None) -> ArchiveFact:
+        await self._world.enter("archives.look", key or "", Resource.ARCHIVE)
+        present = key is not None and self._world.is_committed(key)
+        return ArchiveFact.PRESENT if present else ArchiveFact.ABSENT
+
+    async def read_meta(self, key: str) -> StoredArchive | None:
+        await self._world.enter("archives.read_meta", key, Resource.ARCHIVE)
+        return self._world.read_meta(key) if self._world.is_committed(key) else None
+
+    async def list_all(self) -> AsyncIterator[ArchiveObject]:
+        await self._world.enter("archives.list_all", "", Resource.ARCHIVE)
+        for key, stored in sorted(self._world.objects.items()):
+            if key.startswith(ARCHIVE_ROOT):
+                yield ArchiveObject(key, len(stored.content), stored.modified_at)
+
+    async def remove(self, key: str) -> None:
+        await self._world.enter("archives.remove", key, Resource.ARCHIVE)
+        for each in (meta_key(key), key):
+            self._world.objects.pop(each, None)
+
+    async def abort_stale_uploads(self, older_than: datetime) -> int:
+        await self._world.enter("archives.abort_stale_uploads", "", Resource.ARCHIVE)
+        stale = [key for key, began in self._world.uploads.items() if began < older_than]
+        for key in stale:
+            del self._world.uploads[key]
+        return len(stale)
+
+
+class FakeStorageJobs:
+    def __init__(self, world: FakeWorld) -> None:
+        self._world = world
+
+    async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        async with self._job("jobs.archive", workspace_id, report):
+            if workspace_id not in self._world.volumes:
+                raise Transient(ErrorReason.ACTION_FAILED, "The volume does not exist.")
+            if self._world.is_committed(key):
+                return self._world.read_meta(key)
+            return self._world.store_home(key, self._world.volumes[workspace_id])
+
+    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
+        async with self._job("jobs.restore", workspace_id, report):
+            self._world.volumes.setdefault(workspace_id, {})
+            if not self._world.is_committed(key):
+                raise Permanent(ErrorReason.DATA_LOST, f"There is no archive {key}.")
+            content = self._world.objects[key].content
+            if hashlib.sha256(content).hexdigest() != self._world.read_meta(key).sha256:
+                raise Permanent(ErrorReason.ARCHIVE_CORRUPTED, f"The archive {key} does not match its meta.")
+            home = json.loads(content)
+            self._world.volumes[workspace_id] = {name: bytes.fromhex(data) for name, data in home.items()}
+
+    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+        async with self._job("jobs.create_empty", workspace_id, lambda _: None):
+            return (
+                self._world.read_meta(key)
+                if self._world.is_committed(key)
+                else self._world.store_home(key, {})
+            )
+
+    @asynccontextmanager
+    async def _job(self, call: str, workspace_id: WorkspaceId, report: Report) -> AsyncIterator[None]:
+        await self._world.enter(call, workspace_id, Resource.VOLUME, Resource.ARCHIVE)
+        if workspace_id in self._world.jobs:
+            raise Transient(ErrorReason.ACTION_FAILED, "Another job still works on this volume.")
+        self._world.jobs.add(workspace_id)
+        try:
+            report(Progress("upload", 0, None))
+            await self._world.pass_gate(call)
+            yield
+        finally:
+            self._world.jobs.discard(workspace_id)

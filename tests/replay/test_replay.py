@@ -1,0 +1,31 @@
+"""Today's workflows replay the histories of released ones: a deploy breaks nothing that is under way."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from temporalio.client import WorkflowHistory
+from temporalio.worker import Replayer
+
+from worker.registry import WORKFLOWS, sandboxed_runner
+
+HISTORIES = sorted(Path(__file__).with_name("histories").glob("*.json"))
+
+
+def workflow_type(history: Path) -> str:
+    first: dict[str, str] = json.loads(history.read_text())["events"][0][
+        "workflowExecutionStartedEventAttributes"
+    ]["workflowType"]
+    return first["name"]
+
+
+@pytest.mark.parametrize("recorded", HISTORIES, ids=lambda path: path.stem)
+def test_a_released_history_replays(recorded: Path) -> None:
+    history = WorkflowHistory.from_json(recorded.stem, recorded.read_text())
+    replayer = Replayer(workflows=WORKFLOWS, workflow_runner=sandboxed_runner())
+    asyncio.run(replayer.replay_workflow(history))
+
+
+def test_every_workflow_type_has_a_history() -> None:
+    assert {workflow_type(history) for history in HISTORIES} == {each.__name__ for each in WORKFLOWS}

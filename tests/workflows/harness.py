@@ -1,0 +1,198 @@
+"""The control plane on a fake world: workflows, activities and PostgreSQL are real, the providers are not."""
+
+import json
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from redis.asyncio import Redis
+from sqlalchemy import select
+from temporalio.api.enums.v1 import IndexedValueType
+from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
+from temporalio.client import Client, WorkflowHandle
+from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.testing import WorkflowEnvironment
+
+from codehub import contracts
+from codehub.adapters.redis.activity import RedisActivityBuffer
+from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.adapters.temporal.search_attributes import NAMES
+from codehub.bootstrap import Policy, Ports
+from codehub.db.models import WorkspaceEvent
+from codehub.db.session import Database
+from codehub.db.workspaces import load_snapshot
+from codehub.domain.conditions import Snapshot, WorkspaceId
+from codehub.domain.limits import RunningLimits
+from codehub.domain.naming import META_SUFFIX, meta_key
+from codehub.domain.states import DesiredState
+from codehub.services.workspaces import delete_workspace, request_state
+from tests.fakes import (
+    IMAGE,
+    FakeArchives,
+    FakeInstances,
+    FakeStorageJobs,
+    FakeVolumes,
+    FakeWorld,
+)
+from tests.rows import add_user, add_workspace
+from worker.registry import create_worker
+
+LIMITS = RunningLimits(per_user=100, total=1000)
+
+
+@dataclass
+class ControlPlane:
+    """One worker, its world, and short ways to ask and to look."""
+
+    client: Client
+    database: Database
+    task_queue: str
+    world: FakeWorld
+    buffer: RedisActivityBuffer
+    convergence: TemporalConvergence
+    owner: UUID
+    now: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    async def create(self, desired: DesiredState = DesiredState.RUNNING, **columns: object) -> WorkspaceId:
+        async with self.database.transaction() as session:
+            return await add_workspace(
+                session,
+                self.owner,
+                desired_state=desired,
+                phase_changed_at=self.now,
+                image_ref=IMAGE,
+                **columns,
+            )
+
+    async def want(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
+        await request_state(
+            self.database, workspace_id, desired, actor="test", limits=LIMITS, now=datetime.now(UTC)
+        )
+
+    async def delete(self, workspace_id: WorkspaceId, *, purge: bool = False) -> None:
+        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=datetime.now(UTC))
+
+    async def start(self, workspace_id: WorkspaceId) -> WorkflowHandle[object, str]:
+        """Start its workflow, as a wake does, with a handle that lets a skipping server skip."""
+        return await self.client.start_workflow(
+            contracts.WORKSPACE_WORKFLOW,
+            contracts.ConvergeRequest(workspace_id, str(self.owner)),
+            id=contracts.workspace_workflow_id(workspace_id),
+            task_queue=self.task_queue,
+            start_signal=contracts.WAKE_SIGNAL,
+            id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
+            result_type=str,
+        )
+
+    async def converge(self, workspace_id: WorkspaceId) -> Snapshot:
+        """Run its workflow to the end."""
+        await (await self.start(workspace_id)).result()
+        return await self.look(workspace_id)
+
+    async def reach(self, desired: DesiredState) -> WorkspaceId:
+        """A new workspace that has come to this state."""
+        workspace_id = await self.create(desired)
+        snapshot = await self.converge(workspace_id)
+        assert snapshot.phase.value == desired.value
+        return workspace_id
+
+    async def look(self, workspace_id: WorkspaceId) -> Snapshot:
+        async with self.database.transaction() as session:
+            snapshot = await load_snapshot(session, workspace_id)
+        assert snapshot is not None
+        return snapshot
+
+    async def events(self, workspace_id: WorkspaceId) -> list[WorkspaceEvent]:
+        async with self.database.transaction() as session:
+            found = await session.scalars(
+                select(WorkspaceEvent)
+                .where(WorkspaceEvent.workspace_id == UUID(workspace_id))
+                .order_by(WorkspaceEvent.id)
+            )
+            return list(found)
+
+    def write(self, workspace_id: WorkspaceId, text: str) -> None:
+        """Put a file into its home."""
+        self.world.volumes[workspace_id] = {"notes": text.encode()}
+
+    def read(self, workspace_id: WorkspaceId) -> str | None:
+        """The file in its home; None if there is no home or no file."""
+        return self.world.volumes.get(workspace_id, {}).get("notes", b"").decode() or None
+
+    def read_archived(self, key: str | None) -> str | None:
+        """The file in an archive's home."""
+        home = json.loads(self.world.objects[key or ""].content)
+        return bytes.fromhex(home.get("notes", "")).decode() or None
+
+    def archive_keys(self) -> set[str]:
+        return {key.removesuffix(META_SUFFIX) for key in self.world.objects}
+
+    def lose_archive(self, key: str | None) -> None:
+        for each in (key or "", meta_key(key or "")):
+            self.world.objects.pop(each, None)
+
+    def fail(self, call: str, *failures: Exception) -> None:
+        """The next calls of this name fail, one after the other."""
+        self.world.failures[call].extend(failures)
+
+    async def operations(self, workspace_id: WorkspaceId) -> list[str]:
+        """The operations that were claimed, in order."""
+        return [
+            str(each.operation)
+            for each in await self.events(workspace_id)
+            if each.kind == "operation_claimed"
+        ]
+
+    async def run_sweep(self, workflow: str) -> dict[str, int]:
+        """What the schedule does, once; the sweep's own numbers."""
+        handle = self.client.get_workflow_handle(await self.run_sweep_as(workflow), result_type=dict)
+        result: dict[str, int] = await handle.result()
+        return result
+
+    async def run_sweep_as(self, workflow: str) -> str:
+        """Run a sweep to its end and return its workflow's id."""
+        workflow_id = f"{workflow}-{uuid4()}"
+        await self.client.execute_workflow(workflow, id=workflow_id, task_queue=self.task_queue)
+        return workflow_id
+
+
+@asynccontextmanager
+async def skipping_server() -> AsyncIterator[WorkflowEnvironment]:
+    """A server that skips time, knowing our search attributes."""
+    server = Path(sys.executable).with_name("temporal-test-server")
+    async with await WorkflowEnvironment.start_time_skipping(
+        test_server_existing_path=str(server)
+    ) as environment:
+        # It can add search attributes but not list them, so ensure_search_attributes is not for it.
+        keyword = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
+        await environment.client.operator_service.add_search_attributes(
+            AddSearchAttributesRequest(namespace="default", search_attributes=dict.fromkeys(NAMES, keyword))
+        )
+        yield environment
+
+
+@asynccontextmanager
+async def running_control_plane(
+    client: Client, database: Database, redis: Redis, instances: type[FakeInstances] = FakeInstances
+) -> AsyncIterator[ControlPlane]:
+    task_queue = f"test-{uuid4()}"
+    world = FakeWorld()
+    convergence = TemporalConvergence(client, task_queue)
+    buffer = RedisActivityBuffer(redis)
+    ports = Ports(
+        database=database,
+        instances=instances(world),
+        volumes=FakeVolumes(world),
+        jobs=FakeStorageJobs(world),
+        archives=FakeArchives(world),
+        buffer=buffer,
+        convergence=convergence,
+    )
+    async with database.transaction() as session:
+        owner = await add_user(session)
+    async with create_worker(client, task_queue, ports, Policy()):
+        yield ControlPlane(client, database, task_queue, world, buffer, convergence, owner)

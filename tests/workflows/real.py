@@ -1,0 +1,43 @@
+"""The control plane on a real Temporal server, whose clock is everybody's."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import pytest
+from redis.asyncio import Redis
+from temporalio.client import Client, WorkflowExecution
+
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from tests.fixtures_services import temporal_client, temporal_server
+from tests.workflows.harness import ControlPlane, running_control_plane
+
+__all__ = ["real_plane", "temporal_client", "temporal_server"]
+
+DEADLINE_SECONDS = 60
+POLL_SECONDS = 0.005
+
+
+@pytest.fixture
+async def real_plane(
+    temporal_client: Client, database: Database, redis_client: Redis
+) -> AsyncIterator[ControlPlane]:
+    async with running_control_plane(temporal_client, database, redis_client) as plane:
+        yield plane
+
+
+async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait for a condition with a deadline."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not await condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def operation_runs(plane: ControlPlane, workspace_id: WorkspaceId) -> list[WorkflowExecution]:
+    """Every run of an operation's workflow for this workspace, by its start; the singleton is not one."""
+    query = f'WorkspaceId = "{workspace_id}" AND WorkflowType != "WorkspaceWorkflow"'
+    runs = [each async for each in plane.client.list_workflows(query)]
+    return sorted(runs, key=lambda run: run.start_time)

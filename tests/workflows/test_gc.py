@@ -1,0 +1,113 @@
+"""Archives that nothing needs go two hours after they were first seen so, and no others ever."""
+
+from datetime import timedelta
+
+import pytest
+from temporalio.client import WorkflowFailureError
+from temporalio.testing import WorkflowEnvironment
+
+from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.naming import archive_key
+from codehub.domain.states import DesiredState, ErrorReason, Phase
+from tests.fakes import FakeObject
+from tests.workflows.harness import ControlPlane
+
+pytestmark = pytest.mark.usefixtures("own_time")
+
+GC = "ArchiveGcWorkflow"
+OTHER_OP = "44444444-4444-4444-8444-444444444444"
+
+
+async def archive_again(plane: ControlPlane, workspace_id: WorkspaceId) -> tuple[str, str]:
+    """Run it and park it once more; return the keys before and after."""
+    before = (await plane.look(workspace_id)).archive_key
+    await plane.want(workspace_id, DesiredState.STANDBY)
+    await plane.converge(workspace_id)
+    await plane.want(workspace_id, DesiredState.ARCHIVED)
+    after = (await plane.converge(workspace_id)).archive_key
+    assert before is not None
+    assert after is not None
+    assert before != after
+    return before, after
+
+
+async def test_a_superseded_archive_goes_after_the_grace_and_the_current_one_stays(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    old, current = await archive_again(plane, workspace_id)
+    assert await plane.run_sweep(GC) == {
+        "protected": 1,
+        "orphans": 1,
+        "collected": 0,
+        "aborted_uploads": 0,
+        "vanished": 0,
+    }
+    await skipping.sleep(timedelta(hours=1, minutes=59))
+    assert (await plane.run_sweep(GC))["collected"] == 0
+    assert old in plane.archive_keys()
+    await skipping.sleep(timedelta(minutes=2))
+    assert (await plane.run_sweep(GC))["collected"] == 1
+    assert plane.archive_keys() == {current}
+
+
+async def test_a_deleted_workspace_keeps_its_archive_for_the_grace(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    await plane.delete(workspace_id)
+    deleted = await plane.converge(workspace_id)
+    assert deleted.phase is Phase.DELETED
+    assert (await plane.run_sweep(GC))["orphans"] == 1
+    await skipping.sleep(timedelta(hours=1))
+    await plane.run_sweep(GC)
+    assert deleted.archive_key in plane.archive_keys()
+    await skipping.sleep(timedelta(hours=2))
+    await plane.run_sweep(GC)
+    assert plane.archive_keys() == set()
+
+
+async def test_every_archive_of_a_workspace_in_error_is_kept(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    old, current = await archive_again(plane, workspace_id)
+    await plane.run_sweep(GC)
+    plane.write(workspace_id, "leftover")
+    plane.lose_archive(current)
+    assert (await plane.converge(workspace_id)).error_reason is ErrorReason.DATA_LOST
+    await skipping.sleep(timedelta(days=1))
+    assert (await plane.run_sweep(GC))["collected"] == 0
+    assert old in plane.archive_keys()
+
+
+async def test_an_unfinished_upload_without_an_owner_goes_too(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    stray = archive_key(workspace_id, OTHER_OP)
+    plane.world.objects[stray] = FakeObject(b"a tar without its meta")
+    await plane.run_sweep(GC)
+    await skipping.sleep(timedelta(hours=3))
+    await plane.run_sweep(GC)
+    assert stray not in plane.archive_keys()
+
+
+async def test_a_listing_that_fails_skips_the_cycle(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    old, _ = await archive_again(plane, workspace_id)
+    await plane.run_sweep(GC)
+    await skipping.sleep(timedelta(hours=3))
+    plane.world.down.add(Resource.ARCHIVE)
+    with pytest.raises(WorkflowFailureError):
+        await plane.run_sweep(GC)
+    assert old in plane.archive_keys()
+
+
+async def test_a_vanished_archive_is_noticed_by_the_collection(plane: ControlPlane) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    plane.world.objects.clear()
+    assert (await plane.run_sweep(GC))["vanished"] == 1
+    assert (await plane.converge(workspace_id)).error_reason is ErrorReason.DATA_LOST

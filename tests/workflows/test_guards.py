@@ -1,0 +1,138 @@
+"""What keeps an activity from doing harm when it comes too late, or when the world has changed under it."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.archive import ArchiveActivities
+from activities.instance import InstanceActivities
+from activities.looking import Eyes
+from activities.volume import VolumeActivities
+from activities.workspace import WorkspaceActivities
+from codehub.contracts import ClaimRequest, OperationRequest
+from codehub.db.session import Database
+from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.failures import Permanent, Transient
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from tests.fakes import IMAGE, FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
+from tests.rows import add_user, add_workspace
+
+NEW_OP = "33333333-3333-4333-8333-333333333333"
+OTHER_OP = "44444444-4444-4444-8444-444444444444"
+
+
+class Bench:
+    """All activities over one fake world, called directly."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.world = FakeWorld()
+        archives = FakeArchives(self.world)
+        volumes, instances = FakeVolumes(self.world), FakeInstances(self.world)
+        self.workspace = WorkspaceActivities(database, Eyes(instances, volumes, archives))
+        self.instance = InstanceActivities(database, instances)
+        self.volume = VolumeActivities(database, volumes, archives)
+        self.archive = ArchiveActivities(database, FakeStorageJobs(self.world))
+        self.call = ActivityEnvironment().run
+
+    async def claimed(self, operation: Operation, desired: DesiredState) -> OperationRequest:
+        """A workspace in STANDBY, observed, with this operation claimed."""
+        async with self.database.transaction() as session:
+            owner = await add_user(session)
+            workspace_id = await add_workspace(session, owner, desired_state=desired, image_ref=IMAGE)
+        self.world.volumes[workspace_id] = {"notes": b"precious"}
+        await self.call(self.workspace.observe, workspace_id)
+        request = await self.call(self.workspace.claim, ClaimRequest(workspace_id, operation, NEW_OP))
+        assert request is not None
+        return request
+
+
+@pytest.fixture
+def bench(database: Database) -> Bench:
+    return Bench(database)
+
+
+async def test_a_volume_is_kept_when_its_archive_does_not_answer(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    key = (await bench.call(bench.archive.upload_archive, request)).key
+    bench.world.down.add(Resource.ARCHIVE)
+    with pytest.raises(Transient):
+        await bench.call(bench.volume.remove_archived_volume, request, key)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_a_volume_is_kept_when_its_archive_is_gone(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    key = (await bench.call(bench.archive.upload_archive, request)).key
+    bench.world.objects.clear()
+    with pytest.raises(Permanent) as caught:
+        await bench.call(bench.volume.remove_archived_volume, request, key)
+    assert caught.value.reason is ErrorReason.DATA_LOST
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_an_activity_that_outlived_its_claim_changes_nothing(bench: Bench) -> None:
+    current = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, current)
+    late = replace(current, claimed_at=current.claimed_at - timedelta(seconds=1))
+    for activity, *arguments in (
+        (bench.instance.start_instance, late),
+        (bench.instance.stop_instance, late),
+        (bench.volume.provision_volume, late),
+        (bench.volume.remove_volume, late),
+        (bench.volume.remove_archived_volume, late, stored.key),
+        (bench.archive.upload_archive, late),
+        (bench.archive.upload_empty_archive, late),
+        (bench.archive.restore_archive, replace(late, archive_key=stored.key)),
+        (bench.workspace.commit_archive, late, stored),
+        (bench.workspace.mark_restored, late),
+    ):
+        with pytest.raises(Permanent, match="has already ended"):
+            await bench.call(activity, *arguments)
+    changes = {"instances.start", "instances.stop", "volumes.provision", "volumes.remove", "jobs.restore"}
+    assert not changes & {call for call, _ in bench.world.calls}
+
+
+async def test_claiming_twice_is_one_claim(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    again = await bench.call(
+        bench.workspace.claim, ClaimRequest(request.workspace_id, Operation.ARCHIVING, OTHER_OP)
+    )
+    assert again == request
+
+
+async def test_nothing_is_claimed_when_a_person_changed_their_mind(bench: Bench, database: Database) -> None:
+    async with database.transaction() as session:
+        workspace_id = await add_workspace(session, await add_user(session), desired_state="STANDBY")
+    bench.world.volumes[workspace_id] = {}
+    await bench.call(bench.workspace.observe, workspace_id)
+    refused = await bench.call(bench.workspace.claim, ClaimRequest(workspace_id, Operation.STARTING, NEW_OP))
+    assert refused is None
+    snapshot = await bench.call(bench.workspace.observe, workspace_id)
+    assert snapshot is not None
+    assert snapshot.operation is Operation.NONE
+
+
+async def test_committing_twice_is_one_commit(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    for _ in range(2):
+        await bench.call(bench.workspace.commit_archive, request, stored)
+    snapshot = await bench.call(bench.workspace.observe, request.workspace_id)
+    assert snapshot is not None
+    assert (snapshot.archive_key, snapshot.phase) == (stored.key, Phase.ARCHIVED)
+
+
+async def test_nothing_is_done_for_a_workspace_that_is_not_there(bench: Bench) -> None:
+    ghost = WorkspaceId("99999999-9999-4999-8999-999999999999")
+    assert await bench.call(bench.workspace.observe, ghost) is None
+    assert await bench.call(bench.workspace.claim, ClaimRequest(ghost, Operation.STARTING, NEW_OP)) is None
+
+
+async def test_a_restore_without_a_key_is_lost_data(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    with pytest.raises(Permanent) as caught:
+        await bench.call(bench.archive.restore_archive, replace(request, archive_key=None))
+    assert caught.value.reason is ErrorReason.DATA_LOST

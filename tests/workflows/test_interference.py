@@ -1,0 +1,83 @@
+"""An operator cancels or terminates from the Web UI: the next sweep heals what is left."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
+
+from codehub.contracts import workspace_workflow_id
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, Operation, Phase
+from tests.workflows.harness import ControlPlane
+from tests.workflows.real import real_plane, temporal_client, temporal_server, until
+
+__all__ = ["real_plane", "temporal_client", "temporal_server"]
+
+Interfere = Callable[[WorkflowHandle[object, object]], Awaitable[None]]
+
+
+async def cancel(handle: WorkflowHandle[object, object]) -> None:
+    await handle.cancel()
+
+
+async def terminate(handle: WorkflowHandle[object, object]) -> None:
+    await handle.terminate("an operator did this")
+
+
+async def held_while_starting(plane: ControlPlane) -> WorkspaceId:
+    """A workspace whose STARTING is under way and stays so until the gate is opened."""
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    plane.world.gates["instances.start"] = asyncio.Event()
+    await plane.want(workspace_id, DesiredState.RUNNING)
+    await plane.convergence.wake(workspace_id, str(plane.owner))
+
+    async def under_way() -> bool:
+        return ("instances.start", workspace_id) in plane.world.calls
+
+    await until(under_way, "STARTING under way")
+    return workspace_id
+
+
+@pytest.mark.parametrize("interfere", [cancel, terminate])
+async def test_what_was_under_way_is_finished_after_the_next_sweep(
+    real_plane: ControlPlane, interfere: Interfere
+) -> None:
+    workspace_id = await held_while_starting(real_plane)
+    handle = real_plane.client.get_workflow_handle(workspace_workflow_id(workspace_id))
+    await interfere(handle)
+
+    async def ended() -> bool:
+        return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
+
+    await until(ended, "the workflow ended")
+    left = await real_plane.look(workspace_id)
+    assert (left.phase, left.operation) == (Phase.STANDBY, Operation.STARTING)
+    real_plane.world.gates["instances.start"].set()
+    assert (await real_plane.run_sweep("ObserveWorkflow"))["not_converged"] == 1
+    await expect_running(real_plane, workspace_id)
+
+
+@pytest.mark.parametrize("interfere", [cancel, terminate])
+async def test_an_operation_that_is_ended_from_outside_is_tried_again(
+    real_plane: ControlPlane, interfere: Interfere
+) -> None:
+    workspace_id = await held_while_starting(real_plane)
+    operation = real_plane.client.get_workflow_handle(f"{workspace_workflow_id(workspace_id)}-starting")
+    await interfere(operation)
+
+    async def counted() -> bool:
+        return (await real_plane.look(workspace_id)).error_count == 1
+
+    await until(counted, "a failed attempt counted")
+    real_plane.world.gates["instances.start"].set()
+    await expect_running(real_plane, workspace_id)
+
+
+async def expect_running(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+    async def running() -> bool:
+        snapshot = await plane.look(workspace_id)
+        return (snapshot.phase, snapshot.operation) == (Phase.RUNNING, Operation.NONE)
+
+    await until(running, "RUNNING")
+    assert (await plane.look(workspace_id)).error_count == 0

@@ -1,0 +1,68 @@
+"""Idle workspaces step down by themselves, over days; used ones do not."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+from temporalio.testing import WorkflowEnvironment
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, Operation, Phase
+from tests.workflows.harness import ControlPlane, skipping_server
+
+pytestmark = pytest.mark.usefixtures("own_time")
+
+TTL = "TtlWorkflow"
+
+
+@pytest.fixture
+async def skipping() -> AsyncIterator[WorkflowEnvironment]:
+    """A server of its own for each test: the row's times are real, so its clock must begin there too."""
+    async with skipping_server() as environment:
+        yield environment
+
+
+async def sweep_until_settled(plane: ControlPlane, workspace_id: WorkspaceId) -> Phase:
+    """One sweep, and the workflow that it woke run to its end."""
+    await plane.run_sweep(TTL)
+    return (await plane.converge(workspace_id)).phase
+
+
+async def test_an_unused_workspace_is_stopped_and_days_later_archived(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.create(
+        standby_ttl_seconds=int(timedelta(hours=3).total_seconds()),
+        archive_ttl_seconds=int(timedelta(days=2).total_seconds()),
+    )
+    assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
+    plane.write(workspace_id, "precious")
+    assert await sweep_until_settled(plane, workspace_id) is Phase.RUNNING
+    await skipping.sleep(timedelta(hours=4))
+    assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
+    assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
+    await skipping.sleep(timedelta(days=3))
+    assert await sweep_until_settled(plane, workspace_id) is Phase.ARCHIVED
+    snapshot = await plane.look(workspace_id)
+    assert plane.read_archived(snapshot.archive_key) == "precious"
+
+
+async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: WorkflowEnvironment) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    await skipping.sleep(timedelta(hours=5))
+    used_at = await skipping.get_current_time()
+    await plane.buffer.record({workspace_id: used_at})
+    result = await plane.run_sweep(TTL)
+    assert (result["used"], result["stopped"]) == (1, 0)
+    assert (await plane.look(workspace_id)).desired_state is DesiredState.RUNNING
+    assert await plane.buffer.take(10) == {}
+
+
+async def test_a_workspace_with_an_operation_under_way_is_left_alone(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.create(operation="PROVISIONING", op_started_at=plane.now)
+    await skipping.sleep(timedelta(days=1))
+    result = await plane.run_sweep(TTL)
+    assert (result["stopped"], result["archived"]) == (0, 0)
+    assert (await plane.look(workspace_id)).operation is Operation.PROVISIONING
