@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
-PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations tests
+PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks tests
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
@@ -57,7 +57,7 @@ histories: $(SYNCED) ## Record the workflow histories that the replay tests use
 lock: $(SYNCED) ## Resolve the dependencies anew
 	$(COMPILE) --upgrade -o requirements/bootstrap.lock requirements/bootstrap.in
 	$(COMPILE) --upgrade --extra embedded -o requirements/runtime.lock pyproject.toml
-	$(COMPILE) --upgrade --extra embedded --extra dev -c requirements/runtime.lock -c requirements/bootstrap.lock -o requirements/dev.lock pyproject.toml
+	$(COMPILE) --upgrade --extra embedded --extra ide --extra dev -c requirements/runtime.lock -c requirements/bootstrap.lock -o requirements/dev.lock pyproject.toml
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

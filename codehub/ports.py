@@ -5,7 +5,7 @@ Every method is idempotent. A provider that cannot be reached raises `Transient(
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -49,6 +49,17 @@ class StoredArchive:
     key: str
     size_bytes: int
     sha256: str
+
+
+@dataclass(frozen=True)
+class ArchiveStore:
+    """Where the archives are: what their adapter and every storage job need, and all that a job is told."""
+
+    bucket: str
+    access_key: str
+    secret_key: str = field(repr=False)
+    endpoint_url: str | None = None
+    region: str = "us-east-1"
 
 
 @dataclass(frozen=True)
@@ -135,7 +146,7 @@ class Archives(Protocol):
         """Every object below `archives/`, page by page."""
 
     async def remove(self, key: str) -> None:
-        """Remove an archive: its meta first, so that a half-removed one is not committed; succeed if absent."""
+        """Remove an archive, its meta first: a half-removed one is not committed. Succeed if absent."""
 
     async def abort_stale_uploads(self, older_than: datetime) -> int:
         """Abort multipart uploads that began before then; return how many."""

@@ -9,6 +9,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from codehub.settings.types import (
     CONFLICT,
+    IMAGE_OF_INSTANCE,
     STORAGE_OF_INSTANCE,
     Address,
     BucketName,
@@ -143,7 +144,8 @@ class Workspaces(Concern):
         description="What holds its home; unset means the one that goes with the instance backend.",
     )
     default_image_ref: str = Field(
-        "codehub-workspace:latest", description="Image of a workspace that names none."
+        default_factory=lambda fields: IMAGE_OF_INSTANCE[fields["instance_backend"]],
+        description="IDE or image of a workspace that names none; unset means one that fits the backend.",
     )
 
     @field_validator("storage_backend")

@@ -103,6 +103,12 @@ LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidat
 InstanceBackend = Literal["local", "local-docker", "k8s"]
 StorageBackend = Literal["local-dir", "docker-volume", "pvc"]
 
+# On the local backend an image names an installed IDE.
+IMAGE_OF_INSTANCE: Mapping[InstanceBackend, str] = {
+    "local": "default",
+    "local-docker": "codehub-workspace:latest",
+    "k8s": "codehub-workspace:latest",
+}
 STORAGE_OF_INSTANCE: Mapping[InstanceBackend, StorageBackend] = {
     "local": "local-dir",
     "local-docker": "docker-volume",

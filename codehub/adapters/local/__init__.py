@@ -1,0 +1,1 @@
+"""Everything on this machine, without Docker: directories, process groups, subprocesses."""

@@ -1,0 +1,87 @@
+"""The directory that holds all homes and instances of this machine, and proof that it is really there."""
+
+import asyncio
+import contextlib
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.naming import parse_workspace_id, volume_name
+from codehub.domain.states import ErrorReason
+
+SENTINEL = ".codehub-root"
+PRIVATE = 0o700
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class LocalRoot:
+    """Paths below the root; `path` is resolved, since instances run elsewhere."""
+
+    path: Path
+
+    @classmethod
+    def at(cls, path: Path) -> "LocalRoot":
+        return cls(path.resolve())
+
+    @property
+    def volumes(self) -> Path:
+        return self.path / "volumes"
+
+    @property
+    def instances(self) -> Path:
+        return self.path / "instances"
+
+    @property
+    def locks(self) -> Path:
+        return self.path / "locks"
+
+    def volume(self, workspace_id: WorkspaceId) -> Path:
+        return self.volumes / volume_name(workspace_id)
+
+    def instance(self, workspace_id: WorkspaceId) -> Path:
+        return self.instances / parse_workspace_id(workspace_id)
+
+    def marker(self, workspace_id: WorkspaceId) -> str:
+        """What tells an instance's processes from all others, also from those of another root."""
+        return hashlib.sha256(os.fsencode(self.instance(workspace_id))).hexdigest()
+
+    def prepare(self) -> None:
+        """Set the root up. Only for the first time: done later, it would bless an unmounted disk as empty."""
+        for directory in (self.path, self.volumes, self.instances, self.locks):
+            directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
+        (self.path / SENTINEL).touch()
+
+    def check(self) -> None:
+        """Raise unless the root is there: without its sentinel, an empty directory proves nothing."""
+        if not (self.path / SENTINEL).is_file():
+            raise Transient(
+                ErrorReason.UNREACHABLE,
+                f"The data directory {self.path} is not there or not set up; is its disk mounted?",
+            )
+
+    async def run(self, work: Callable[[], Result]) -> Result:
+        """Do file system work in a thread, once the root is known to be there."""
+
+        def guarded() -> Result:
+            with translated():
+                self.check()
+                return work()
+
+        return await asyncio.to_thread(guarded)
+
+
+@contextlib.contextmanager
+def translated() -> Iterator[None]:
+    """A disk that gives errors is like a service that does not answer."""
+    try:
+        yield
+    except OSError as error:
+        raise Transient(
+            ErrorReason.UNREACHABLE, f"The data directory cannot be used ({error}); check its disk."
+        ) from error

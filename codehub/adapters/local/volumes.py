@@ -1,0 +1,124 @@
+"""Homes as directories."""
+
+import contextlib
+import fcntl
+import logging
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from codehub.adapters.local import state
+from codehub.adapters.local.locks import exclusive, is_alive
+from codehub.adapters.local.removal import remove_tree
+from codehub.adapters.local.root import PRIVATE, LocalRoot
+from codehub.domain.conditions import VolumeFact, WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.naming import parse_workspace_id, volume_name
+from codehub.domain.states import ErrorReason
+
+TRASH_PREFIX = ".trash-"
+_log = logging.getLogger(__name__)
+
+
+class LocalVolumes:
+    """A volume is a directory; what is being removed has another name from the first moment on."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = LocalRoot.at(root)
+
+    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+        path = self._root.volume(workspace_id)
+        present = await self._root.run(lambda: is_volume(path))
+        return VolumeFact.PRESENT if present else VolumeFact.ABSENT
+
+    async def list_all(self) -> Sequence[WorkspaceId]:
+        return await self._root.run(self._list)
+
+    async def provision(self, workspace_id: WorkspaceId) -> None:
+        path = self._root.volume(workspace_id)
+        await self._root.run(lambda: make_volume(path))
+
+    async def remove(self, workspace_id: WorkspaceId) -> None:
+        path = self._root.volume(workspace_id)
+        await self._root.run(lambda: self._remove(workspace_id, path))
+
+    def _list(self) -> list[WorkspaceId]:
+        names = [
+            entry.name for entry in os.scandir(self._root.volumes) if entry.is_dir(follow_symlinks=False)
+        ]
+        if any(name.startswith(TRASH_PREFIX) for name in names):
+            self._empty_trash()
+        return [found for name in names if (found := _workspace_of(name)) is not None]
+
+    def _remove(self, workspace_id: WorkspaceId, path: Path) -> None:
+        with self._unused(workspace_id), contextlib.suppress(FileNotFoundError):
+            path.rename(self._root.volumes / f"{TRASH_PREFIX}{path.name}-{secrets.token_hex(8)}")
+        self._empty_trash()
+
+    @contextlib.contextmanager
+    def _unused(self, workspace_id: WorkspaceId) -> Iterator[None]:
+        """Keep others from beginning to use it; raise while somebody does."""
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(exclusive(self._root.locks / f"{workspace_id}.job"))
+                stack.enter_context(exclusive(self._root.locks / f"{workspace_id}.instance"))
+            except BlockingIOError as error:
+                raise _in_use("somebody is at work on it") from error
+            instance = self._root.instance(workspace_id)
+            if state.exists(instance) or is_alive(instance / state.LOCK_NAME):
+                raise _in_use("an instance uses it")
+            yield
+
+    def _empty_trash(self) -> None:
+        """Also what a crash has left; not what somebody else is removing right now."""
+        for trash in self._root.volumes.glob(f"{TRASH_PREFIX}*"):
+            try:
+                with _claimed(trash):
+                    remove_tree(trash)
+            except (FileNotFoundError, BlockingIOError):
+                continue
+            except OSError as error:
+                # It is no volume any more, so it must not keep others from being listed or removed.
+                _log.warning("The removed volume %s cannot be deleted: %s", trash, error)
+
+
+def is_volume(path: Path) -> bool:
+    """Like Path.is_dir, which however takes some disk errors for absence."""
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except FileNotFoundError:
+        return False
+
+
+def make_volume(path: Path) -> None:
+    path.mkdir(mode=PRIVATE, exist_ok=True)
+    # A volume that a power cut takes back would count as lost data.
+    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _claimed(directory: Path) -> Iterator[None]:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _workspace_of(name: str) -> WorkspaceId | None:
+    try:
+        workspace_id = parse_workspace_id(name.removeprefix("ws-").removesuffix("-home"))
+    except ValueError:
+        return None
+    return workspace_id if name == volume_name(workspace_id) else None
+
+
+def _in_use(why: str) -> Transient:
+    return Transient(ErrorReason.ACTION_FAILED, f"The volume cannot be removed now: {why}.")

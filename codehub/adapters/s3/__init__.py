@@ -1,0 +1,1 @@
+"""Archives in any S3."""

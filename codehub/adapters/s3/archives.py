@@ -1,0 +1,173 @@
+"""The archives in a bucket, as the control plane sees them: look, list, remove."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Self
+
+import aioboto3
+from aiobotocore.config import AioConfig
+from botocore.exceptions import ClientError
+
+from codehub.adapters.s3.failures import (
+    BUCKET_IS_THERE,
+    MISSING_OBJECT,
+    MISSING_UPLOAD,
+    code_of,
+    translated,
+)
+from codehub.domain.conditions import ArchiveFact
+from codehub.domain.failures import Permanent
+from codehub.domain.naming import ARCHIVE_ROOT, meta_key
+from codehub.domain.states import ErrorReason
+from codehub.ports import ArchiveObject, ArchiveStore, StoredArchive
+
+if TYPE_CHECKING:
+    from types_aiobotocore_s3.client import S3Client
+    from types_aiobotocore_s3.literals import BucketLocationConstraintType
+
+CONNECT_SECONDS = 3
+READ_SECONDS = 5
+# Temporal retries; one more attempt here only covers a connection that the server had closed.
+ATTEMPTS = 2
+PAGE_SIZE = 1000
+META_LIMIT_BYTES = 64 * 1024
+DEFAULT_REGION = "us-east-1"
+_SHA256 = re.compile(r"sha256:([0-9a-f]{64})")
+# Clients of one session share its parsed service models, which take long to load.
+_session = aioboto3.Session()
+
+
+class S3Archives:
+    """One client for the life of the process; `open` makes and closes it."""
+
+    def __init__(self, client: "S3Client", store: ArchiveStore) -> None:
+        self._client = client
+        self._bucket = store.bucket
+        self._region = store.region
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, store: ArchiveStore) -> AsyncIterator[Self]:
+        config = AioConfig(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            # Many S3 servers know no checksum trailers.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            s3={"addressing_style": "path" if store.endpoint_url else "auto"},
+        )
+        async with _session.client(
+            "s3",
+            endpoint_url=store.endpoint_url,
+            region_name=store.region,
+            aws_access_key_id=store.access_key,
+            aws_secret_access_key=store.secret_key,
+            config=config,
+        ) as client:
+            yield cls(client, store)
+
+    async def look(self, key: str | None) -> ArchiveFact:
+        with translated():
+            if key is not None:
+                sizes = await asyncio.gather(self._size(key), self._size(meta_key(key)))
+                if None not in sizes:
+                    return ArchiveFact.PRESENT
+            await self._check_bucket()
+        return ArchiveFact.ABSENT
+
+    async def read_meta(self, key: str) -> StoredArchive | None:
+        with translated():
+            size, content = await asyncio.gather(self._size(key), self._read(meta_key(key)))
+            if size is None or content is None:
+                await self._check_bucket()
+                return None
+        first_line = content.decode("ascii", "replace").partition("\n")[0].strip()
+        digest = _SHA256.fullmatch(first_line)
+        if digest is None:
+            raise Permanent(
+                ErrorReason.ARCHIVE_CORRUPTED, f"The meta of {key} does not begin with a sha256 line."
+            )
+        return StoredArchive(key, size, digest[1])
+
+    async def list_all(self) -> AsyncIterator[ArchiveObject]:
+        pages = self._client.get_paginator("list_objects_v2").paginate(
+            Bucket=self._bucket, Prefix=ARCHIVE_ROOT, PaginationConfig={"PageSize": PAGE_SIZE}
+        )
+        iterator = aiter(pages)
+        while True:
+            with translated():
+                page = await anext(iterator, None)
+            if page is None:
+                return
+            for entry in page.get("Contents", []):
+                yield ArchiveObject(entry["Key"], entry["Size"], entry["LastModified"])
+
+    async def remove(self, key: str) -> None:
+        with translated():
+            for each in (meta_key(key), key):
+                await self._client.delete_object(Bucket=self._bucket, Key=each)
+
+    async def abort_stale_uploads(self, older_than: datetime) -> int:
+        with translated():
+            stale = [
+                (upload["Key"], upload["UploadId"])
+                async for page in self._client.get_paginator("list_multipart_uploads").paginate(
+                    Bucket=self._bucket, Prefix=ARCHIVE_ROOT
+                )
+                for upload in page.get("Uploads", [])
+                if upload["Initiated"] < older_than
+            ]
+            for key, upload_id in stale:
+                await self._abort(key, upload_id)
+        return len(stale)
+
+    async def ensure_bucket(self) -> None:
+        """Make the bucket if it does not exist; for setting up, never while running."""
+        with translated():
+            try:
+                await self._create_bucket()
+            except ClientError as error:
+                if code_of(error) not in BUCKET_IS_THERE:
+                    raise
+
+    async def _create_bucket(self) -> None:
+        if self._region == DEFAULT_REGION:
+            await self._client.create_bucket(Bucket=self._bucket)
+            return
+        region: BucketLocationConstraintType = self._region  # type: ignore[assignment]
+        place = {"LocationConstraint": region}
+        await self._client.create_bucket(Bucket=self._bucket, CreateBucketConfiguration=place)  # type: ignore[arg-type]
+
+    async def _check_bucket(self) -> None:
+        """The answer to a HEAD cannot tell a missing object from a missing bucket, which is a failure."""
+        await self._client.head_bucket(Bucket=self._bucket)
+
+    async def _size(self, key: str) -> int | None:
+        try:
+            return (await self._client.head_object(Bucket=self._bucket, Key=key))["ContentLength"]
+        except ClientError as error:
+            if code_of(error) in MISSING_OBJECT:
+                return None
+            raise
+
+    async def _read(self, key: str) -> bytes | None:
+        try:
+            answer = await self._client.get_object(Bucket=self._bucket, Key=key)
+        except ClientError as error:
+            if code_of(error) in MISSING_OBJECT:
+                return None
+            raise
+        body = answer["Body"]
+        async with body:
+            return await body.read(META_LIMIT_BYTES)
+
+    async def _abort(self, key: str, upload_id: str) -> None:
+        try:
+            await self._client.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id)
+        except ClientError as error:
+            if code_of(error) not in MISSING_UPLOAD:
+                raise

@@ -1,0 +1,228 @@
+"""One small CodeHub on shared real servers: its own database, namespace, bucket and data directory."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from google.protobuf.duration_pb2 import Duration
+from sqlalchemy.exc import DBAPIError
+from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.adapters.temporal.search_attributes import ensure_search_attributes
+from codehub.bootstrap import (
+    connect_temporal,
+    local_root_of,
+    open_database,
+    open_ports,
+    policy_of,
+    prepare_stores,
+)
+from codehub.db.session import Connection, Database, DatabaseUnavailable, connect
+from codehub.db.workspaces import load_snapshot
+from codehub.domain.conditions import Snapshot, WorkspaceId
+from codehub.domain.naming import volume_name
+from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.services.workspaces import delete_workspace, request_state
+from codehub.settings import Settings, load_settings
+from migrations import runner
+from tests.rows import add_user, add_workspace
+from worker.registry import create_worker
+
+BIN = Path(__file__).with_name("bin")
+DEADLINE_SECONDS = 120
+POLL_SECONDS = 0.05
+RETENTION = Duration(seconds=24 * 3600)
+
+
+@dataclass
+class Site:
+    """Short ways to ask, to look, and to run workers in this process or in one that can be killed."""
+
+    settings: Settings
+    environment: Mapping[str, str]
+    client: Client
+    database: Database
+    owner: UUID
+
+    async def create(self, desired: DesiredState) -> WorkspaceId:
+        async with self.database.transaction() as session:
+            return await add_workspace(
+                session,
+                self.owner,
+                desired_state=desired,
+                phase_changed_at=datetime.now(UTC),
+                image_ref="code-server",
+            )
+
+    async def want(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
+        limits = policy_of(self.settings).limits
+        await request_state(
+            self.database, workspace_id, desired, actor="test", limits=limits, now=datetime.now(UTC)
+        )
+
+    async def delete(self, workspace_id: WorkspaceId, *, purge: bool) -> None:
+        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=datetime.now(UTC))
+
+    async def wake(self, workspace_id: WorkspaceId) -> None:
+        convergence = TemporalConvergence(self.client, self.settings.temporal.task_queue, timeout_seconds=20)
+        await convergence.wake(workspace_id, str(self.owner))
+
+    async def look(self, workspace_id: WorkspaceId) -> Snapshot:
+        async with self.database.transaction() as session:
+            snapshot = await load_snapshot(session, workspace_id)
+        assert snapshot is not None
+        return snapshot
+
+    async def look_through_an_outage(self, workspace_id: WorkspaceId) -> Snapshot | None:
+        try:
+            return await self.look(workspace_id)
+        except (DatabaseUnavailable, DBAPIError, OSError):
+            return None
+
+    async def begin(self, workspace_id: WorkspaceId, operation: Operation) -> None:
+        """Wait until this operation is under way."""
+
+        async def begun() -> bool:
+            return (await self.look(workspace_id)).operation is operation
+
+        await until(begun, f"{operation} of {workspace_id}")
+
+    async def arrive(self, workspace_id: WorkspaceId, phase: Phase) -> None:
+        """Wait until it is there with nothing under way."""
+
+        async def arrived() -> bool:
+            snapshot = await self.look_through_an_outage(workspace_id)
+            if snapshot is None:
+                return False
+            assert snapshot.phase is not Phase.ERROR, f"{snapshot.error_reason}: {snapshot.error_message}"
+            return (snapshot.phase, snapshot.operation) == (phase, Operation.NONE)
+
+        await until(arrived, f"{workspace_id} in {phase}")
+
+    async def go(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
+        await self.want(workspace_id, desired)
+        await self.wake(workspace_id)
+        await self.arrive(workspace_id, Phase(desired.value))
+
+    def home(self, workspace_id: WorkspaceId) -> Path:
+        return local_root_of(self.settings) / "volumes" / volume_name(workspace_id)
+
+    @asynccontextmanager
+    async def worker(self) -> AsyncIterator[None]:
+        """A worker in this process, which starts at once."""
+        async with open_ports(self.settings, self.client) as ports:
+            task_queue = self.settings.temporal.task_queue
+            async with create_worker(self.client, task_queue, ports, policy_of(self.settings)):
+                yield
+
+    @contextmanager
+    def worker_process(self, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
+        """A worker that can be killed; whatever happens, it is gone afterwards."""
+        log = Path(self.environment["CODEHUB_DATA_DIR"]) / "worker.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                (sys.executable, "-m", "worker"),
+                env={**self.environment, **extra},
+                stdout=output,
+                stderr=output,
+            )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+@asynccontextmanager
+async def open_site(
+    shared: Mapping[str, str], template: str, directory: Path, **extra: str
+) -> AsyncIterator[Site]:
+    """A site on servers that are there already; `template` is a migrated database."""
+    name = f"site_{uuid4().hex}"
+    database_url = await clone_database(shared["CODEHUB_DATABASE_URL"], template, name)
+    environment = {
+        **{key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR") if key in os.environ},
+        **shared,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "CODEHUB_DATABASE_URL": database_url,
+        "CODEHUB_TEMPORAL_NAMESPACE": name,
+        "CODEHUB_DATA_DIR": str(directory),
+        "CODEHUB_LIMITS_MAX_RUNNING_PER_USER": "1000",
+        **extra,
+    }
+    settings = load_settings(environment)
+    await register_namespace(settings)
+    client = await connect_temporal(settings)
+    await until(lambda: _has_search_attributes(client), "search attributes")
+    await prepare_stores(settings)
+    async with open_database(settings) as database:
+        async with database.transaction() as session:
+            owner = await add_user(session)
+        yield Site(settings, environment, client, database, owner)
+
+
+async def make_template(database_url: str) -> str:
+    """A migrated database to clone."""
+    url = await clone_database(database_url, "template1", "codehub_site_template")
+    await runner.upgrade(url)
+    return "codehub_site_template"
+
+
+async def clone_database(database_url: str, template: str, name: str) -> str:
+    connection: Connection = await connect(database_url)
+    try:
+        await connection.execute(f'CREATE DATABASE "{name}" TEMPLATE "{template}"')
+    finally:
+        await connection.close()
+    base, _, query = database_url.partition("?")
+    return f"{base.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
+
+
+async def register_namespace(settings: Settings) -> None:
+    default = settings.model_copy(
+        update={"temporal": settings.temporal.model_copy(update={"namespace": "default"})}
+    )
+    client = await connect_temporal(default)
+    await client.workflow_service.register_namespace(
+        RegisterNamespaceRequest(
+            namespace=settings.temporal.namespace, workflow_execution_retention_period=RETENTION
+        )
+    )
+
+
+async def _has_search_attributes(client: Client) -> bool:
+    try:
+        await ensure_search_attributes(client)
+    except RPCError:
+        return False  # the server has not heard of the new namespace yet
+    return True
+
+
+async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Wait for a condition with a deadline."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not await condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {timedelta(seconds=DEADLINE_SECONDS)}: {what}")
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def until_killed(process: subprocess.Popen[bytes]) -> None:
+    async def ended() -> bool:
+        return process.poll() is not None
+
+    await until(ended, "the worker reached its crash point")
+    assert process.returncode == -signal.SIGKILL

@@ -1,0 +1,39 @@
+"""Kill -9 of each server in the middle of an operation: it converges after the restart, nothing is lost."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from codehub.domain.states import DesiredState, Operation, Phase
+from tests.chaos.conftest import Servers
+from tests.chaos.site import open_site
+from tests.trees import describe_tree, make_rich_home
+
+# Random bytes do not compress, so moving them takes long enough to be hit in the middle.
+BALLAST_BYTES = 150 * 1024 * 1024
+SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("server", ["postgres", "redis", "s3", "temporal"])
+async def test_a_killed_server_costs_nothing(server: str, servers: Servers, tmp_path: Path) -> None:
+    async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as site:
+        with site.worker_process():
+            workspace_id = await site.create(DesiredState.STANDBY)
+            await site.wake(workspace_id)
+            await site.arrive(workspace_id, Phase.STANDBY)
+            make_rich_home(site.home(workspace_id))
+            (site.home(workspace_id) / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
+            before = describe_tree(site.home(workspace_id))
+            for desired, operation in (
+                (DesiredState.ARCHIVED, Operation.ARCHIVING),
+                (DesiredState.STANDBY, Operation.RESTORING),
+            ):
+                await site.want(workspace_id, desired)
+                await site.wake(workspace_id)
+                await site.begin(workspace_id, operation)
+                await servers.stack.kill(server)
+                await servers.stack.wait_ready(server)
+                await site.arrive(workspace_id, Phase(desired.value))
+            assert describe_tree(site.home(workspace_id)) == before

@@ -1,0 +1,130 @@
+"""What a test of instances can do to the world behind a provider's back, for each provider."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from codehub.adapters.local.ides import Ide
+from codehub.adapters.local.instances import LocalInstances, Patience
+from codehub.adapters.local.processes import find_members, outermost
+from codehub.adapters.local.root import SENTINEL, LocalRoot
+from codehub.adapters.local.volumes import LocalVolumes
+from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.ports import Instances, Upstream, Volumes
+from tests.fakes import IMAGE, NEVER_READY_IMAGE, FakeInstances, FakeVolumes, FakeWorld
+
+TINY_IDE = Path(__file__).with_name("tiny_ide.py")
+DEADLINE_SECONDS = 10
+PATIENCE = Patience(start=5, stop=5, kill=5, health=2)
+
+
+class InstanceBench(Protocol):
+    @property
+    def instances(self) -> Instances: ...
+
+    @property
+    def volumes(self) -> Volumes: ...
+
+    def kill(self, workspace_id: WorkspaceId) -> None:
+        """End the IDE behind the provider's back."""
+
+    def count(self, workspace_id: WorkspaceId) -> int:
+        """How many IDEs really run."""
+
+    def go_down(self) -> None:
+        """Make the provider silent."""
+
+
+class FakeBench:
+    def __init__(self) -> None:
+        self.world = FakeWorld()
+        self.instances = FakeInstances(self.world)
+        self.volumes = FakeVolumes(self.world)
+
+    def kill(self, workspace_id: WorkspaceId) -> None:
+        self.world.instances[workspace_id].alive = False
+
+    def count(self, workspace_id: WorkspaceId) -> int:
+        instance = self.world.instances.get(workspace_id)
+        return int(instance is not None and instance.alive)
+
+    def go_down(self) -> None:
+        self.world.down |= {Resource.CONTAINER, Resource.VOLUME}
+
+
+def tiny_ide(*flags: str) -> Ide:
+    return Ide(
+        command=(sys.executable, "-I", "-S", str(TINY_IDE), "{port}", "/w/{id}/", *flags),
+        health_path="/w/{id}/health",
+        keep_prefix=True,
+        environment={"TOKEN": "{token}"},
+        headers=(("Authorization", "token {token}"),),
+        visible=(Path(sys.prefix), Path(sys.base_prefix), TINY_IDE),
+    )
+
+
+IDES = {IMAGE: tiny_ide(), NEVER_READY_IMAGE: tiny_ide("mute"), "deaf": tiny_ide("deaf")}
+
+
+class LocalBench:
+    def __init__(self, path: Path, *, sandboxed: bool, patience: Patience = PATIENCE) -> None:
+        self.root = LocalRoot.at(path)
+        self.root.prepare()
+        self.instances = LocalInstances(path, ides=IDES, sandboxed=sandboxed, patience=patience)
+        self.volumes = LocalVolumes(path)
+
+    def kill(self, workspace_id: WorkspaceId) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while pids := self.pids(workspace_id):
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            assert time.monotonic() < deadline
+
+    def count(self, workspace_id: WorkspaceId) -> int:
+        return len(outermost(find_members(self.root.marker(workspace_id))))
+
+    def pids(self, workspace_id: WorkspaceId) -> list[int]:
+        return [member.pid for member in find_members(self.root.marker(workspace_id))]
+
+    def go_down(self) -> None:
+        (self.root.path / SENTINEL).unlink()
+
+    async def tidy(self) -> None:
+        """Leave no process behind, whatever the test did."""
+        self.root.prepare()
+        for directory in self.root.instances.iterdir():
+            await self.instances.stop(WorkspaceId(directory.name))
+
+
+async def ask(upstream: Upstream | None, workspace_id: WorkspaceId, path: str) -> str:
+    """What the tiny IDE answers."""
+    assert upstream is not None
+    reader, writer = await asyncio.open_connection(upstream.host, upstream.port)
+    headers = "".join(f"{name}: {value}\r\n" for name, value in upstream.headers)
+    writer.write(f"GET /w/{workspace_id}/{path} HTTP/1.1\r\n{headers}\r\n".encode())
+    answer = (await reader.read()).decode()
+    writer.close()
+    return answer.partition("\r\n\r\n")[2]
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    """Wait for a condition that nobody announces."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not holds():
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+def need_bubblewrap() -> None:
+    if shutil.which("bwrap") is None and os.environ.get("CI") != "true":
+        pytest.skip("bubblewrap is not installed")

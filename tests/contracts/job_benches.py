@@ -1,0 +1,120 @@
+"""What a test of storage jobs can do to the world behind a provider's back, for each provider."""
+
+import asyncio
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+import pytest
+
+from codehub.adapters.local.jobs import LocalStorageJobs
+from codehub.adapters.local.root import LocalRoot
+from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.ports import StorageJobs
+from tests.contracts.test_archives import store_of
+from tests.fakes import FakeObject, FakeStorageJobs, FakeWorld
+from tests.fixtures_s3 import Bucket
+from tests.storage_job_runs import path_with_fake
+
+Files = dict[str, bytes]
+
+
+class JobBench(Protocol):
+    @property
+    def jobs(self) -> StorageJobs: ...
+
+    @property
+    def cut_off(self) -> StorageJobs:
+        """The same jobs, with a store that nobody can reach."""
+
+    def write_home(self, workspace_id: WorkspaceId, files: Files) -> None: ...
+
+    def read_home(self, workspace_id: WorkspaceId) -> Files | None: ...
+
+    async def read(self, key: str) -> bytes | None: ...
+
+    async def write(self, key: str, content: bytes) -> None: ...
+
+    def stalled(self) -> AbstractContextManager[None]:
+        """Archive jobs that begin meanwhile do not end by themselves."""
+
+    def count(self) -> int:
+        """How many jobs really run."""
+
+
+class FakeBench:
+    def __init__(self) -> None:
+        self.world = FakeWorld()
+        self.jobs = FakeStorageJobs(self.world)
+        cut_off = FakeWorld(volumes=self.world.volumes)
+        cut_off.down.add(Resource.ARCHIVE)
+        self.cut_off = FakeStorageJobs(cut_off)
+
+    def write_home(self, workspace_id: WorkspaceId, files: Files) -> None:
+        self.world.volumes.setdefault(workspace_id, {}).update(files)
+
+    def read_home(self, workspace_id: WorkspaceId) -> Files | None:
+        return self.world.volumes.get(workspace_id)
+
+    async def read(self, key: str) -> bytes | None:
+        return self.world.objects[key].content if key in self.world.objects else None
+
+    async def write(self, key: str, content: bytes) -> None:
+        self.world.objects[key] = FakeObject(content)
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        self.world.gates["jobs.archive"] = asyncio.Event()
+        yield
+        del self.world.gates["jobs.archive"]
+
+    def count(self) -> int:
+        return len(self.world.jobs)
+
+
+class LocalBench:
+    def __init__(self, path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = LocalRoot.at(path / "root")
+        self.root.prepare()
+        self.jobs = LocalStorageJobs(self.root.path, store_of(bucket))
+        nowhere = store_of(bucket, endpoint_url="http://127.0.0.1:1")
+        self.cut_off = LocalStorageJobs(self.root.path, nowhere)
+        self._path = path
+        self._bucket = bucket
+        self._monkeypatch = monkeypatch
+
+    def write_home(self, workspace_id: WorkspaceId, files: Files) -> None:
+        home = self.root.volume(workspace_id)
+        home.mkdir(exist_ok=True)
+        for name, content in files.items():
+            (home / name).write_bytes(content)
+
+    def read_home(self, workspace_id: WorkspaceId) -> Files | None:
+        home = self.root.volume(workspace_id)
+        return {file.name: file.read_bytes() for file in home.iterdir()} if home.exists() else None
+
+    async def read(self, key: str) -> bytes | None:
+        return await self._bucket.read(key) if key in await self._bucket.keys() else None
+
+    async def write(self, key: str, content: bytes) -> None:
+        await self._bucket.write(key, content)
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        never = self._path / "never"
+        os.mkfifo(never)
+        with self._monkeypatch.context() as patch:
+            patch.setenv("PATH", path_with_fake(self._path / "fakes", "zstd", f"read -r line < {never}"))
+            yield
+
+    def count(self) -> int:
+        return len(running_jobs())
+
+
+def running_jobs() -> list[psutil.Process]:
+    """Jobs that this process has started."""
+    children = psutil.Process().children()
+    return [child for child in children if "storage_job" in child.cmdline()]

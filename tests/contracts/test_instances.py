@@ -1,0 +1,215 @@
+"""What every provider of instances promises."""
+
+import asyncio
+import uuid
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from codehub.domain.conditions import ContainerFact, WorkspaceId
+from codehub.domain.failures import Permanent, Transient
+from codehub.domain.states import ErrorReason
+from codehub.ports import InstanceRequest, Progress
+from tests.contracts.instance_benches import (
+    FakeBench,
+    InstanceBench,
+    LocalBench,
+    eventually,
+    need_bubblewrap,
+)
+from tests.fakes import IMAGE, NEVER_READY_IMAGE
+
+DEADLINE_SECONDS = 10
+
+
+@pytest.fixture(params=["fake", "plain", "sandboxed"])
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[InstanceBench]:
+    if request.param == "fake":
+        yield FakeBench()
+        return
+    if request.param == "sandboxed":
+        need_bubblewrap()
+    local = LocalBench(tmp_path, sandboxed=request.param == "sandboxed")
+    yield local
+    await local.tidy()
+
+
+@pytest.fixture
+async def workspace_id(bench: InstanceBench) -> WorkspaceId:
+    """A workspace with a volume."""
+    workspace_id = WorkspaceId(str(uuid.uuid4()))
+    await bench.volumes.provision(workspace_id)
+    return workspace_id
+
+
+async def start(bench: InstanceBench, workspace_id: WorkspaceId, image_ref: str = IMAGE) -> list[Progress]:
+    reports: list[Progress] = []
+    await bench.instances.start(InstanceRequest(workspace_id, image_ref), reports.append)
+    return reports
+
+
+async def test_what_was_never_started_is_absent(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await bench.instances.list_all() == {}
+    assert await bench.instances.find_upstream(workspace_id) is None
+
+
+async def test_a_started_instance_takes_traffic_when_start_returns(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    reports = await start(bench, workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+    assert await bench.instances.list_all() == {workspace_id: ContainerFact.READY}
+    assert await bench.instances.find_upstream(workspace_id) is not None
+    assert reports
+
+
+async def test_starting_a_running_instance_leaves_it_alone(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    before = await bench.instances.find_upstream(workspace_id)
+    await start(bench, workspace_id)
+    assert await bench.instances.find_upstream(workspace_id) == before
+    assert bench.count(workspace_id) == 1
+
+
+async def test_two_starts_at_once_make_one_instance(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    await asyncio.gather(start(bench, workspace_id), start(bench, workspace_id))
+    assert bench.count(workspace_id) == 1
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+
+
+async def test_instances_of_two_workspaces_do_not_meet(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    other = WorkspaceId(str(uuid.uuid4()))
+    await bench.volumes.provision(other)
+    await asyncio.gather(start(bench, workspace_id), start(bench, other))
+    await bench.instances.stop(workspace_id)
+    assert await bench.instances.list_all() == {other: ContainerFact.READY}
+
+
+async def test_an_exited_instance_exists_but_takes_no_traffic(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    bench.kill(workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
+    assert await bench.instances.list_all() == {workspace_id: ContainerFact.NOT_READY}
+    assert await bench.instances.find_upstream(workspace_id) is None
+
+
+async def test_an_exited_instance_is_replaced_by_start(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    bench.kill(workspace_id)
+    await start(bench, workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+    assert bench.count(workspace_id) == 1
+
+
+async def test_an_unknown_image_cannot_be_had(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    with pytest.raises(Permanent) as caught:
+        await start(bench, workspace_id, "no-such-image")
+    assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
+    assert "no-such-image" in caught.value.message
+    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+
+
+async def test_nothing_starts_without_its_volume(bench: InstanceBench) -> None:
+    homeless = WorkspaceId(str(uuid.uuid4()))
+    with pytest.raises(Transient) as caught:
+        await start(bench, homeless)
+    assert caught.value.reason is ErrorReason.ACTION_FAILED
+    assert await bench.instances.look(homeless) is ContainerFact.ABSENT
+
+
+async def test_an_instance_that_ends_before_it_is_ready_is_a_failed_action(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    starting = asyncio.create_task(start(bench, workspace_id, NEVER_READY_IMAGE))
+    await eventually(lambda: bench.count(workspace_id) > 0 or starting.done())
+    if not starting.done():
+        bench.kill(workspace_id)
+    with pytest.raises(Transient) as caught:
+        await starting
+    assert caught.value.reason is ErrorReason.ACTION_FAILED
+    assert bench.count(workspace_id) == 0
+
+
+async def test_a_stopped_instance_leaves_no_trace_but_its_volume(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    await bench.instances.stop(workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await bench.instances.list_all() == {}
+    assert bench.count(workspace_id) == 0
+    assert await bench.volumes.list_all() == [workspace_id]
+
+
+async def test_stopping_what_is_not_there_succeeds(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    await bench.instances.stop(workspace_id)
+    await start(bench, workspace_id)
+    await bench.instances.stop(workspace_id)
+    await bench.instances.stop(workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+
+
+async def test_an_exited_instance_can_be_stopped(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    await start(bench, workspace_id)
+    bench.kill(workspace_id)
+    await bench.instances.stop(workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+
+
+async def test_a_stopped_instance_starts_again(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    await start(bench, workspace_id)
+    await bench.instances.stop(workspace_id)
+    await start(bench, workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+
+
+async def test_silence_is_not_absence(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    await start(bench, workspace_id)
+    bench.go_down()
+    calls = (
+        bench.instances.look(workspace_id),
+        bench.instances.list_all(),
+        bench.instances.find_upstream(workspace_id),
+        start(bench, workspace_id),
+        bench.instances.stop(workspace_id),
+    )
+    for call in calls:
+        with pytest.raises(Transient) as caught:
+            await call
+        assert caught.value.reason is ErrorReason.UNREACHABLE
+
+
+async def test_the_log_ends_with_the_last_line(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    await start(bench, workspace_id)
+    lines = [chunk async for chunk in bench.instances.read_log(workspace_id, tail=1, follow=False)]
+    assert b"".join(lines) == b"listening\n"
+
+
+async def test_a_followed_log_ends_with_its_instance(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+    await start(bench, workspace_id)
+    async with asyncio.timeout(DEADLINE_SECONDS), aclosing(follow(bench, workspace_id)) as chunks:
+        assert await anext(chunks) == b"listening\n"
+        bench.kill(workspace_id)
+        assert [chunk async for chunk in chunks] == []
+
+
+async def follow(bench: InstanceBench, workspace_id: WorkspaceId) -> AsyncGenerator[bytes]:
+    async for chunk in bench.instances.read_log(workspace_id, tail=10, follow=True):
+        yield chunk
+
+
+async def test_where_there_is_no_instance_there_is_no_log(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    assert [chunk async for chunk in bench.instances.read_log(workspace_id, tail=10, follow=True)] == []

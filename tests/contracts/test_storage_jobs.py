@@ -1,0 +1,190 @@
+"""What every way to run storage jobs promises."""
+
+import asyncio
+import hashlib
+import uuid
+from pathlib import Path
+
+import pytest
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Failure, Permanent, Transient
+from codehub.domain.naming import archive_key, meta_key
+from codehub.domain.states import ErrorReason
+from codehub.ports import Progress, StorageJobs, StoredArchive
+from tests.contracts.job_benches import FakeBench, JobBench, LocalBench
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+
+__all__ = ["bucket", "s3_server"]
+DEADLINE_SECONDS = 20
+EMPTY_ZSTD_FRAME = bytes.fromhex("28b52ffd240001000099e9d851")
+HOME = {"thesis": b"three years of work", "notes": b""}
+
+
+@pytest.fixture(params=["fake", "local"])
+def bench(
+    request: pytest.FixtureRequest, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> JobBench:
+    return FakeBench() if request.param == "fake" else LocalBench(tmp_path, bucket, monkeypatch)
+
+
+@pytest.fixture
+def workspace_id() -> WorkspaceId:
+    return WorkspaceId(str(uuid.uuid4()))
+
+
+@pytest.fixture
+def key(workspace_id: WorkspaceId) -> str:
+    return archive_key(workspace_id, str(uuid.uuid4()))
+
+
+def ignore(_: Progress) -> None:
+    pass
+
+
+async def failure_of(work: "asyncio.Future[object]") -> Failure:
+    with pytest.raises(Failure) as caught:
+        await work
+    return caught.value
+
+
+class Underway:
+    """An archive job that has begun."""
+
+    def __init__(self, jobs: StorageJobs, workspace_id: WorkspaceId, key: str) -> None:
+        self._begun = asyncio.Event()
+        self.task = asyncio.create_task(jobs.archive(workspace_id, key, lambda _: self._begun.set()))
+
+    async def begun(self) -> "Underway":
+        await asyncio.wait_for(self._begun.wait(), DEADLINE_SECONDS)
+        return self
+
+    async def cancel(self) -> None:
+        self.task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await self.task
+
+
+async def test_an_archived_home_comes_back(bench: JobBench, workspace_id: WorkspaceId, key: str) -> None:
+    bench.write_home(workspace_id, HOME)
+    reports: list[Progress] = []
+    stored = await bench.jobs.archive(workspace_id, key, reports.append)
+    content = await bench.read(key)
+    assert content is not None
+    assert stored == StoredArchive(key, len(content), hashlib.sha256(content).hexdigest())
+    assert (await bench.read(meta_key(key)) or b"").splitlines()[0].decode() == f"sha256:{stored.sha256}"
+    assert reports
+    bench.write_home(workspace_id, {"extra": b"goes away", "thesis": b"overwritten"})
+    await bench.jobs.restore(workspace_id, key, reports.append)
+    assert bench.read_home(workspace_id) == HOME
+
+
+async def test_a_committed_archive_is_not_uploaded_again(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    first = await bench.jobs.archive(workspace_id, key, ignore)
+    before = await bench.read(key)
+    bench.write_home(workspace_id, {"later": b"is not in it"})
+    assert await bench.jobs.archive(workspace_id, key, ignore) == first
+    assert await bench.read(key) == before
+
+
+async def test_an_archive_without_its_meta_is_uploaded_again(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    await bench.write(key, b"what a crash has left")
+    stored = await bench.jobs.archive(workspace_id, key, ignore)
+    assert hashlib.sha256(await bench.read(key) or b"").hexdigest() == stored.sha256
+    assert await bench.read(meta_key(key)) is not None
+
+
+async def test_a_restore_makes_the_volume_and_can_be_run_again(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    await bench.jobs.archive(workspace_id, key, ignore)
+    elsewhere = WorkspaceId(str(uuid.uuid4()))
+    for _ in range(2):
+        await bench.jobs.restore(elsewhere, key, ignore)
+        assert bench.read_home(elsewhere) == HOME
+
+
+async def test_an_empty_archive_restores_to_an_empty_home(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    stored = await bench.jobs.create_empty(workspace_id, key)
+    assert await bench.jobs.create_empty(workspace_id, key) == stored
+    assert bench.read_home(workspace_id) is None
+    await bench.jobs.restore(workspace_id, key, ignore)
+    assert bench.read_home(workspace_id) == {}
+
+
+async def test_a_missing_archive_is_lost_data(bench: JobBench, workspace_id: WorkspaceId, key: str) -> None:
+    failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+    assert (type(failure), failure.reason) == (Permanent, ErrorReason.DATA_LOST)
+
+
+async def test_an_uncommitted_archive_is_lost_data_and_the_volume_keeps_its_files(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    await bench.write(key, b"what a crash has left")
+    failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+    assert failure.reason is ErrorReason.DATA_LOST
+    assert bench.read_home(workspace_id) == HOME
+
+
+async def test_a_damaged_archive_is_corrupted_and_the_volume_keeps_its_files(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    await bench.write(key, EMPTY_ZSTD_FRAME)
+    await bench.write(meta_key(key), f"sha256:{'0' * 64}\n".encode())
+    failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+    assert (type(failure), failure.reason) == (Permanent, ErrorReason.ARCHIVE_CORRUPTED)
+    assert bench.read_home(workspace_id) == HOME
+
+
+async def test_a_store_that_does_not_answer_is_unreachable(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    failure = await failure_of(asyncio.ensure_future(bench.cut_off.restore(workspace_id, key, ignore)))
+    assert (type(failure), failure.reason) == (Transient, ErrorReason.UNREACHABLE)
+    assert bench.read_home(workspace_id) == HOME
+
+
+async def test_what_has_no_volume_cannot_be_archived(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    failure = await failure_of(asyncio.ensure_future(bench.jobs.archive(workspace_id, key, ignore)))
+    assert (type(failure), failure.reason) == (Transient, ErrorReason.ACTION_FAILED)
+    assert await bench.read(meta_key(key)) is None
+
+
+async def test_a_second_job_on_the_same_volume_is_refused(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    with bench.stalled():
+        first = await Underway(bench.jobs, workspace_id, key).begun()
+        failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+        assert (type(failure), failure.reason) == (Transient, ErrorReason.ACTION_FAILED)
+        assert bench.count() == 1
+        await first.cancel()
+
+
+async def test_a_cancelled_job_has_ended_when_its_call_returns(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    with bench.stalled():
+        job = await Underway(bench.jobs, workspace_id, key).begun()
+        assert bench.count() == 1
+        await job.cancel()
+    assert bench.count() == 0
+    assert await bench.read(key) is None
+    await bench.jobs.archive(workspace_id, key, ignore)
+    assert await bench.read(meta_key(key)) is not None

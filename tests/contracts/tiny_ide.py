@@ -1,0 +1,52 @@
+"""The smallest IDE: it takes traffic within milliseconds, and does a few things that tests ask it for.
+
+Usage: tiny_ide.py PORT PREFIX [mute|deaf]: `mute` never listens, `deaf` ignores requests to end.
+"""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+
+def answer(path: str) -> str:
+    kind, _, rest = path.partition("/")
+    if kind == "environ":
+        return json.dumps(dict(os.environ))
+    if kind == "list":
+        return json.dumps(sorted(os.listdir(f"/{rest}")) if os.path.isdir(f"/{rest}") else None)  # noqa: PTH112, PTH208
+    if kind == "say":
+        print(rest, flush=True)  # noqa: T201
+    if kind == "detach":
+        # As far away as a child can get: its own session, nobody's descriptors.
+        return str(subprocess.Popen(("/bin/sleep", "1000"), start_new_session=True).pid)
+    if kind == "exit":
+        os._exit(1)
+    return "ok"
+
+
+def serve(port: int, prefix: str) -> None:
+    with socket.create_server(("127.0.0.1", port)) as server:
+        print("listening", flush=True)  # noqa: T201
+        while True:
+            connection, _ = server.accept()
+            with connection:
+                head = connection.recv(65536).decode()
+                path = head.split()[1]
+                allowed = f"Authorization: token {os.environ['TOKEN']}\r\n" in head and path.startswith(
+                    prefix
+                )
+                status = "200 OK" if allowed else "403 Forbidden"
+                body = answer(path.removeprefix(prefix)) if allowed else ""
+                connection.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+
+
+if __name__ == "__main__":
+    if "deaf" in sys.argv:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    if "mute" in sys.argv:
+        print("about to wait forever", flush=True)  # noqa: T201
+        signal.pause()
+    serve(int(sys.argv[1]), sys.argv[2])

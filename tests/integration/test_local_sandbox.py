@@ -1,0 +1,91 @@
+"""What an instance in its sandbox can see, and what it cannot."""
+
+import json
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from codehub.adapters.local import sandbox
+from codehub.adapters.local.state import LOCK_NAME
+from codehub.domain.conditions import WorkspaceId
+from codehub.ports import InstanceRequest
+from tests.contracts.instance_benches import LocalBench, ask, need_bubblewrap
+from tests.fakes import IMAGE
+
+Lister = Callable[[str], Awaitable[list[str] | None]]
+OWN, OTHER = WorkspaceId(str(uuid.uuid4())), WorkspaceId(str(uuid.uuid4()))
+
+
+@pytest.fixture(autouse=True)
+def _bubblewrap() -> None:
+    need_bubblewrap()
+    assert sandbox.bubblewrap()
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> AsyncIterator[LocalBench]:
+    bench = LocalBench(tmp_path, sandboxed=True)
+    await bench.volumes.provision(OWN)
+    await bench.volumes.provision(OTHER)
+    yield bench
+    await bench.tidy()
+
+
+@pytest.fixture
+async def list_inside(bench: LocalBench) -> Lister:
+    """What the instance sees in a directory; None if it sees no such directory."""
+    await bench.instances.start(InstanceRequest(OWN, IMAGE), lambda _: None)
+    upstream = await bench.instances.find_upstream(OWN)
+
+    async def list_inside(path: str) -> list[str] | None:
+        answer: list[str] | None = json.loads(await ask(upstream, OWN, f"list{path}"))
+        return answer
+
+    return list_inside
+
+
+async def test_the_home_is_the_volume(bench: LocalBench, list_inside: Lister) -> None:
+    (bench.root.volume(OWN) / "thesis").touch()
+    assert await list_inside("/home/coder") == ["thesis"]
+    assert await list_inside("/home") == ["coder"]
+
+
+async def test_other_homes_and_our_data_are_out_of_sight(bench: LocalBench, list_inside: Lister) -> None:
+    assert await list_inside(str(bench.root.volume(OTHER))) is None
+    assert await list_inside(str(bench.root.path)) is None
+    assert await list_inside(str(bench.root.instance(OWN))) is None
+
+
+async def test_it_sees_only_its_own_processes(list_inside: Lister) -> None:
+    processes = [name for name in await list_inside("/proc") or [] if name.isdecimal()]
+    assert processes == ["1", "2"]
+
+
+async def test_it_has_its_own_temporary_directory(list_inside: Lister) -> None:
+    assert await list_inside("/tmp") == []  # noqa: S108 (the one inside)
+
+
+async def test_passwords_and_host_keys_are_out_of_sight(list_inside: Lister) -> None:
+    configuration = await list_inside("/etc")
+    assert configuration is not None
+    assert "passwd" in configuration
+    assert not {"shadow", "gshadow", "ssh", "sudoers"} & set(configuration)
+
+
+async def test_its_life_is_in_the_hands_of_the_sandbox_alone(bench: LocalBench, list_inside: Lister) -> None:
+    """A process inside that had the descriptor could give the lock up and be taken for dead."""
+    lock = bench.root.instance(OWN) / LOCK_NAME
+    assert await list_inside("/home/coder") == []
+    holders = [pid for pid in bench.pids(OWN) if holds(pid, lock)]
+    inner = [pid for pid in bench.pids(OWN) if "bwrap" not in psutil.Process(pid).name()]
+    assert len(holders) == 1
+    assert inner
+    assert not set(holders) & set(inner)
+
+
+def holds(pid: int, file: Path) -> bool:
+    descriptors = [descriptor for descriptor in Path(f"/proc/{pid}/fd").iterdir() if descriptor.exists()]
+    return any(descriptor.samefile(file) for descriptor in descriptors)

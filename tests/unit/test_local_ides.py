@@ -1,0 +1,66 @@
+"""Which IDE an image_ref names on this machine."""
+
+import pytest
+
+from codehub.adapters.local.ides import Ide, Launch, choose, code_server, installed_ides, jupyterlab
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Permanent
+from codehub.domain.states import ErrorReason
+
+IDE = Ide(command=("ide",), health_path="/", keep_prefix=False)
+IDES = {"code-server": IDE, "jupyterlab": IDE}
+
+
+@pytest.mark.parametrize(
+    ("image_ref", "name"),
+    [
+        ("", "code-server"),
+        ("default", "code-server"),
+        ("jupyterlab", "jupyterlab"),
+        ("code-server", "code-server"),
+    ],
+)
+def test_an_image_names_an_ide_and_none_means_the_first(image_ref: str, name: str) -> None:
+    assert choose(IDES, image_ref) == name
+
+
+@pytest.mark.parametrize("image_ref", ["debian:12", "JupyterLab", "default "])
+def test_an_unknown_image_is_refused_with_the_names_that_are_allowed(image_ref: str) -> None:
+    with pytest.raises(Permanent, match="default, code-server, jupyterlab") as caught:
+        choose(IDES, image_ref)
+    assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
+
+
+def test_a_machine_without_any_ide_says_what_to_install() -> None:
+    with pytest.raises(Permanent, match="install jupyterlab or code-server"):
+        choose({}, "default")
+
+
+def test_code_server_is_preferred_where_it_is_on_the_path(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package, directory = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("bin")
+    monkeypatch.setenv("PATH", str(directory))
+    assert "code-server" not in installed_ides()
+    (package / "package.json").touch()
+    (package / "out").mkdir()
+    (package / "out" / "entry.js").touch(mode=0o755)
+    (directory / "code-server").symlink_to(package / "out" / "entry.js")
+    assert next(iter(installed_ides())) == "code-server"
+    ide = installed_ides()["code-server"]
+    assert ide == code_server(directory / "code-server")
+    assert not ide.keep_prefix
+    assert ide.visible == (package,)
+
+
+def test_the_gaps_in_a_description_are_filled() -> None:
+    launch = Launch(WorkspaceId("one"), 80, "secret", "/home/coder", "/private")
+    assert (
+        launch.fill("{id} {port} {token} {home} {private} {other}")
+        == "one 80 secret /home/coder /private {other}"
+    )
+    assert "secret" not in repr(launch)
+
+
+def test_no_secret_is_on_a_command_line() -> None:
+    assert [word for word in jupyterlab().command if "{token}" in word] == []

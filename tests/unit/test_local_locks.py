@@ -1,0 +1,67 @@
+"""Locks end with their holders, and nobody holds a lock file that is no longer the one in place."""
+
+import asyncio
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codehub.adapters.local.locks import exclusive, is_alive, open_lock, take_life, waited_for
+
+
+@pytest.fixture
+def lock(tmp_path: Path) -> Path:
+    return tmp_path / "lock"
+
+
+def test_a_life_lasts_as_long_as_any_process_that_inherited_it(lock: Path) -> None:
+    assert not is_alive(lock)
+    life = take_life(lock)
+    child = subprocess.Popen(("/bin/sleep", "1000"), pass_fds=(life,))
+    os.close(life)
+    assert is_alive(lock)
+    assert is_alive(lock)
+    with pytest.raises(BlockingIOError):
+        take_life(lock)
+    child.kill()
+    child.wait()
+    assert not is_alive(lock)
+
+
+def test_only_one_holds_a_lock_and_it_leaves_no_file(lock: Path) -> None:
+    with exclusive(lock):
+        with pytest.raises(BlockingIOError), exclusive(lock):
+            pass
+        assert lock.exists()
+    assert not lock.exists()
+    with exclusive(lock):
+        pass
+
+
+def test_a_file_that_was_replaced_before_it_was_locked_guards_nothing(
+    lock: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def open_too_early(path: Path) -> int:
+        descriptor = open_lock(path)
+        path.unlink()
+        path.touch()
+        return descriptor
+
+    monkeypatch.setattr("codehub.adapters.local.locks.open_lock", open_too_early)
+    with pytest.raises(BlockingIOError), exclusive(lock):
+        pass
+
+
+async def test_those_who_wait_get_their_turn_one_by_one(lock: Path) -> None:
+    inside: list[int] = []
+
+    async def visit(number: int) -> None:
+        async with waited_for(lock):
+            inside.append(number)
+            await asyncio.sleep(0)
+            assert inside == [number]
+            inside.remove(number)
+
+    await asyncio.gather(*(visit(number) for number in range(8)))
+    assert inside == []
