@@ -6,7 +6,11 @@ from typing import Annotated
 
 import typer
 
+from cli.doctor import doctor
+from cli.down import down
+from cli.migrate import migrate
 from cli.settings import settings
+from cli.status import status
 from cli.up import up
 from codehub.settings import SettingsError
 
@@ -15,7 +19,7 @@ WRONG_SETTINGS = 2
 # Plain tracebacks for what is unexpected: typer's own print local variables, secrets among them.
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
-for command in (up, settings):
+for command in (up, down, status, doctor, settings, migrate):
     app.command()(command)
 
 

@@ -1,15 +1,13 @@
 """One small CodeHub on shared real servers: its own database, namespace, bucket and data directory."""
 
-import asyncio
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -38,11 +36,10 @@ from codehub.services.workspaces import delete_workspace, request_state
 from codehub.settings import Settings, load_settings
 from migrations import runner
 from tests.rows import add_user, add_workspace
+from tests.waiting import until
 from worker.registry import create_worker
 
 BIN = Path(__file__).with_name("bin")
-DEADLINE_SECONDS = 120
-POLL_SECONDS = 0.05
 RETENTION = Duration(seconds=24 * 3600)
 
 
@@ -209,15 +206,6 @@ async def _has_search_attributes(client: Client) -> bool:
     except RPCError:
         return False  # the server has not heard of the new namespace yet
     return True
-
-
-async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Wait for a condition with a deadline."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not await condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {timedelta(seconds=DEADLINE_SECONDS)}: {what}")
-        await asyncio.sleep(POLL_SECONDS)
 
 
 async def until_killed(process: subprocess.Popen[bytes]) -> None:

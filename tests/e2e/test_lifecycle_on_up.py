@@ -21,8 +21,9 @@ from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.servers import environment, last_known
 from codehub.settings import Settings, load_settings
-from tests.chaos.site import Site, until
+from tests.chaos.site import Site
 from tests.rows import add_user, add_workspace
+from tests.waiting import until
 
 READY = "CodeHub is ready"
 NOTE = "every file comes back\n"

@@ -1,8 +1,6 @@
 """The control plane on a real Temporal server, whose clock is everybody's."""
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 
 import pytest
 from redis.asyncio import Redis
@@ -15,9 +13,6 @@ from tests.workflows.harness import ControlPlane, running_control_plane
 
 __all__ = ["real_plane", "temporal_client", "temporal_server"]
 
-DEADLINE_SECONDS = 60
-POLL_SECONDS = 0.005
-
 
 @pytest.fixture
 async def real_plane(
@@ -25,15 +20,6 @@ async def real_plane(
 ) -> AsyncIterator[ControlPlane]:
     async with running_control_plane(temporal_client, database, redis_client) as plane:
         yield plane
-
-
-async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Wait for a condition with a deadline."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not await condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
-        await asyncio.sleep(POLL_SECONDS)
 
 
 async def operation_runs(plane: ControlPlane, workspace_id: WorkspaceId) -> list[WorkflowExecution]:

@@ -9,8 +9,9 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
+from tests.waiting import until
 from tests.workflows.harness import ControlPlane
-from tests.workflows.real import real_plane, temporal_client, temporal_server, until
+from tests.workflows.real import real_plane, temporal_client, temporal_server
 
 __all__ = ["real_plane", "temporal_client", "temporal_server"]
 

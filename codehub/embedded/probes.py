@@ -1,0 +1,37 @@
+"""One quick look whether a server on loopback answers."""
+
+import asyncio
+from contextlib import suppress
+
+from codehub.embedded.ports import LOOPBACK
+
+PROBE_SECONDS = 5.0
+
+
+async def exchange(port: int, request: bytes, lines: int = 1) -> list[bytes]:
+    """Send and return the first lines of the answer; fewer, or none, if there is no such answer."""
+    answer: list[bytes] = []
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(PROBE_SECONDS):
+            reader, writer = await asyncio.open_connection(LOOPBACK, port)
+            try:
+                writer.write(request)
+                answer += [await reader.readline() for _ in range(lines)]
+            finally:
+                writer.close()
+    return answer
+
+
+async def http_status(
+    port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None
+) -> int | None:
+    """The status of an HTTP request without a body; None if nobody answers."""
+    fields = {"Host": f"{LOOPBACK}:{port}", "Content-Length": "0", "Connection": "close", **(headers or {})}
+    head = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    answer = await exchange(port, f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode())
+    words = answer[0].split() if answer else []
+    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+
+
+async def http_ok(port: int, path: str) -> bool:
+    return await http_status(port, path) == 200  # noqa: PLR2004

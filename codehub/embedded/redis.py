@@ -1,0 +1,58 @@
+"""The embedded Redis: a password, a log of every write, and nothing but loopback."""
+
+import sys
+from pathlib import Path
+
+from codehub.embedded.children import Child
+from codehub.embedded.data_dir import write_private
+from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.probes import exchange
+from codehub.embedded.server import Place, Server
+
+NAME = "redis"
+PORT = "redis"
+CONFIGURATION = """\
+bind {host}
+port {port}
+requirepass {password}
+dir .
+daemonize no
+# The log alone: a snapshot beside it would only cost time.
+appendonly yes
+appendfsync everysec
+save ""
+"""
+
+
+def child(place: Place) -> Child:
+    directory = place.data.part(NAME)
+    port = place.ports[PORT]
+    password = place.credentials.redis_password
+
+    async def prepare() -> None:
+        configuration = CONFIGURATION.format(host=LOOPBACK, port=port, password=password)
+        write_private(directory / "redis.conf", configuration)
+
+    async def is_ready() -> bool:
+        # It answers PING with an error while it is still loading.
+        request = f"AUTH {password}\r\nPING\r\n"
+        return await exchange(port, request.encode(), lines=2) == [b"+OK\r\n", b"+PONG\r\n"]
+
+    return Child(
+        name=NAME,
+        title="Redis",
+        command=(str(Path(sys.executable).with_name("redis-server")), "redis.conf"),
+        directory=directory,
+        address=f"{LOOPBACK}:{port}",
+        is_ready=is_ready,
+        prepare=prepare,
+        instead="CODEHUB_REDIS_URL",
+    )
+
+
+def environment(place: Place) -> dict[str, str]:
+    address = f"{LOOPBACK}:{place.ports[PORT]}"
+    return {"CODEHUB_REDIS_URL": f"redis://:{place.credentials.redis_password}@{address}/0"}
+
+
+REDIS = Server(NAME, "Redis", (PORT,), child, environment)

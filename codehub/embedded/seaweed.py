@@ -1,0 +1,131 @@
+"""The embedded S3: SeaweedFS in one process and one directory."""
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials as AwsCredentials
+
+from codehub.embedded.children import Child
+from codehub.embedded.credentials import Credentials
+from codehub.embedded.data_dir import write_private
+from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.probes import http_ok, http_status
+from codehub.embedded.server import Place, Server
+
+NAME = "s3"
+SERVERS = ("s3", "master", "volume", "filer")
+PORTS = tuple(f"s3.{server}{kind}" for server in SERVERS for kind in ("", ".grpc"))
+BUCKET_IS_THERE = (200, 409)
+VOLUME_MEGABYTES = 1024
+# It makes these for its own use and leaves them when it is killed.
+SOCKETS = Path("/tmp")  # noqa: S108
+
+# What the parts of SeaweedFS show each other; without it their ports would serve anybody on this machine.
+SECURITY = """\
+[jwt.signing]
+key = "{key}"
+[jwt.signing.read]
+key = "{key}"
+[jwt.filer_signing]
+key = "{key}"
+[jwt.filer_signing.read]
+key = "{key}"
+"""
+
+
+def child(place: Place) -> Child:
+    directory = place.data.part(NAME)
+    ports, credentials = place.ports, place.credentials
+    bucket = place.settings.s3.bucket
+
+    async def prepare() -> None:
+        _remove_sockets(ports)
+        write_private(directory / "s3.json", _identities(credentials))
+        # Read from the working directory.
+        write_private(directory / "security.toml", SECURITY.format(key=credentials.s3_signing_key))
+
+    async def is_ready() -> bool:
+        status = await _create_bucket(place)
+        # Only when the master can place an object has the volume server behind the gateway joined.
+        return status in BUCKET_IS_THERE and await http_ok(
+            ports["s3.master"], f"/dir/assign?collection={bucket}"
+        )
+
+    return Child(
+        name=NAME,
+        title="S3",
+        command=(str(Path(sys.executable).with_name("weed")), *_arguments(ports)),
+        directory=directory,
+        address=f"{LOOPBACK}:{ports['s3.s3']}",
+        is_ready=is_ready,
+        environment={"HOME": str(directory), "PATH": os.defpath},
+        prepare=prepare,
+        remove_leftovers=lambda: _remove_sockets(ports),
+        # A polite end waits 15 s for its own connections. What it acknowledged is with the kernel by then.
+        stop_signal=signal.SIGKILL,
+        instead="CODEHUB_S3_ENDPOINT_URL",
+    )
+
+
+def environment(place: Place) -> dict[str, str]:
+    return {
+        "CODEHUB_S3_ENDPOINT_URL": f"http://{LOOPBACK}:{place.ports['s3.s3']}",
+        "CODEHUB_S3_ACCESS_KEY": place.credentials.s3_access_key,
+        "CODEHUB_S3_SECRET_KEY": place.credentials.s3_secret_key,
+    }
+
+
+def _identities(credentials: Credentials) -> str:
+    keys = {"accessKey": credentials.s3_access_key, "secretKey": credentials.s3_secret_key}
+    identity = {"name": "codehub", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List"]}
+    return json.dumps({"identities": [identity]})
+
+
+def _arguments(ports: Mapping[str, int]) -> list[str]:
+    return [
+        "-logtostderr=true",
+        "server",
+        "-dir=.",
+        f"-ip={LOOPBACK}",
+        f"-ip.bind={LOOPBACK}",
+        # Nobody to vote with, so nothing to wait for.
+        "-master.peers=none",
+        "-master.telemetry=false",
+        f"-master.volumeSizeLimitMB={VOLUME_MEGABYTES}",
+        # As many volumes as the disk has room for.
+        "-volume.max=0",
+        "-s3",
+        "-s3.config=s3.json",
+        "-s3.localSocket=s3.sock",
+        "-filer.localSocket=filer.sock",
+        # 0 turns these two off; they would listen on fixed ports.
+        "-s3.port.iceberg=0",
+        "-s3.port.lance=0",
+        *(f"-{server}.port={ports[f's3.{server}']}" for server in SERVERS),
+        *(f"-{server}.port.grpc={ports[f's3.{server}.grpc']}" for server in SERVERS),
+    ]
+
+
+async def _create_bucket(place: Place) -> int | None:
+    # Signed by hand: a whole S3 client takes longer to load than the server to start.
+    port, bucket = place.ports["s3.s3"], place.settings.s3.bucket
+    request = AWSRequest(method="PUT", url=f"http://{LOOPBACK}:{port}/{bucket}")
+    keys = AwsCredentials(place.credentials.s3_access_key, place.credentials.s3_secret_key)
+    S3SigV4Auth(keys, "s3", place.settings.s3.region).add_auth(request)
+    return await http_status(port, f"/{bucket}", "PUT", dict(request.headers.items()))
+
+
+def _remove_sockets(ports: Mapping[str, int]) -> None:
+    for server in SERVERS:
+        for port in (ports[f"s3.{server}"], ports[f"s3.{server}.grpc"]):
+            for socket in SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
+                socket.unlink(missing_ok=True)
+
+
+S3 = Server(NAME, "S3", PORTS, child, environment)

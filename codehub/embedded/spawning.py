@@ -1,0 +1,83 @@
+"""Starting a child that cannot outlive its supervisor, with its output in a log file."""
+
+import asyncio
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+from asyncio.subprocess import Process
+from collections.abc import Callable
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from codehub.embedded.children import Child
+
+KEPT_LOGS = 3
+PR_SET_PDEATHSIG = 1
+TAIL_BYTES = 16_384
+
+# Loaded here: between fork and exec nothing may be imported.
+_libc = ctypes.CDLL(None)
+
+
+async def spawn(child: Child, log: Path) -> Process:
+    with log.open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            *child.command,
+            cwd=child.directory,
+            env=dict(child.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            # Runs after the change of user, which would clear the signal.
+            preexec_fn=_die_with_parent(child.death_signal),
+            **user_options(child.user),
+        )
+
+
+def user_options(user: str | None) -> dict[str, Any]:
+    """What makes a subprocess run as another user and with that one's groups only."""
+    if user is None:
+        return {}
+    entry = pwd.getpwnam(user)
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def signal_group(process: Process, number: signal.Signals) -> None:
+    """Signal a child and whatever it started in its group; nothing happens if all of them are gone."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, number)
+
+
+def rotate(log: Path) -> None:
+    """Begin a new log and keep the last few."""
+    older = [log, *(log.with_name(f"{log.name}.{number}") for number in range(1, KEPT_LOGS + 1))]
+    for source, target in reversed(list(pairwise(older))):
+        with suppress(FileNotFoundError):
+            source.replace(target)
+    log.touch(mode=0o600)
+
+
+def last_lines(log: Path, count: int) -> list[str]:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - TAIL_BYTES))
+            return file.read().decode(errors="replace").splitlines()[-count:]
+    except OSError:
+        return []
+
+
+def _die_with_parent(number: signal.Signals) -> Callable[[], None]:
+    parent = os.getpid()
+
+    def prepare() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, number)
+        # The parent may have died before the line above.
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return prepare

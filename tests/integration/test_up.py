@@ -1,0 +1,161 @@
+"""The commands `up`, `status` and `down` as a person uses them, on real servers."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from argon2 import PasswordHasher
+from typer.testing import CliRunner, Result
+
+from cli.main import app
+from codehub.db.session import connect
+from codehub.embedded.data_dir import DataDir
+from codehub.embedded.servers import environment, last_known
+from codehub.settings import load_settings
+from tests.processes import family_of, wait_until_ended
+
+CODEHUB = Path(sys.executable).with_name("codehub")
+# The slowest server to start is not needed here; nobody talks to this one.
+ELSEWHERE = {
+    "CODEHUB_S3_ENDPOINT_URL": "http://s3.example",
+    "CODEHUB_S3_ACCESS_KEY": "key",
+    "CODEHUB_S3_SECRET_KEY": "secret",
+}
+
+
+class Up:
+    """A running `codehub up`."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.said: list[str] = []
+
+    def read_until(self, pattern: str) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.said.append(line.rstrip())
+            if re.search(pattern, line):
+                return line
+        raise AssertionError("it ended instead:\n" + "\n".join(self.said))
+
+
+@pytest.fixture
+def settings_of_test(tmp_path: Path) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")}
+    return {**kept, **ELSEWHERE, "CODEHUB_DATA_DIR": str(tmp_path / "data"), "COLUMNS": "120"}
+
+
+@contextmanager
+def up(variables: dict[str, str]) -> Iterator[Up]:
+    command = (CODEHUB, "up", "--servers-only")
+    with subprocess.Popen(
+        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield Up(process)
+        finally:
+            process.kill()
+
+
+def codehub(variables: dict[str, str], *arguments: str) -> Result:
+    """A command that is quickly done, in this process."""
+    return CliRunner().invoke(app, arguments, env=variables)
+
+
+async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
+    with up(settings_of_test) as first:
+        password = first.read_until("password").split()[-1]
+        first.read_until("CodeHub is ready")
+        assert any("S3  external  s3.example" in line for line in first.said)
+        temporal_ui = first.read_until("Temporal Web UI").split()[-1]
+        family = family_of(first.process.pid)
+
+        status = json.loads(codehub(settings_of_test, "status", "--json").stdout)
+        assert status["running"]
+        assert status["pid"] == first.process.pid
+        assert status["urls"] == {"Temporal Web UI": temporal_ui}
+        states = {part["name"]: part["state"] for part in status["parts"]}
+        assert states == {"postgres": "running", "redis": "running", "s3": "external", "temporal": "running"}
+
+        with up(settings_of_test) as second:
+            second.read_until(f"already runs on {settings_of_test['CODEHUB_DATA_DIR']}")
+            assert second.process.wait() == 1
+
+        redis = next(part["pid"] for part in status["parts"] if part["name"] == "redis")
+        psutil.Process(redis).kill()
+        assert "it was ended by SIGKILL; next start in 0.25 s" in first.read_until("Redis  restarting")
+        first.read_until("Redis  running")
+
+        assert await stored_hash_matches(settings_of_test, password)
+        assert password not in everything_below(Path(settings_of_test["CODEHUB_DATA_DIR"]) / "logs")
+
+        # An accident of the supervisor itself takes everything along.
+        family += family_of(first.process.pid)
+        first.process.send_signal(signal.SIGKILL)
+        assert wait_until_ended(family) == []
+        first.process.wait()
+
+    stopped = codehub(settings_of_test, "status")
+    assert (stopped.exit_code, "does not run" in stopped.stdout) == (3, True)
+
+    with up(settings_of_test) as again:
+        again.read_until("CodeHub is ready")
+        # The account is there already, so nothing is shown.
+        assert not [line for line in again.said if "password" in line or "Database schema" in line]
+        assert await stored_hash_matches(settings_of_test, password)
+        table = codehub(settings_of_test, "status")
+        assert table.exit_code == 0
+        assert re.search(r"PostgreSQL +running +\d+ +127\.0\.0\.1:\d+ +[\d.]+ s", table.stdout)
+        family = family_of(again.process.pid)
+        down = codehub(settings_of_test, "down")
+        assert (down.exit_code, down.stdout.splitlines()[-1][:7]) == (0, "Stopped")
+        assert again.process.wait() == 0
+    assert wait_until_ended(family) == []
+    assert codehub(settings_of_test, "down").stdout.startswith("CodeHub does not run on")
+
+
+def test_start_that_fails_shows_the_log_and_how_to_go_on(settings_of_test: dict[str, str]) -> None:
+    redis = Path(settings_of_test["CODEHUB_DATA_DIR"]) / "redis"
+    (redis / "appendonly.aof").mkdir(parents=True)
+    with up(settings_of_test) as failing:
+        failing.read_until("Redis did not start: it ended with exit code 1")
+        failing.read_until("The end of .*redis.log")
+        failing.read_until("Can't open the append-only file")
+        failing.read_until("codehub doctor")
+        failing.read_until("CODEHUB_REDIS_URL")
+        assert failing.process.wait() == 1
+
+
+def test_ctrl_c_while_starting_stops_all(settings_of_test: dict[str, str]) -> None:
+    with up(settings_of_test) as starting:
+        starting.read_until("running")
+        family = family_of(starting.process.pid)
+        starting.process.send_signal(signal.SIGINT)
+        starting.read_until("Stopped")
+        assert starting.process.wait() == 0
+    assert wait_until_ended(family) == []
+
+
+async def stored_hash_matches(variables: dict[str, str], password: str) -> bool:
+    settings = load_settings(variables)
+    place = last_known(DataDir(settings.general.data_dir), settings)
+    connection = await connect(environment(place)["CODEHUB_DATABASE_URL"])
+    try:
+        row = await connection.fetchrow("SELECT password_hash, role FROM users WHERE username = 'admin'")
+    finally:
+        await connection.close()
+    assert row["role"] == "admin"
+    assert row["password_hash"].startswith("$argon2id$")
+    return PasswordHasher().verify(row["password_hash"], password)
+
+
+def everything_below(directory: Path) -> str:
+    return "".join(file.read_text(errors="replace") for file in directory.iterdir())

@@ -1,0 +1,30 @@
+"""When a crashed child is started again."""
+
+import pytest
+
+from codehub.embedded.backoff import (
+    SLOW_DELAY_SECONDS,
+    STABLE_SECONDS,
+    TOO_MANY_CRASHES,
+    crashes_in_a_row,
+    is_crash_loop,
+    restart_delay,
+)
+
+
+def test_delays_double_and_then_stay_slow() -> None:
+    delays = [restart_delay(crashes) for crashes in range(1, 9)]
+    assert delays == [0.25, 0.5, 1, 2, 4, SLOW_DELAY_SECONDS, SLOW_DELAY_SECONDS, SLOW_DELAY_SECONDS]
+
+
+def test_quick_crashes_add_up() -> None:
+    assert crashes_in_a_row(2, ran_seconds=STABLE_SECONDS - 1) == 3
+
+
+def test_child_that_ran_well_begins_a_new_row() -> None:
+    assert crashes_in_a_row(5, ran_seconds=STABLE_SECONDS) == 1
+
+
+@pytest.mark.parametrize(("crashes", "loop"), [(TOO_MANY_CRASHES - 1, False), (TOO_MANY_CRASHES, True)])
+def test_too_many_crashes_are_a_crash_loop(crashes: int, loop: bool) -> None:
+    assert is_crash_loop(crashes) is loop

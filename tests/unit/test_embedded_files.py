@@ -1,0 +1,87 @@
+"""Files of the data directory: private where they hold secrets, never half written, logs kept for a while."""
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from codehub.embedded.credentials import CredentialsDamaged, load_or_create
+from codehub.embedded.data_dir import DataDir, read_json
+from codehub.embedded.spawning import last_lines, rotate
+from codehub.embedded.state import AlreadyRunning, is_locked, locked, read_running, write_state
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    directory = DataDir(tmp_path / "data")
+    directory.create()
+    return directory
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_credentials_are_made_once_and_for_their_owner_only(data: DataDir) -> None:
+    credentials = load_or_create(data.credentials)
+    assert mode(data.credentials) == 0o600
+    assert mode(data.root) == 0o700
+    assert load_or_create(data.credentials) == credentials
+    assert len(set(json.loads(data.credentials.read_text()).values())) == 5
+
+
+def test_credentials_do_not_show_themselves(data: DataDir) -> None:
+    credentials = load_or_create(data.credentials)
+    assert credentials.database_password not in repr(credentials)
+
+
+def test_damaged_credentials_are_not_replaced(data: DataDir) -> None:
+    data.credentials.write_text("{}{")
+    with pytest.raises(CredentialsDamaged, match="backup"):
+        load_or_create(data.credentials)
+    assert data.credentials.read_text() == "{}{"
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{"])
+def test_damaged_json_counts_as_nothing(tmp_path: Path, text: str) -> None:
+    (tmp_path / "x.json").write_text(text)
+    assert read_json(tmp_path / "x.json") == {}
+
+
+def test_the_last_logs_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "redis.log"
+    for number in range(6):
+        rotate(log)
+        log.write_text(f"run {number}")
+    kept = [f"{log.name}: {log.read_text()}" for log in sorted(tmp_path.iterdir())]
+    assert kept == ["redis.log: run 5", "redis.log.1: run 4", "redis.log.2: run 3", "redis.log.3: run 2"]
+    assert mode(log) == 0o600
+
+
+def test_the_end_of_a_log_is_shown(tmp_path: Path) -> None:
+    log = tmp_path / "x.log"
+    log.write_text("\n".join(f"{'line':>100} {number}" for number in range(1000)))
+    assert [line.split()[1] for line in last_lines(log, 2)] == ["998", "999"]
+    assert last_lines(tmp_path / "missing.log", 2) == []
+
+
+def test_one_at_a_time_has_the_data_directory(data: DataDir) -> None:
+    with locked(data):
+        assert is_locked(data)
+        with pytest.raises(AlreadyRunning, match=str(data.root)), locked(data):
+            pass
+    assert not is_locked(data)
+
+
+def test_state_of_a_process_that_is_gone_is_not_believed(data: DataDir) -> None:
+    write_state(data, [], {})
+    assert read_running(data) is None
+    with locked(data):
+        running = read_running(data)
+        assert running is not None
+        assert running.supervisor() is not None
+        # Somebody else has the number now.
+        content = json.loads(data.state.read_text())
+        data.state.write_text(json.dumps({**content, "started": content["started"] - 60}))
+        assert read_running(data) is None

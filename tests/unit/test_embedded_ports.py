@@ -1,0 +1,38 @@
+"""Ports are chosen once, kept, and chosen anew only where somebody else has them."""
+
+import socket
+from pathlib import Path
+
+from codehub.embedded.ports import LOOPBACK, choose_ports
+
+NAMES = [f"port-{number}" for number in range(30)]
+
+
+def test_every_name_gets_a_port_of_its_own() -> None:
+    ports = choose_ports(NAMES, {})
+    assert list(ports) == NAMES
+    assert len(set(ports.values())) == len(NAMES)
+
+
+def test_outgoing_connections_cannot_get_a_chosen_port() -> None:
+    first_ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    assert max(choose_ports(NAMES, {}).values()) < first_ephemeral
+
+
+def test_free_ports_are_kept() -> None:
+    remembered = choose_ports(NAMES, {})
+    assert choose_ports(NAMES, remembered) == remembered
+
+
+def test_taken_port_is_chosen_anew() -> None:
+    remembered = choose_ports(NAMES, {})
+    with socket.create_server((LOOPBACK, remembered["port-3"])):
+        chosen = choose_ports(NAMES, remembered)
+    assert chosen["port-3"] != remembered["port-3"]
+    assert {**chosen, "port-3": 0} == {**remembered, "port-3": 0}
+
+
+def test_port_that_somebody_serves_on_all_interfaces_is_taken() -> None:
+    remembered = choose_ports(["one"], {})
+    with socket.create_server(("0.0.0.0", remembered["one"])):  # noqa: S104 (that is the point)
+        assert choose_ports(["one"], remembered) != remembered

@@ -1,0 +1,79 @@
+"""Which servers are embedded, what leads to them, and that no secret is on a command line."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from codehub.embedded.data_dir import DataDir
+from codehub.embedded.server import Place
+from codehub.embedded.servers import children, environment, external_addresses, last_known, prepare
+from codehub.settings import Settings, load_settings
+
+EXTERNAL = {
+    "CODEHUB_DATABASE_URL": "postgresql://ann:hunter2@database.example/codehub",
+    "CODEHUB_REDIS_URL": "redis://:hunter2@redis.example:6379/0",
+    "CODEHUB_S3_ENDPOINT_URL": "https://s3.example",
+    "CODEHUB_S3_ACCESS_KEY": "key",
+    "CODEHUB_S3_SECRET_KEY": "hunter2",
+    "CODEHUB_TEMPORAL_ADDRESS": "temporal.example:7233",
+}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> DataDir:
+    directory = DataDir(tmp_path)
+    directory.create()
+    return directory
+
+
+@pytest.fixture
+def place(data: DataDir) -> Place:
+    return prepare(data, Settings())
+
+
+def test_all_servers_are_embedded_by_default(place: Place) -> None:
+    assert [child.name for child in children(place)] == ["postgres", "redis", "s3", "temporal"]
+
+
+def test_environment_is_complete_for_the_settings(place: Place) -> None:
+    settings = load_settings(environment(place))
+    assert settings.general.data_dir.is_absolute()
+    assert external_addresses(settings) == {child.name: child.address for child in children(place)}
+    assert settings.temporal.ui_url == f"http://127.0.0.1:{place.ports['temporal.ui']}"
+
+
+def test_server_with_a_url_is_not_started(data: DataDir) -> None:
+    settings = load_settings(EXTERNAL)
+    place = prepare(data, settings)
+    assert children(place) == []
+    assert environment(place).items() >= EXTERNAL.items()
+    assert external_addresses(settings) == {
+        "postgres": "database.example",
+        "redis": "redis.example:6379",
+        "s3": "s3.example",
+        "temporal": "temporal.example:7233",
+    }
+
+
+def test_one_external_server_leaves_the_others_embedded(data: DataDir) -> None:
+    place = prepare(data, load_settings({"CODEHUB_REDIS_URL": EXTERNAL["CODEHUB_REDIS_URL"]}))
+    assert [child.name for child in children(place)] == ["postgres", "s3", "temporal"]
+    assert environment(place)["CODEHUB_REDIS_URL"] == EXTERNAL["CODEHUB_REDIS_URL"]
+
+
+def test_no_secret_is_on_a_command_line_or_shown(place: Place) -> None:
+    for child in children(place):
+        for secret in asdict(place.credentials).values():
+            assert secret not in " ".join(child.command)
+            assert secret not in repr(child)
+    assert place.credentials.redis_password not in repr(place)
+
+
+def test_other_commands_find_the_same_servers(place: Place, data: DataDir) -> None:
+    assert environment(last_known(data, Settings())) == environment(place)
+
+
+def test_ports_of_an_embedded_server_outlast_a_time_with_an_external_one(data: DataDir, place: Place) -> None:
+    prepare(data, load_settings(EXTERNAL))
+    assert prepare(data, Settings()).ports == place.ports

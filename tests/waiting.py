@@ -1,0 +1,17 @@
+"""Waiting for a condition with a deadline: the only way in which tests wait."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+DEADLINE_SECONDS = 120
+POLL_SECONDS = 0.01
+
+
+async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Return as soon as it holds; fail, saying what was waited for, if it does not in time."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not await condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {DEADLINE_SECONDS} s: {what}")
+        await asyncio.sleep(POLL_SECONDS)
