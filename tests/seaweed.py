@@ -85,6 +85,8 @@ def _spawn(directory: Path, ports: tuple[int, ...]) -> subprocess.Popen[bytes]:
         f"-dir={directory}",
         "-ip=127.0.0.1",
         "-ip.bind=127.0.0.1",
+        # Nobody to vote with, so nothing to wait for.
+        "-master.peers=none",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=64",
         "-volume.max=0",
