@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ChildWorkflowError
+from temporalio.exceptions import ChildWorkflowError, WorkflowAlreadyStartedError
 
 from activities.workspace import WorkspaceActivities
 from codehub.adapters.temporal.search_attributes import OPERATION, PHASE
@@ -25,6 +25,7 @@ from workflows.archiving import Archiving
 from workflows.create_empty_archive import CreateEmptyArchive
 from workflows.deleting import Deleting
 from workflows.describing import describe, failure_of, operation_attributes, summary_of
+from workflows.policies import LEFT_BEHIND
 from workflows.provisioning import Provisioning
 from workflows.restoring import Restoring
 from workflows.starting import Starting
@@ -96,6 +97,10 @@ class WorkspaceWorkflow:
             return await self._observe(request)
         try:
             await self._execute(claimed)
+        except WorkflowAlreadyStartedError:
+            # A run that was terminated from outside left it behind, and it has not ended yet.
+            await workflow.sleep(LEFT_BEHIND)
+            return await self._observe(request)
         except ChildWorkflowError as error:
             if workflow.cancellation_reason() is not None:
                 raise  # an operator cancelled us: the row keeps its claim and the next sweep goes on with it

@@ -37,6 +37,9 @@ ONCE = RetryPolicy(maximum_attempts=1)
 # The row: short transactions and quick looks. An outage of PostgreSQL is waited out, however long.
 ROW = LocalStep(start_to_close_timeout=timedelta(seconds=30), retry_policy=PATIENT)
 
+# How long to leave an operation's workflow that lost its parent alone before looking again.
+LEFT_BEHIND = timedelta(seconds=1)
+
 # One change to a container or an empty volume.
 CHANGE = Step(
     start_to_close_timeout=timedelta(minutes=5),

@@ -17,6 +17,8 @@ from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.testing import WorkflowEnvironment
 
+from activities.looking import Eyes
+from activities.workspace import WorkspaceActivities
 from codehub import contracts
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.temporal.convergence import TemporalConvergence
@@ -28,7 +30,7 @@ from codehub.db.workspaces import load_snapshot
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import META_SUFFIX, meta_key
-from codehub.domain.states import DesiredState
+from codehub.domain.states import DesiredState, Operation
 from codehub.services.workspaces import delete_workspace, request_state
 from tests.fakes import (
     IMAGE,
@@ -87,6 +89,14 @@ class ControlPlane:
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             result_type=str,
         )
+
+    async def claim(self, workspace_id: WorkspaceId, operation: Operation) -> contracts.OperationRequest:
+        """Claim an operation as a run does that then dies."""
+        request = contracts.ClaimRequest(workspace_id, operation, str(uuid4()))
+        eyes = Eyes(FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world))
+        claimed = await WorkspaceActivities(self.database, eyes).claim(request)
+        assert claimed is not None
+        return claimed
 
     async def converge(self, workspace_id: WorkspaceId) -> Snapshot:
         """Run its workflow to the end."""

@@ -4,9 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+from temporalio.api.enums.v1 import EventType
 from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
 
-from codehub.contracts import workspace_workflow_id
+from codehub.contracts import operation_workflow_id, workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from tests.waiting import until
@@ -14,6 +15,8 @@ from tests.workflows.harness import ControlPlane
 from tests.workflows.real import real_plane, temporal_client, temporal_server
 
 __all__ = ["real_plane", "temporal_client", "temporal_server"]
+
+REFUSED = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED
 
 Interfere = Callable[[WorkflowHandle[object, object]], Awaitable[None]]
 
@@ -73,6 +76,29 @@ async def test_an_operation_that_is_ended_from_outside_is_tried_again(
     await until(counted, "a failed attempt counted")
     real_plane.world.gates["instances.start"].set()
     await expect_running(real_plane, workspace_id)
+
+
+async def test_an_operation_that_lost_its_parent_is_waited_for_and_not_doubled(
+    real_plane: ControlPlane,
+) -> None:
+    workspace_id = await real_plane.reach(DesiredState.STANDBY)
+    await real_plane.want(workspace_id, DesiredState.RUNNING)
+    real_plane.world.gates["instances.start"] = asyncio.Event()
+    claimed = await real_plane.claim(workspace_id, Operation.STARTING)
+    await real_plane.client.start_workflow(
+        "Starting", claimed, id=operation_workflow_id(claimed), task_queue=real_plane.task_queue
+    )
+    handle = await real_plane.start(workspace_id)
+
+    async def met_the_other() -> bool:
+        history = await handle.fetch_history()
+        return any(event.event_type == REFUSED for event in history.events)
+
+    await until(met_the_other, "the workflow met the operation that was left behind")
+    real_plane.world.gates["instances.start"].set()
+    await handle.result()
+    await expect_running(real_plane, workspace_id)
+    assert real_plane.world.calls.count(("instances.start", workspace_id)) == 1
 
 
 async def expect_running(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
