@@ -35,11 +35,11 @@ WRONG_SETTINGS = 2
 def main() -> int:
     try:
         settings = load_settings()
+        set_up_logging(settings.general.log_level, settings.general.log_format)
+        asyncio.run(run(settings))
     except SettingsError as error:
-        print(error, file=sys.stderr)  # noqa: T201 (logging is not set up before the settings are read)
+        print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
         return WRONG_SETTINGS
-    set_up_logging(settings.general.log_level, settings.general.log_format)
-    asyncio.run(run(settings))
     return 0
 
 

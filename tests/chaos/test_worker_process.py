@@ -1,0 +1,54 @@
+"""The worker as a process: ready file, metrics, a graceful end, and clear words about wrong settings."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from codehub.domain.states import DesiredState, Phase
+from tests.chaos.conftest import Servers
+from tests.chaos.site import open_site
+from tests.temporal_server import free_port
+from tests.waiting import until
+
+
+@pytest.mark.timeout(200)
+async def test_a_worker_says_when_it_is_ready_shows_metrics_and_ends_when_asked(
+    servers: Servers, tmp_path: Path
+) -> None:
+    ready_file, port = tmp_path / "ready", free_port()
+    settings = {"CODEHUB_WORKER_READY_FILE": str(ready_file), "CODEHUB_WORKER_METRICS_PORT": str(port)}
+    async with open_site(servers.stack.environment, servers.template, tmp_path) as site:
+        with site.worker_process(**settings) as worker:
+
+            async def ready() -> bool:
+                return ready_file.exists()
+
+            await until(ready, "the worker is ready")
+            workspace_id = await site.create(DesiredState.STANDBY)
+            await site.wake(workspace_id)
+            await site.arrive(workspace_id, Phase.STANDBY)
+            async with aiohttp.ClientSession() as session:
+                metrics = await (await session.get(f"http://127.0.0.1:{port}/metrics")).text()
+            assert "temporal_workflow_completed{" in metrics
+            assert 'workflow_type="Provisioning"' in metrics
+            worker.send_signal(signal.SIGTERM)
+
+            async def ended() -> bool:
+                return worker.poll() is not None
+
+            await until(ended, "the worker ended")
+            assert worker.returncode == 0
+    assert "stopped" in (tmp_path / "worker.log").read_text()
+
+
+def test_a_worker_without_its_settings_says_which_it_misses() -> None:
+    run = subprocess.run(
+        (sys.executable, "-m", "worker"), env={}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert run.returncode == 2
+    assert "CODEHUB_TEMPORAL_ADDRESS is not set" in run.stderr
+    assert "Traceback" not in run.stderr
