@@ -5,7 +5,10 @@ from codehub.domain.failures import RETRYABLE
 IDLE_RUNNING = "deleted_at IS NULL AND phase = 'RUNNING' AND operation = 'NONE' AND desired_state = 'RUNNING'"
 IDLE_STANDBY = "deleted_at IS NULL AND phase = 'STANDBY' AND operation = 'NONE' AND desired_state = 'STANDBY'"
 COUNTS_AS_RUNNING = "deleted_at IS NULL AND (desired_state = 'RUNNING' OR phase = 'RUNNING')"
-NOT_CONVERGED = "deleted_at IS NULL AND phase <> 'ERROR' AND (operation <> 'NONE' OR phase <> desired_state)"
+# One expression, of which the database keeps statistics: it cannot know otherwise that phase and desired
+# state nearly always agree, and would read the whole table.
+CONVERGED = "(operation = 'NONE' AND phase = desired_state)"
+NOT_CONVERGED = f"deleted_at IS NULL AND phase <> 'ERROR' AND {CONVERGED} IS FALSE"
 OPERATION_IN_PROGRESS = "deleted_at IS NULL AND operation <> 'NONE'"
 IN_ERROR = "deleted_at IS NULL AND phase = 'ERROR'"
 NOT_DELETED = "deleted_at IS NULL"

@@ -90,6 +90,16 @@ async def test_query_reads_only_its_partial_index(full_database: Database, name:
     assert not [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
 
 
+async def test_parked_workspaces_are_not_read_to_find_those_under_way(database: Database) -> None:
+    """The hard case for the planner: nothing but workspaces that are where they should be."""
+    async with database.transaction() as session:
+        await session.execute(text(USERS))
+        await session.execute(text(WORKSPACES.replace("(1, 100000)", "(7651, 17650)")))
+        await session.execute(text("ANALYZE workspaces"))
+    plan = await explain(database, select_not_converged(1000))
+    assert not [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
+
+
 async def explain(database: Database, query: Select[*tuple[Any, ...]]) -> dict[str, Any]:
     sql = query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})  # type: ignore[no-untyped-call]
     async with database.transaction() as session:
