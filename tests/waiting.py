@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 DEADLINE_SECONDS = 120
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.025
 
 
 async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:

@@ -4,6 +4,8 @@ import asyncio
 from collections import Counter
 from itertools import pairwise
 
+import pytest
+
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import OperationInProgress
@@ -17,9 +19,12 @@ WORKSPACES = 10
 WAKES_EACH = 50
 
 
+@pytest.mark.timeout(500)
 async def test_500_wakes_that_race_the_end_of_the_workflow_are_all_heard(real_plane: ControlPlane) -> None:
     workspaces = [await real_plane.create(DesiredState.STANDBY) for _ in range(WORKSPACES)]
-    await asyncio.gather(*(change_its_mind(real_plane, each) for each in workspaces))
+    async with asyncio.TaskGroup() as tasks:
+        for workspace_id in workspaces:
+            tasks.create_task(change_its_mind(real_plane, workspace_id))
     for workspace_id in workspaces:
         await assert_no_overlap(real_plane, workspace_id)
 

@@ -1,0 +1,1 @@
+"""Benchmarks on the real parts; docs/performance.md has results and how to read them."""

@@ -1,0 +1,49 @@
+"""Learn at once when a workspace has arrived: PostgreSQL tells, no polling disturbs."""
+
+import asyncio
+import json
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from codehub.bootstrap import database_url_of
+from codehub.db.session import connect
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import Operation, Phase
+from tests.chaos.site import Site
+
+CHANNEL = "ws_sse"
+DEADLINE_SECONDS = 120
+
+
+@dataclass
+class Arrivals:
+    site: Site
+    changed: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
+
+    def hear(self, _connection: object, _process_id: int, _channel: str, payload: str) -> None:
+        self.changed[json.loads(payload)["id"]].set()
+
+    async def wait_for(self, workspace_id: WorkspaceId, phase: Phase) -> None:
+        """Return when the row says so and nothing is under way."""
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while True:
+                self.changed[workspace_id].clear()
+                row = await self.site.look(workspace_id)
+                if (row.phase, row.operation) == (phase, Operation.NONE):
+                    return
+                if row.phase is Phase.ERROR:
+                    raise RuntimeError(f"{row.error_reason}: {row.error_message}")
+                await self.changed[workspace_id].wait()
+
+
+@asynccontextmanager
+async def listening(site: Site) -> AsyncIterator[Arrivals]:
+    connection = await connect(database_url_of(site.settings))
+    try:
+        arrivals = Arrivals(site)
+        await connection.add_listener(CHANNEL, arrivals.hear)
+        yield arrivals
+    finally:
+        await connection.close()

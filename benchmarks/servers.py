@@ -1,0 +1,67 @@
+"""Real servers and a site on them in a temporary directory; nothing is left behind."""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+from codehub.embedded.stack import EmbeddedStack
+from codehub.settings import Settings
+from tests.chaos.site import Site, make_template, open_site
+from tests.waiting import until
+
+STOP_SECONDS = 20
+
+
+@asynccontextmanager
+async def real_site(**extra: str) -> AsyncIterator[Site]:
+    """PostgreSQL, Redis, S3 and Temporal as `codehub up` starts them, and one CodeHub on them."""
+    with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as directory:
+        async with EmbeddedStack(Path(directory, "stack"), Settings()) as stack:
+            template = await make_template(stack.environment["CODEHUB_DATABASE_URL"])
+            async with open_site(stack.environment, template, _made(directory, "site"), **extra) as site:
+                yield site
+
+
+@asynccontextmanager
+async def worker_of(site: Site, module: str = "worker") -> AsyncIterator[subprocess.Popen[bytes]]:
+    """A worker as its own process, as in production; it takes work from the start, and ends gently."""
+    ready = Path(site.environment["CODEHUB_DATA_DIR"], "worker.ready")
+    with _process(site, module, ready) as process:
+
+        async def is_ready() -> bool:
+            if process.poll() is not None:
+                raise RuntimeError(f"the worker ended with status {process.returncode}")
+            return ready.exists()  # noqa: ASYNC240 (once, in an instant)
+
+        await until(is_ready, "the worker is ready")
+        yield process
+
+
+@contextmanager
+def _process(site: Site, module: str, ready: Path) -> Iterator[subprocess.Popen[bytes]]:
+    ready.unlink(missing_ok=True)
+    with ready.with_suffix(".log").open("ab") as log:
+        process = subprocess.Popen(  # noqa: S603 (our own module)
+            (sys.executable, "-m", module),
+            env={**site.environment, "CODEHUB_WORKER_READY_FILE": str(ready)},
+            stdout=log,
+            stderr=log,
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _made(directory: str, name: str) -> Path:
+    path = Path(directory, name)
+    path.mkdir()
+    return path

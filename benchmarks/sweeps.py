@@ -1,0 +1,70 @@
+"""What sweeps cost: wall and CPU time, memory, and the rows that they read."""
+
+import asyncio
+import statistics
+import time
+from dataclasses import dataclass
+from uuid import uuid4
+
+from sqlalchemy import text
+
+from benchmarks.usage import Usage, cpu_seconds, memory_megabytes
+from tests.chaos.site import Site
+
+# A backend that has become idle publishes its counters after at most ten seconds.
+COUNTERS_SECONDS = 11
+ROWS_READ = text(
+    "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables "
+    "WHERE relname = 'workspaces'"
+)
+OPEN = "ExecutionStatus = 'Running'"
+OBSERVE = "ObserveWorkflow"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one sweep, the median of several; `cpu` by part in seconds."""
+
+    wall_seconds: float
+    cpu: Usage
+    rows_read: float
+
+
+@dataclass
+class Sweeper:
+    """Runs sweeps on a worker that does nothing else."""
+
+    site: Site
+    worker: int
+    _rows: int = 0
+
+    async def begin(self) -> None:
+        """Start counting."""
+        self._rows = await self._rows_read()
+
+    async def sweep(self) -> float:
+        """Do what the schedule does, once; return the seconds."""
+        began = time.perf_counter()
+        task_queue = self.site.settings.temporal.task_queue
+        await self.site.client.execute_workflow(OBSERVE, id=f"{OBSERVE}-{uuid4()}", task_queue=task_queue)
+        return time.perf_counter() - began
+
+    async def cost_of(self, sweeps: int) -> Cost:
+        cpu = cpu_seconds(self.worker)
+        walls = [await self.sweep() for _ in range(sweeps)]
+        spent = cpu_seconds(self.worker)
+        for part in spent:
+            spent[part] = (spent[part] - cpu[part]) / sweeps
+        before, self._rows = self._rows, await self._rows_read()
+        return Cost(statistics.median(walls), spent, (self._rows - before) / sweeps)
+
+    async def open_workflows(self) -> int:
+        return (await self.site.client.count_workflows(OPEN)).count
+
+    def memory(self) -> Usage:
+        return memory_megabytes(self.worker)
+
+    async def _rows_read(self) -> int:
+        await asyncio.sleep(COUNTERS_SECONDS)
+        async with self.site.database.transaction() as session:
+            return await session.scalar(ROWS_READ) or 0
