@@ -1,12 +1,11 @@
 """`python -m benchmarks.lifecycle`: what control plane and storage job cost beside the bare thing."""
 
 import argparse
-import asyncio
 from dataclasses import dataclass
 
 from benchmarks.overhead import measure_overhead
 from benchmarks.report import MEGABYTE, Report
-from benchmarks.servers import real_site
+from benchmarks.servers import real_site, run_to_the_end
 from benchmarks.throughput import measure_throughput
 from benchmarks.transfers import HomeSize, measure_transfers
 
@@ -47,7 +46,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     arguments = parser.parse_args()
     report = Report(arguments.json)
-    asyncio.run(run(QUICK if arguments.quick else FULL, arguments.parts or list(PARTS), report))
+    run_to_the_end(run(QUICK if arguments.quick else FULL, arguments.parts or list(PARTS), report))
     report.finish()
 
 

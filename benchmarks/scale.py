@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from benchmarks.parked import ARCHIVED, STANDBY, add_parked
 from benchmarks.report import Cell, Report, Section, milliseconds
-from benchmarks.servers import real_site, worker_of
+from benchmarks.servers import real_site, run_to_the_end, worker_of
 from benchmarks.sweeps import Sweeper
 from codehub.domain.conditions import Facts, WorkspaceId
 from tests.chaos.site import Site
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
     arguments = parser.parse_args()
     report = Report(arguments.json)
-    asyncio.run(run(QUICK_SIZES if arguments.quick else SIZES, report))
+    run_to_the_end(run(QUICK_SIZES if arguments.quick else SIZES, report))
     report.finish()
 
 
