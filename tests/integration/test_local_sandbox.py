@@ -1,6 +1,8 @@
 """What an instance in its sandbox can see, and what it cannot."""
 
 import json
+import sys
+import tempfile
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -65,7 +67,13 @@ async def test_it_sees_only_its_own_processes(list_inside: Lister) -> None:
 
 
 async def test_it_has_its_own_temporary_directory(list_inside: Lister) -> None:
-    assert await list_inside("/tmp") == []  # noqa: S108 (the one inside)
+    with tempfile.NamedTemporaryFile(dir="/tmp") as ours:  # noqa: S108 (the machine's, which it must not see)
+        inside = await list_inside("/tmp")  # noqa: S108 (the one inside)
+    assert inside is not None
+    assert Path(ours.name).name not in inside
+    # Nothing but the way to what the IDE needs, where that lives below it.
+    needed = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__))
+    assert set(inside) <= {path.parts[2] for path in needed if path.is_relative_to("/tmp")}  # noqa: S108
 
 
 async def test_passwords_and_host_keys_are_out_of_sight(list_inside: Lister) -> None:
