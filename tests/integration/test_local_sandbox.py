@@ -67,7 +67,7 @@ async def test_it_sees_only_its_own_processes(list_inside: Lister) -> None:
 
 
 async def test_it_has_its_own_temporary_directory(list_inside: Lister) -> None:
-    with tempfile.NamedTemporaryFile(dir="/tmp") as ours:  # noqa: S108 (the machine's, which it must not see)
+    with tempfile.NamedTemporaryFile(dir="/tmp") as ours:
         inside = await list_inside("/tmp")  # noqa: S108 (the one inside)
     assert inside is not None
     assert Path(ours.name).name not in inside
