@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import statistics
 import time
 from collections import defaultdict
@@ -42,6 +43,7 @@ class Bench:
     jobs: LocalStorageJobs
     pipes: PlainPipes
     times: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    cpu: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     async def make(self, size: HomeSize) -> tuple[WorkspaceId, int]:
         workspace_id = new_workspace_id()
@@ -65,15 +67,22 @@ class Bench:
         async def measure(what: str, work: Awaitable[object]) -> None:
             # What others left for the disk to do is theirs.
             await asyncio.to_thread(os.sync)
-            began = time.perf_counter()
+            began, spent = time.perf_counter(), _cpu_of_children()
             await work
             self.times[how, what].append(time.perf_counter() - began)
+            self.cpu[how, what].append(_cpu_of_children() - spent)
             if (how, what) == ("pipe", "restore"):
                 # The job has its files on disk before it says so; the pipe has them in the page cache.
                 await asyncio.to_thread(os.sync)
                 self.times["pipe", SYNCED].append(time.perf_counter() - began)
 
         return measure
+
+
+def _cpu_of_children() -> float:
+    """Of all that have ended: the job or the pipe, but no server."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
 
 
 Timed = Callable[[str, Awaitable[object]], Awaitable[None]]
@@ -108,10 +117,11 @@ def _speed(bench: Bench, content: int, rounds: int) -> Section:
         )
         ratio = pipe / job
         speeds = (round(content / MEGABYTE / seconds, 1) for seconds in (job, pipe))
-        rows.append((what, round(job, 2), round(pipe, 2), *speeds, f"{ratio:.2f}x"))
+        costs = (round(statistics.median(bench.cpu[how, done]), 2) for how in ("job", "pipe"))
+        rows.append((what, round(job, 2), round(pipe, 2), *speeds, f"{ratio:.2f}x", *costs))
         met = verdict(ratio >= GOAL_RATIO)
         remarks.append(f"{what}: {ratio:.2f}x of the plain pipe (goal: {GOAL_RATIO}x): {met}")
-    columns = ("", "job s", "pipe s", "job MB/s", "pipe MB/s", "ratio")
+    columns = ("", "job s", "pipe s", "job MB/s", "pipe MB/s", "ratio", "job CPU s", "pipe CPU s")
     title = f"Storage job against the plain pipe, {content / MEGABYTE:.0f} MB, medians of {rounds} rounds"
     return Section(title, columns, rows, remarks)
 
