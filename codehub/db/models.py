@@ -24,6 +24,7 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from codehub.db import predicates
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 NAMING_CONVENTION = {
@@ -89,6 +90,8 @@ class Session(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     expires_at: Mapped[datetime]
     revoked_at: Mapped[datetime | None]
+    user_agent: Mapped[str | None]
+    last_seen_at: Mapped[datetime | None]
 
 
 class ApiToken(Base):
@@ -116,6 +119,8 @@ class Workspace(Base):
         _one_of("operation", Operation),
         _one_of("desired_state", DesiredState),
         _one_of("error_reason", ErrorReason),
+        _one_of("recover_choice", RecoverChoice),
+        CheckConstraint("(recover_choice IS NULL) = (recover_requested_at IS NULL)", name="recover_is_dated"),
         CheckConstraint(
             "phase <> 'ERROR' OR (operation = 'NONE' AND error_reason IS NOT NULL)",
             name="error_ends_operation",
@@ -139,6 +144,8 @@ class Workspace(Base):
         _partial_index(
             "ix_workspaces_owner", "owner_user_id", "created_at", "id", where=predicates.NOT_DELETED
         ),
+        _partial_index("ix_workspaces_created", "created_at", "id", where=predicates.NOT_DELETED),
+        _partial_index("ix_workspaces_recovering", "id", where=predicates.RECOVERING),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -164,12 +171,29 @@ class Workspace(Base):
     error_count: Mapped[int] = mapped_column(server_default="0")
     desired_state: Mapped[str]
     purge: Mapped[bool] = mapped_column(server_default=text("false"))
+    recover_choice: Mapped[str | None]
+    recover_requested_at: Mapped[datetime | None]
+    recover_handled_at: Mapped[datetime | None]
+    # Counted by a trigger, so that nobody who writes has to remember it.
+    version: Mapped[int] = mapped_column(BigInteger, server_default=text("1"))
     last_access_at: Mapped[datetime | None]
     standby_ttl_seconds: Mapped[int | None]
     archive_ttl_seconds: Mapped[int | None]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
     deleted_at: Mapped[datetime | None]
+
+
+class IdempotencyKey(Base):
+    """What a request that may be repeated has made, so that its repetition makes nothing more."""
+
+    __tablename__ = "idempotency_keys"
+
+    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True)
+    key: Mapped[str] = mapped_column(primary_key=True)
+    request_hash: Mapped[bytes]
+    workspace_id: Mapped[UUID]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now(), index=True)
 
 
 class Archive(Base):

@@ -12,6 +12,8 @@ NOT_CONVERGED = f"deleted_at IS NULL AND phase <> 'ERROR' AND {CONVERGED} IS FAL
 OPERATION_IN_PROGRESS = "deleted_at IS NULL AND operation <> 'NONE'"
 IN_ERROR = "deleted_at IS NULL AND phase = 'ERROR'"
 NOT_DELETED = "deleted_at IS NULL"
+# A person has decided how to leave an error, and the workflow has not carried it out yet.
+RECOVERING = "recover_requested_at IS DISTINCT FROM recover_handled_at"
 
 # Not `phase = 'DELETING'`: the phase is the workflow's to write, so a deletion whose wake-up was lost still
 # has its old one; and an operation that a dead run left behind is still to be settled. A terminal error halts

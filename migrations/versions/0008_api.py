@@ -1,0 +1,109 @@
+"""What the API needs: recover requests, a version for ETags, who a session is, keys of repeated requests."""
+
+from alembic import op
+
+from migrations.steps import (
+    add_checks,
+    create_indexes,
+    drop_constraints,
+    drop_indexes,
+    each_statement_by_itself,
+)
+
+revision = "0008_api"
+down_revision = "0007_drop_m1"
+
+# Empty or with a constant default: PostgreSQL then only writes its catalogue.
+NEW_COLUMNS = {
+    "sessions": {"user_agent": "text", "last_seen_at": "timestamptz"},
+    "workspaces": {
+        "recover_choice": "text",
+        "recover_requested_at": "timestamptz",
+        "recover_handled_at": "timestamptz",
+        "version": "bigint NOT NULL DEFAULT 1",
+    },
+}
+
+IDEMPOTENCY_KEYS = """
+    user_id uuid NOT NULL
+        CONSTRAINT fk_idempotency_keys_user_id_users REFERENCES users (id) ON DELETE CASCADE,
+    key text NOT NULL,
+    request_hash bytea NOT NULL,
+    workspace_id uuid NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT pk_idempotency_keys PRIMARY KEY (user_id, key)
+"""
+
+WORKSPACE_CHECKS = {
+    "ck_workspaces_recover_choice": "recover_choice IN ('retry', 'restore_archive', 'start_empty')",
+    "ck_workspaces_recover_is_dated": "(recover_choice IS NULL) = (recover_requested_at IS NULL)",
+}
+
+INDEXES = {
+    "ix_workspaces_recovering": (
+        "workspaces (id) WHERE recover_requested_at IS DISTINCT FROM recover_handled_at"
+    ),
+    "ix_workspaces_created": "workspaces (created_at, id) WHERE deleted_at IS NULL",
+    "ix_idempotency_keys_created_at": "idempotency_keys (created_at)",
+}
+
+# All that a person can see, but for times that change without anything having happened.
+VERSIONED = (
+    "phase",
+    "phase_changed_at",
+    "operation",
+    "op_started_at",
+    "conditions",
+    "error_reason",
+    "error_message",
+    "error_count",
+    "name",
+    "description",
+    "memo",
+    "desired_state",
+    "archive_key",
+    "deleted_at",
+    "purge",
+    "standby_ttl_seconds",
+    "archive_ttl_seconds",
+    "recover_requested_at",
+    "recover_handled_at",
+)
+OLD_ROW = ", ".join(f"OLD.{column}" for column in VERSIONED)
+NEW_ROW = ", ".join(f"NEW.{column}" for column in VERSIONED)
+
+FUNCTION = """
+CREATE OR REPLACE FUNCTION count_workspace_version() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    NEW.version := OLD.version + 1;
+    RETURN NEW;
+END
+$$
+"""
+TRIGGER = "ws_version"
+
+
+def upgrade() -> None:
+    with each_statement_by_itself():
+        for table, columns in NEW_COLUMNS.items():
+            additions = (f"ADD COLUMN IF NOT EXISTS {name} {kind}" for name, kind in columns.items())
+            op.execute(f"ALTER TABLE {table} {', '.join(additions)}")
+        op.execute(f"CREATE TABLE IF NOT EXISTS idempotency_keys ({IDEMPOTENCY_KEYS})")
+    add_checks("workspaces", WORKSPACE_CHECKS)
+    create_indexes(INDEXES)
+    op.execute(FUNCTION)
+    op.execute(f"DROP TRIGGER IF EXISTS {TRIGGER} ON workspaces")
+    op.execute(
+        f"CREATE TRIGGER {TRIGGER} BEFORE UPDATE ON workspaces FOR EACH ROW "
+        f"WHEN (({OLD_ROW}) IS DISTINCT FROM ({NEW_ROW})) EXECUTE FUNCTION count_workspace_version()"
+    )
+
+
+def downgrade() -> None:
+    op.execute(f"DROP TRIGGER IF EXISTS {TRIGGER} ON workspaces")
+    op.execute("DROP FUNCTION IF EXISTS count_workspace_version")
+    drop_indexes(list(INDEXES))
+    drop_constraints("workspaces", list(WORKSPACE_CHECKS))
+    op.execute("DROP TABLE IF EXISTS idempotency_keys")
+    for table, columns in NEW_COLUMNS.items():
+        op.execute(f"ALTER TABLE {table} " + ", ".join(f"DROP COLUMN IF EXISTS {name}" for name in columns))
