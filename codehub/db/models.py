@@ -141,10 +141,13 @@ class Workspace(Base):
             "ix_workspaces_operation", "operation", "op_started_at", where=predicates.OPERATION_IN_PROGRESS
         ),
         _partial_index("ix_workspaces_error", "phase_changed_at", where=predicates.IN_ERROR),
+        _partial_index("ix_workspaces_visible", "created_at", "id", where=predicates.VISIBLE),
         _partial_index(
-            "ix_workspaces_owner", "owner_user_id", "created_at", "id", where=predicates.NOT_DELETED
+            "ix_workspaces_visible_owner", "owner_user_id", "created_at", "id", where=predicates.VISIBLE
         ),
-        _partial_index("ix_workspaces_created", "created_at", "id", where=predicates.NOT_DELETED),
+        _partial_index(
+            "ix_workspaces_deleted_owner", "owner_user_id", "deleted_at", "id", where=predicates.DELETED
+        ),
         _partial_index("ix_workspaces_recovering", "id", where=predicates.RECOVERING),
     )
 

@@ -12,6 +12,9 @@ NOT_CONVERGED = f"deleted_at IS NULL AND phase <> 'ERROR' AND {CONVERGED} IS FAL
 OPERATION_IN_PROGRESS = "deleted_at IS NULL AND operation <> 'NONE'"
 IN_ERROR = "deleted_at IS NULL AND phase = 'ERROR'"
 NOT_DELETED = "deleted_at IS NULL"
+# One that is being deleted is still shown to its owner; DELETED ones may be taken back for a while.
+VISIBLE = "phase <> 'DELETED'"
+DELETED = "phase = 'DELETED'"
 # A person has decided how to leave an error, and the workflow has not carried it out yet.
 RECOVERING = "recover_requested_at IS DISTINCT FROM recover_handled_at"
 

@@ -43,8 +43,15 @@ INDEXES = {
     "ix_workspaces_recovering": (
         "workspaces (id) WHERE recover_requested_at IS DISTINCT FROM recover_handled_at"
     ),
-    "ix_workspaces_created": "workspaces (created_at, id) WHERE deleted_at IS NULL",
+    "ix_workspaces_visible": "workspaces (created_at, id) WHERE phase <> 'DELETED'",
+    "ix_workspaces_visible_owner": "workspaces (owner_user_id, created_at, id) WHERE phase <> 'DELETED'",
+    "ix_workspaces_deleted_owner": "workspaces (owner_user_id, deleted_at, id) WHERE phase = 'DELETED'",
     "ix_idempotency_keys_created_at": "idempotency_keys (created_at)",
+}
+
+# One that is being deleted is still shown, so a list goes by the phase.
+REPLACED_INDEXES = {
+    "ix_workspaces_owner": "workspaces (owner_user_id, created_at, id) WHERE deleted_at IS NULL"
 }
 
 # All that a person can see, but for times that change without anything having happened.
@@ -91,6 +98,7 @@ def upgrade() -> None:
         op.execute(f"CREATE TABLE IF NOT EXISTS idempotency_keys ({IDEMPOTENCY_KEYS})")
     add_checks("workspaces", WORKSPACE_CHECKS)
     create_indexes(INDEXES)
+    drop_indexes(list(REPLACED_INDEXES))
     op.execute(FUNCTION)
     op.execute(f"DROP TRIGGER IF EXISTS {TRIGGER} ON workspaces")
     op.execute(
@@ -102,6 +110,7 @@ def upgrade() -> None:
 def downgrade() -> None:
     op.execute(f"DROP TRIGGER IF EXISTS {TRIGGER} ON workspaces")
     op.execute("DROP FUNCTION IF EXISTS count_workspace_version")
+    create_indexes(REPLACED_INDEXES)
     drop_indexes(list(INDEXES))
     drop_constraints("workspaces", list(WORKSPACE_CHECKS))
     op.execute("DROP TABLE IF EXISTS idempotency_keys")
