@@ -1,6 +1,6 @@
 """The only wiring: which adapters stand behind the ports."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,21 +14,25 @@ from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.adapters.redis.activity import RedisActivityBuffer
-from codehub.adapters.redis.connection import create_client
+from codehub.adapters.redis.connection import create_client, redis_version
 from codehub.adapters.redis.events import RedisEventBus
+from codehub.adapters.redis.subscription import RedisEventSubscription
 from codehub.adapters.s3.archives import S3Archives
-from codehub.adapters.temporal.connection import connect
+from codehub.adapters.temporal.connection import connect, temporal_version
 from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.adapters.temporal.sweeps import TemporalSweeps
 from codehub.db.requests import has_workspaces
-from codehub.db.session import Database, create_engine
+from codehub.db.session import Database, create_engine, server_version
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.ports import (
     ActivityBuffer,
     Archives,
     ArchiveStore,
     Convergence,
+    EventSubscription,
     Instances,
     StorageJobs,
+    Sweeps,
     Volumes,
 )
 from codehub.settings import Settings, SettingsError
@@ -104,12 +108,41 @@ async def prepare_stores(settings: Settings) -> None:
     LocalRoot.at(local_root_of(settings)).prepare()
 
 
-async def connect_temporal(settings: Settings, runtime: Runtime | None = None) -> Client:
+async def connect_temporal(
+    settings: Settings, runtime: Runtime | None = None, *, lazy: bool = False
+) -> Client:
+    """Now, or with `lazy` on the first call: then an outage keeps nobody from starting."""
     temporal = settings.temporal
     api_key = temporal.api_key.get_secret_value() if temporal.api_key else None
-    return await connect(
-        temporal.address or _unset("CODEHUB_TEMPORAL_ADDRESS"), temporal.namespace, api_key, runtime=runtime
-    )
+    address = temporal.address or _unset("CODEHUB_TEMPORAL_ADDRESS")
+    return await connect(address, temporal.namespace, api_key, lazy=lazy, runtime=runtime)
+
+
+def subscription_of(settings: Settings) -> EventSubscription:
+    """It opens its connection once it runs, and keeps it open by itself."""
+    return RedisEventSubscription(redis_url_of(settings))
+
+
+def sweeps_of(client: Client) -> Sweeps:
+    return TemporalSweeps(client)
+
+
+def version_checks(
+    settings: Settings, ports: Ports, client: Client
+) -> Mapping[str, Callable[[], Awaitable[str]]]:
+    """How to ask each service for its version, which also tells whether it answers."""
+
+    async def ask_store() -> str:
+        # S3 has no version; that it answers is all there is to know.
+        await ports.archives.look(None)
+        return "S3"
+
+    return {
+        "postgresql": lambda: server_version(ports.database),
+        "redis": lambda: redis_version(redis_url_of(settings)),
+        "temporal": lambda: temporal_version(client),
+        "s3": ask_store,
+    }
 
 
 @asynccontextmanager

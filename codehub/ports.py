@@ -7,7 +7,7 @@ Every method is idempotent. A provider that cannot be reached raises `Transient(
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from codehub.domain.conditions import ArchiveFact, ContainerFact, VolumeFact, WorkspaceId
 
@@ -172,8 +172,55 @@ class EventBus(Protocol):
         """Send to everyone who listens for this user; nobody listening is fine."""
 
 
+@dataclass(frozen=True)
+class BusMessage:
+    """What came for one user; None means that anything may have happened to anybody: look at everything."""
+
+    user_id: str | None
+    payload: str = ""
+
+
+class EventSubscription(Protocol):
+    """The other end of the event bus, for the users that this process serves."""
+
+    async def run(self, deliver: Callable[[BusMessage], None]) -> NoReturn:
+        """Deliver until cancelled, through every outage; `deliver` must be quick and must not raise.
+
+        Whenever messages may have been missed, at the beginning too, one for everybody is delivered once
+        everyone followed is heard again. What is broadcast on the bus comes as one for everybody as well.
+        """
+
+    async def follow(self, user_id: str) -> bool:
+        """Return True once everything published from now on for this user is delivered; again is fine.
+
+        False after a bounded time without that: a message that says so, for this user or for everybody,
+        is delivered as soon as the user is heard.
+        """
+
+    def unfollow(self, user_id: str) -> None:
+        """Stop, at the latest when a later `follow` has returned True; succeed if the user is not followed."""
+
+
 class Convergence(Protocol):
     """The way to say: look at this workspace now."""
 
     async def wake(self, workspace_id: WorkspaceId, owner_id: str) -> None:
         """Start or signal its workflow. Never raise for an outage: the next sweep heals a lost wake."""
+
+
+@dataclass(frozen=True)
+class SweepState:
+    """One schedule: what an operator wants to know of it."""
+
+    schedule_id: str
+    paused: bool
+    running: bool
+    last_started_at: datetime | None
+    next_at: datetime | None
+
+
+class Sweeps(Protocol):
+    """The schedules that look at everything from time to time."""
+
+    async def read(self) -> Sequence[SweepState]:
+        """All of them; one that does not exist yet is left out. Raise Transient if they cannot be asked."""

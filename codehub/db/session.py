@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Self, TypeAlias
 
 import asyncpg  # type: ignore[import-untyped]
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, async_sessionmaker, create_async_engine
 
 Connection: TypeAlias = asyncpg.Connection
@@ -88,3 +89,9 @@ class Database:
 
     async def __aexit__(self, *_error: object) -> None:
         await self.close()
+
+
+async def server_version(database: Database) -> str:
+    """Which PostgreSQL answers."""
+    async with database.transaction() as session:
+        return str(await session.scalar(text("SHOW server_version")))

@@ -17,7 +17,7 @@ class CodeHubProcess:
     stop_seconds: float = 30
 
 
-PROCESSES = (CodeHubProcess("worker", "worker"),)
+PROCESSES = (CodeHubProcess("worker", "worker"), CodeHubProcess("api", "api"))
 
 
 def child(process: CodeHubProcess, data: DataDir, environment: Mapping[str, str]) -> Child:

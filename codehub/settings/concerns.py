@@ -71,6 +71,24 @@ class Api(Concern):
 
     host: Host = Field("127.0.0.1", description="Interface that the API binds to.")
     port: Port = Field(8081, description="Port that the API binds to.")
+    trusted_proxies: str = Field(
+        "127.0.0.1",
+        description="Addresses, with commas between, whose X-Forwarded-For and -Proto are believed.",
+    )
+    session_seconds: Seconds = Field(1_209_600, description="How long a sign-in lasts; two weeks unless set.")
+    max_body_bytes: Count = Field(1_048_576, description="Largest request body that is read.")
+    requests_per_second: Count = Field(
+        100, description="Requests that one caller may make, sustained; four times as many in a burst."
+    )
+    sign_ins_per_minute: Count = Field(
+        30, description="Sign-in attempts from one address, whatever the user."
+    )
+    shutdown_grace_seconds: Seconds = Field(
+        10, description="How long requests may go on after the API was asked to stop."
+    )
+    ready_file: Directory | None = Field(
+        None, description="File that the API makes once it answers, for whoever waits for it."
+    )
 
 
 class Proxy(Concern):

@@ -35,3 +35,10 @@ def translated_errors() -> Iterator[None]:
     except (RedisError, OSError) as error:
         reason = str(error) or type(error).__name__
         raise Transient(ErrorReason.UNREACHABLE, f"Redis cannot be used: {reason}") from error
+
+
+async def redis_version(url: str) -> str:
+    """Which Redis answers there."""
+    with translated_errors():
+        async with create_client(url) as client:
+            return str((await client.info("server"))["redis_version"])

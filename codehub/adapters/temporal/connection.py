@@ -1,7 +1,12 @@
 """The way to Temporal."""
 
+from datetime import timedelta
+
+from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.runtime import Runtime
+
+ANSWER_SECONDS = 2
 
 
 async def connect(
@@ -24,3 +29,11 @@ async def connect(
         lazy=lazy,
         runtime=runtime,
     )
+
+
+async def temporal_version(client: Client) -> str:
+    """Which server answers."""
+    answer = await client.workflow_service.get_system_info(
+        GetSystemInfoRequest(), timeout=timedelta(seconds=ANSWER_SECONDS)
+    )
+    return answer.server_version

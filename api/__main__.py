@@ -1,0 +1,84 @@
+"""`python -m api`: serves the REST API until it is told to stop."""
+
+import asyncio
+import logging
+import socket
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import uvicorn
+import uvloop
+
+from api.app import create_app
+from api.context import Context
+from api.wiring import open_context
+from codehub.logs import set_up_logging
+from codehub.settings import Settings, SettingsError, load_settings
+
+log = logging.getLogger("api")
+
+WRONG_SETTINGS = 2
+KEEP_ALIVE_SECONDS = 75
+
+
+class Server(uvicorn.Server):
+    """Says when it is ready, and ends the streams first when it stops: they would never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, context: Context, ready_file: Path | None) -> None:
+        super().__init__(config)
+        self._context = context
+        self._ready_file = ready_file
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            log.info("ready on http://%s:%s", self.config.host, self.config.port)
+            if self._ready_file is not None:
+                with suppress(FileNotFoundError):
+                    self._ready_file.touch()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._context.hub.close()
+        await super().shutdown(sockets)
+
+
+def main() -> int:
+    try:
+        settings = load_settings()
+        set_up_logging(settings.general.log_level, settings.general.log_format)
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(serve(settings))
+    except SettingsError as error:
+        print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
+        return WRONG_SETTINGS
+
+
+async def serve(settings: Settings) -> int:
+    async with open_context(settings) as context:
+        server = Server(config_of(settings, context), context, settings.api.ready_file)
+        await server.serve()
+    log.info("stopped")
+    return 0 if server.started else 1
+
+
+def config_of(settings: Settings, context: Context) -> uvicorn.Config:
+    return uvicorn.Config(
+        create_app(context),
+        host=settings.api.host,
+        port=settings.api.port,
+        # Ours are set up already, and every request is logged once, by us.
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        server_header=False,
+        proxy_headers=True,
+        forwarded_allow_ips=settings.api.trusted_proxies,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=settings.api.shutdown_grace_seconds,
+        h11_max_incomplete_event_size=65_536,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The application: routes, the gate around them, error answers."""
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, FastAPI, Response
+from starlette.responses import JSONResponse
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
+
+from api.access import ACCESS, API
+from api.context import Context
+from api.errors import install_error_handlers
+from api.guard import GuardedRoute
+from api.observing import Observing
+from api.openapi import build_openapi
+from api.routers import admin, events, health, history, identity, recovery, tokens, users, workspaces
+
+ROUTERS = (
+    health.router,
+    identity.router,
+    tokens.router,
+    workspaces.router,
+    recovery.router,
+    history.router,
+    events.router,
+    users.router,
+    admin.router,
+)
+
+
+def create_app(context: Context) -> ASGIApp:
+    """Around a context that is open already and outlives it."""
+    return Observing(create_routes(context), context.metrics, https=context.options.is_https)
+
+
+def create_routes(context: Context) -> FastAPI:
+    # Our own documents are served by our own routes: everything passes the gate.
+    app = FastAPI(title="CodeHub", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app.state.context = context
+    install_error_handlers(app)
+    routers = (*ROUTERS, _documents(app))
+    for router in routers:
+        app.include_router(router)
+    check_access_table([route for router in routers for route in router.routes])
+    return app
+
+
+def check_access_table(routes: Sequence[BaseRoute]) -> None:
+    """Every route passes the gate, and the gate knows no route that does not exist."""
+    guarded = [route for route in routes if isinstance(route, GuardedRoute)]
+    known = {(method, route.path_format) for route in guarded for method in route.methods or ()}
+    if len(guarded) != len(routes) or known != set(ACCESS):
+        raise RuntimeError(f"routes that are not as in the access table: {known ^ set(ACCESS)}")
+
+
+def _documents(app: FastAPI) -> APIRouter:
+    router = APIRouter(prefix=API, route_class=GuardedRoute, include_in_schema=False)
+
+    @router.get("/openapi.json")
+    async def read_openapi() -> Response:
+        return JSONResponse(build_openapi(app, [route for router in ROUTERS for route in router.routes]))
+
+    return router

@@ -1,0 +1,92 @@
+"""What every request may use: made once when the API starts, and handed out by `context_of`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, cast
+from urllib.parse import quote
+
+from fastapi import Depends, Request
+
+from api.dependencies import Dependency
+from api.live import LiveHub
+from api.metrics import Metrics
+from api.origin import Origins
+from api.rates import RateLimiter
+from api.waking import Waker
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.limits import IdleTimes, RunningLimits
+from codehub.ports import Instances, Sweeps
+from codehub.services.passwords import Passwords
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was configured, as the routes need it."""
+
+    public_base_url: str
+    temporal_ui_url: str | None
+    temporal_namespace: str
+    session_lifetime: timedelta
+    gc_grace: timedelta
+    max_body_bytes: int
+    instance_backend: str
+    storage_backend: str
+    default_image_ref: str
+
+    @property
+    def is_https(self) -> bool:
+        return self.public_base_url.startswith("https://")
+
+    @property
+    def cookie_name(self) -> str:
+        """The prefix makes browsers insist on Secure, on this host alone and on all of its paths."""
+        return "__Host-codehub_session" if self.is_https else "codehub_session"
+
+    def url_of(self, workspace_id: WorkspaceId) -> str:
+        return f"{self.public_base_url}/w/{workspace_id}/"
+
+    def temporal_url_of(self, query: str) -> str | None:
+        """The list of workflows in the Temporal Web UI that this query finds."""
+        if self.temporal_ui_url is None:
+            return None
+        return f"{self.temporal_ui_url}/namespaces/{self.temporal_namespace}/workflows?query={quote(query)}"
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Who is slowed down: callers by user, the unknown by address, sign-ins by address."""
+
+    callers: RateLimiter
+    strangers: RateLimiter
+    sign_ins: RateLimiter
+
+
+@dataclass(frozen=True)
+class Context:
+    """Everything behind the routes."""
+
+    database: Database
+    passwords: Passwords
+    instances: Instances
+    sweeps: Sweeps
+    hub: LiveHub
+    waker: Waker
+    metrics: Metrics
+    rates: Rates
+    origins: Origins
+    limits: RunningLimits
+    idle_times: IdleTimes
+    options: Options
+    dependencies: Sequence[Dependency]
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+def context_of(request: Request) -> Context:
+    return cast("Context", request.app.state.context)
+
+
+Provided = Annotated[Context, Depends(context_of)]

@@ -1,0 +1,60 @@
+"""What all live feeds of a process share: where to look, how often, and how many at once."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from api.live_knowledge import LiveWorkspace
+from codehub.ports import EventSubscription
+
+log = logging.getLogger(__name__)
+
+Load = Callable[[UUID, Collection[str] | None], Awaitable[Sequence[LiveWorkspace]]]
+
+
+@dataclass(frozen=True)
+class LiveTiming:
+    """How often, and how long, in seconds."""
+
+    gather: float = 0.05
+    heartbeat: float = 30.0
+    load: float = 10.0
+    first_delay: float = 0.2
+    max_delay: float = 10.0
+
+    def delay(self, failures: int) -> float:
+        """Longer after each failure in a row, never in step with others."""
+        longest = min(self.first_delay * 2.0 ** min(failures - 1, 30), self.max_delay)
+        return longest * random.uniform(0.5, 1)  # noqa: S311 (nothing secret)
+
+
+@dataclass
+class Sources:
+    """What all feeds of a process share."""
+
+    subscription: EventSubscription
+    load: Load
+    timing: LiveTiming
+    # So that a resync of everybody leaves connections of the database for others.
+    places: asyncio.Semaphore
+    down: bool = False
+    dropped: int = 0
+
+    async def read(self, user_id: UUID, ids: Collection[str] | None) -> Sequence[LiveWorkspace] | None:
+        """None if it cannot be read now; an outage is logged once for all."""
+        try:
+            async with self.places, asyncio.timeout(self.timing.load):
+                rows = await self.load(user_id, ids)
+        except Exception:
+            # Whatever it is, browsers must not pay for it: they would all come back at once.
+            if not self.down:
+                log.exception("live updates wait: workspaces cannot be read")
+            self.down = True
+            return None
+        if self.down:
+            log.info("live updates go on")
+        self.down = False
+        return rows

@@ -1,0 +1,123 @@
+"""Turns what was read from the database into what the API shows."""
+
+from datetime import datetime, timedelta
+
+from api.context import Context
+from api.live import LiveWorkspace
+from api.schemas.workspaces import (
+    ConditionView,
+    CurrentArchive,
+    ErrorView,
+    NextChange,
+    Owner,
+    Workspace,
+)
+from codehub.db.views import WorkspaceView
+from codehub.domain.conditions import CONDITION_KEYS, Snapshot
+from codehub.domain.failures import EXPLANATIONS
+from codehub.domain.limits import IdleTimes, Usage, next_idle_change
+from codehub.domain.recovery import choices
+from codehub.domain.states import Phase
+
+
+def present(view: WorkspaceView, context: Context) -> Workspace:
+    times = _idle_times(view, context.idle_times)
+    return Workspace(
+        id=view.workspace_id,
+        name=view.name,
+        description=view.description,
+        memo=view.memo,
+        url=context.options.url_of(view.workspace_id),
+        owner=Owner(id=view.owner_user_id, username=view.owner_username),
+        image_ref=view.image_ref,
+        instance_backend=view.instance_backend,
+        storage_backend=view.storage_backend,
+        phase=view.phase,
+        phase_changed_at=view.phase_changed_at,
+        desired_state=view.desired_state,
+        operation=view.operation,
+        operation_started_at=view.op_started_at,
+        conditions=_conditions(view),
+        observed_at=view.observed_at,
+        error=_error(view),
+        recovering=view.recovering,
+        archive=_archive(view),
+        standby_ttl_seconds=view.standby_ttl_seconds,
+        archive_ttl_seconds=view.archive_ttl_seconds,
+        effective_standby_ttl_seconds=round(times.standby.total_seconds()),
+        effective_archive_ttl_seconds=round(times.archive.total_seconds()),
+        next_change=_next_change(view, times),
+        last_access_at=view.last_access_at,
+        created_at=view.created_at,
+        updated_at=view.updated_at,
+        deleted_at=view.deleted_at,
+        undelete_until=_undelete_until(view, context.options.gc_grace),
+        version=view.version,
+    )
+
+
+def present_live(view: WorkspaceView, context: Context) -> LiveWorkspace:
+    return LiveWorkspace(view.workspace_id, present(view, context).model_dump_json())
+
+
+def etag_of(version: int) -> str:
+    return f'"{version}"'
+
+
+def _idle_times(view: WorkspaceView, defaults: IdleTimes) -> IdleTimes:
+    own = view.standby_ttl_seconds, view.archive_ttl_seconds
+    standby, archive = (
+        default if seconds is None else timedelta(seconds=seconds)
+        for seconds, default in zip(own, (defaults.standby, defaults.archive), strict=True)
+    )
+    return IdleTimes(standby, archive)
+
+
+def _conditions(view: WorkspaceView) -> dict[str, ConditionView]:
+    found = {key: getattr(view.conditions, field) for key, field in CONDITION_KEYS.items()}
+    return {
+        key: ConditionView(
+            status=condition.status,
+            reason=condition.reason,
+            message=condition.message,
+            last_transition_time=condition.last_transition_time,
+        )
+        for key, condition in found.items()
+    }
+
+
+def _error(view: WorkspaceView) -> ErrorView | None:
+    if view.error_reason is None:
+        return None
+    snapshot = Snapshot(
+        workspace_id=view.workspace_id,
+        desired_state=view.desired_state,
+        conditions=view.conditions,
+        archive_key=view.archive_key,
+        error_reason=view.error_reason,
+        purge=view.purge,
+    )
+    return ErrorView(
+        reason=view.error_reason,
+        message=view.error_message,
+        explanation=EXPLANATIONS[view.error_reason],
+        recover_choices=list(choices(snapshot)),
+    )
+
+
+def _archive(view: WorkspaceView) -> CurrentArchive | None:
+    if view.archive_key is None:
+        return None
+    return CurrentArchive(size_bytes=view.archive_size_bytes, created_at=view.archived_at)
+
+
+def _next_change(view: WorkspaceView, times: IdleTimes) -> NextChange | None:
+    usage = Usage(view.phase, view.operation, view.desired_state, view.last_access_at, view.phase_changed_at)
+    change = next_idle_change(usage, times)
+    return NextChange(to=change[0], at=change[1]) if change else None
+
+
+def _undelete_until(view: WorkspaceView, grace: timedelta) -> datetime | None:
+    if view.deleted_at is None or view.purge or view.phase is Phase.ERROR:
+        return None
+    return view.deleted_at + grace

@@ -1,0 +1,46 @@
+"""Live events."""
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Response
+from starlette.responses import StreamingResponse
+
+from api.access import API
+from api.context import Provided
+from api.guard import GuardedRoute
+from api.identity import SignedInCaller
+
+router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["events"])
+
+EVENT_STREAM = "text/event-stream"
+EXAMPLE = 'event: workspace_updated\nid: 5f1d\ndata: {"id":"0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44"}\n\n'
+HEADERS = {
+    # Nobody between us and the browser may keep or hold back any of it.
+    "Cache-Control": "no-store",
+    "X-Accel-Buffering": "no",
+}
+LastEventId = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=200, description="A browser sends it when it reconnects."),
+]
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={200: {"content": {EVENT_STREAM: {"schema": {"type": "string"}, "example": EXAMPLE}}}},
+    summary="Follow my workspaces",
+)
+async def follow_events(
+    caller: SignedInCaller, context: Provided, last_event_id: LastEventId = None
+) -> Response:
+    """Server-sent events: `snapshot` first, then `workspace_updated`, `workspace_deleted`, `heartbeat`."""
+    client = context.hub.connect(caller.user_id, str(caller.credential_id), last_event_id)
+
+    async def stream() -> AsyncIterator[bytes]:
+        async with client:
+            async for frame in client.frames():
+                yield frame
+
+    return StreamingResponse(stream(), media_type=EVENT_STREAM, headers=HEADERS)

@@ -1,0 +1,58 @@
+"""For machines that watch: alive, ready, metrics."""
+
+import logging
+
+from fastapi import APIRouter, Response
+
+from api.answers import answer
+from api.context import Provided
+from api.dependencies import SILENCE, check_all
+from api.guard import GuardedRoute
+from api.schemas.system import DependencyHealth, Liveness, Readiness
+
+log = logging.getLogger(__name__)
+
+router = APIRouter(route_class=GuardedRoute, tags=["operations"])
+
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@router.get("/healthz", response_model=Liveness, summary="Alive")
+async def read_liveness() -> Response:
+    """Asks nobody else: a process is not to be restarted because of an outage elsewhere."""
+    return answer(Liveness())
+
+
+@router.get(
+    "/readyz",
+    response_model=Readiness,
+    responses={503: {"model": Readiness, "description": "A dependency that nothing works without is down."}},
+    summary="Ready",
+)
+async def read_readiness(context: Provided) -> Response:
+    """PostgreSQL must answer. The others are told, but requests are served without them and heal later."""
+    healths = await check_all(context.dependencies)
+    ready = all(each.healthy for each in healths if each.required)
+    # Which versions run here is not for everybody.
+    shown = [
+        DependencyHealth.model_validate(each, from_attributes=True).model_copy(update={"version": None})
+        for each in healths
+    ]
+    return answer(Readiness(ready=ready, dependencies=shown), 200 if ready else 503)
+
+
+@router.get(
+    "/metrics",
+    response_class=Response,
+    responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
+    summary="Prometheus metrics",
+)
+async def read_metrics(context: Provided) -> Response:
+    """What this process counts is told also while the database is down."""
+    try:
+        await context.metrics.read(context.database, context.hub, context.now())
+        context.metrics.database_up.set(1)
+    except SILENCE as error:
+        log.warning("metrics without the database: %s", error)
+        context.metrics.database_up.set(0)
+    return Response(context.metrics.render(), media_type=PROMETHEUS)

@@ -1,0 +1,106 @@
+"""What has happened to a workspace: operations, audit trail, archives, the log of its instance."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from starlette.responses import StreamingResponse
+
+from api.access import API
+from api.answers import answer, decode_number
+from api.context import Context, Provided
+from api.guard import GuardedRoute
+from api.routers.workspaces import Cursor, PageSize
+from api.schemas.history import (
+    ArchiveItem,
+    ArchiveList,
+    EventItem,
+    EventPage,
+    OperationItem,
+    OperationPage,
+)
+from api.workspace_paths import WorkspacePath, load_or_refuse
+from codehub.db.archive_views import list_archives
+from codehub.db.history import list_events, list_operations
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.history import OperationRecord
+
+router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["history"])
+
+PLAIN_TEXT = "text/plain; charset=utf-8"
+
+
+@router.get("/operations", response_model=OperationPage, summary="Operations")
+async def read_operations(
+    workspace_id: WorkspacePath, context: Provided, cursor: Cursor = None, limit: PageSize = 50
+) -> Response:
+    """Each from its claim to its end, newest first, with a link into the Temporal Web UI."""
+    await load_or_refuse(context, workspace_id)
+    async with context.database.transaction() as session:
+        records = await list_operations(session, workspace_id, before=decode_number(cursor), limit=limit)
+    items = [_operation_item(record, workspace_id, context) for record in records]
+    last = str(records[-1].event_id) if len(records) == limit else None
+    return answer(OperationPage(items=items, next_cursor=last))
+
+
+@router.get("/events", response_model=EventPage, summary="Audit trail")
+async def read_events(
+    workspace_id: WorkspacePath, context: Provided, cursor: Cursor = None, limit: PageSize = 50
+) -> Response:
+    """Who asked for what, and what was done, newest first."""
+    await load_or_refuse(context, workspace_id)
+    async with context.database.transaction() as session:
+        events = await list_events(session, workspace_id, before=decode_number(cursor), limit=limit)
+    items = [EventItem.model_validate(event, from_attributes=True) for event in events]
+    last = str(events[-1].id) if len(events) == limit else None
+    return answer(EventPage(items=items, next_cursor=last))
+
+
+@router.get("/archives", response_model=ArchiveList, summary="Archives")
+async def read_archives(workspace_id: WorkspacePath, context: Provided) -> Response:
+    """Newest first; one that nothing needs is removed after a while."""
+    await load_or_refuse(context, workspace_id)
+    async with context.database.transaction() as session:
+        archives = await list_archives(session, workspace_id)
+    items = [ArchiveItem.model_validate(archive, from_attributes=True) for archive in archives]
+    return answer(ArchiveList(items=items))
+
+
+@router.get(
+    "/logs",
+    response_class=StreamingResponse,
+    responses={200: {"content": {PLAIN_TEXT: {"schema": {"type": "string"}}}}},
+    summary="Log of the instance",
+)
+async def read_logs(
+    workspace_id: WorkspacePath,
+    context: Provided,
+    tail: Annotated[int, Query(ge=0, le=10_000, description="How many of the last lines.")] = 200,
+    *,
+    follow: Annotated[bool, Query(description="Stay, and send what comes.")] = False,
+) -> Response:
+    """What its IDE has printed; nothing if there is no instance."""
+    await load_or_refuse(context, workspace_id)
+    lines = context.instances.read_log(workspace_id, tail=tail, follow=follow)
+    # Nobody between us may wait for a buffer to fill.
+    return StreamingResponse(lines, media_type=PLAIN_TEXT, headers={"X-Accel-Buffering": "no"})
+
+
+def _operation_item(record: OperationRecord, workspace_id: WorkspaceId, context: Context) -> OperationItem:
+    ended = record.ended_at or context.now()
+    query = (
+        f'WorkspaceId = "{workspace_id}" AND Operation = "{record.operation}" '
+        f'AND StartTime >= "{record.started_at.isoformat(timespec="milliseconds")}"'
+    )
+    if record.ended_at is not None:
+        query += f' AND StartTime <= "{record.ended_at.isoformat(timespec="milliseconds")}"'
+    return OperationItem(
+        operation=record.operation,
+        result=record.result,
+        started_at=record.started_at,
+        ended_at=record.ended_at,
+        duration_seconds=round((ended - record.started_at).total_seconds(), 3),
+        attempts=record.attempts,
+        error_reason=record.error_reason,
+        message=record.message,
+        temporal_url=context.options.temporal_url_of(query),
+    )

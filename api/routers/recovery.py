@@ -1,0 +1,41 @@
+"""Leaving an error, and taking a deletion back."""
+
+from fastapi import APIRouter, Response
+
+from api.access import API
+from api.context import Provided
+from api.guard import GuardedRoute
+from api.identity import SignedInCaller
+from api.routers.workspaces import answer_workspace
+from api.schemas.workspaces import Recover, Workspace
+from api.workspace_paths import WorkspacePath, load_or_refuse
+from codehub.services.recovery import request_recovery, undelete_workspace
+
+router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["workspaces"])
+
+
+@router.post("/recover", status_code=202, response_model=Workspace, summary="Leave ERROR")
+async def recover(
+    workspace_id: WorkspacePath, caller: SignedInCaller, context: Provided, form: Recover | None = None
+) -> Response:
+    """Looks again and goes on. For lost data: `retry` (it is back), `restore_archive` or `start_empty`."""
+    await request_recovery(
+        context.database,
+        workspace_id,
+        form.choice if form else None,
+        actor=caller.username,
+        limits=context.limits,
+        now=context.now(),
+    )
+    view = await load_or_refuse(context, workspace_id)
+    context.waker.wake(workspace_id, str(view.owner_user_id))
+    return answer_workspace(view, context, 202)
+
+
+@router.post("/undelete", status_code=202, response_model=Workspace, summary="Take a deletion back")
+async def undelete(workspace_id: WorkspacePath, caller: SignedInCaller, context: Provided) -> Response:
+    """It comes back as ARCHIVED, as long as its last archive has not been removed."""
+    await undelete_workspace(context.database, workspace_id, actor=caller.username, now=context.now())
+    view = await load_or_refuse(context, workspace_id)
+    context.waker.wake(workspace_id, str(view.owner_user_id))
+    return answer_workspace(view, context, 202)

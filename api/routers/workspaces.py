@@ -1,0 +1,223 @@
+"""Workspaces: list, create, read, change, delete."""
+
+import hashlib
+from datetime import timedelta
+from typing import Annotated
+from uuid import uuid4
+
+from fastapi import APIRouter, Header, Query, Response
+
+from api.access import API
+from api.answers import answer, decode_position, encode_position
+from api.context import Context, Provided
+from api.errors import ApiError
+from api.guard import GuardedRoute
+from api.identity import SignedInCaller
+from api.presenting import etag_of, present
+from api.schemas.errors import Code
+from api.schemas.workspaces import (
+    CreateWorkspace,
+    Deletion,
+    PatchWorkspace,
+    Workspace,
+    WorkspacePage,
+)
+from api.workspace_paths import WorkspacePath, load_or_refuse
+from codehub.db.requests import NewWorkspace
+from codehub.db.views import ViewFilter, WorkspaceView, list_views
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import volume_name
+from codehub.domain.states import Phase
+from codehub.services.creating import create_once
+from codehub.services.editing import MetadataChange, patch_workspace
+from codehub.services.errors import WorkspaceNotFound
+from codehub.services.identity import Caller
+from codehub.services.waiting import wait_converged
+from codehub.services.workspaces import delete_workspace
+
+router = APIRouter(prefix=f"{API}/workspaces", route_class=GuardedRoute, tags=["workspaces"])
+
+PageSize = Annotated[int, Query(ge=1, le=200, description="How many at most.")]
+Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the page before.")]
+Phases = Annotated[list[Phase], Query(alias="phase", description="Only these; may be given several times.")]
+SearchText = Annotated[
+    str | None, Query(alias="q", max_length=100, description="Part of the name or description.")
+]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        min_length=1,
+        max_length=200,
+        pattern=r"^[\x21-\x7e]+$",
+        description="A repetition with the same key within 24 h creates nothing more.",
+    ),
+]
+IfMatch = Annotated[
+    str | None,
+    Header(alias="If-Match", max_length=100, description="The ETag that the change is meant for, or `*`."),
+]
+IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", max_length=1_000)]
+WaitSeconds = Annotated[
+    int, Query(alias="wait", ge=0, le=60, description="Answer when it has arrived, or after so many seconds.")
+]
+LAST_VERSION = 2**63 - 1
+
+
+@router.get("", response_model=WorkspacePage, summary="My workspaces")
+async def list_workspaces(
+    caller: SignedInCaller,
+    context: Provided,
+    phases: Phases = [],  # noqa: B006 (FastAPI copies it)
+    search: SearchText = None,
+    *,
+    deleted: Annotated[
+        bool, Query(description="Those that are deleted, of which some can be taken back.")
+    ] = False,
+    cursor: Cursor = None,
+    limit: PageSize = 50,
+) -> Response:
+    """Newest first."""
+    wanted = ViewFilter(caller.user_id, frozenset(phases), clean_search(search), deleted)
+    return await answer_page(context, wanted, cursor, limit)
+
+
+@router.post("", status_code=201, response_model=Workspace, summary="Create a workspace")
+async def create_workspace(
+    form: CreateWorkspace, caller: SignedInCaller, context: Provided, idempotency_key: IdempotencyKey = None
+) -> Response:
+    """It starts at once unless another `desired_state` is asked for; follow it with GET or the events."""
+    workspace_id = await create_once(
+        context.database,
+        _new_workspace(form, caller, context),
+        idempotency_key=idempotency_key,
+        request_hash=hashlib.sha256(form.model_dump_json().encode()).digest(),
+        actor=caller.username,
+        limits=context.limits,
+        now=context.now(),
+    )
+    context.waker.wake(workspace_id, str(caller.user_id))
+    view = await load_or_refuse(context, workspace_id)
+    return answer_workspace(view, context, 201, Location=f"{API}/workspaces/{workspace_id}")
+
+
+@router.get(
+    "/{workspace_id}",
+    response_model=Workspace,
+    responses={304: {"description": "It is still as the ETag says."}},
+    summary="Read a workspace",
+)
+async def read_workspace(
+    workspace_id: WorkspacePath, context: Provided, if_none_match: IfNoneMatch = None
+) -> Response:
+    """The ETag changes with everything that one can see, but not with the time of the last use."""
+    view = await load_or_refuse(context, workspace_id)
+    etag = etag_of(view.version)
+    if if_none_match is not None and etag in [each.strip() for each in if_none_match.split(",")]:
+        return Response(status_code=304, headers={"ETag": etag})
+    return answer_workspace(view, context)
+
+
+@router.patch("/{workspace_id}", response_model=Workspace, summary="Change a workspace")
+async def change_workspace(
+    workspace_id: WorkspacePath,
+    form: PatchWorkspace,
+    caller: SignedInCaller,
+    context: Provided,
+    *,
+    if_match: IfMatch = None,
+    wait: WaitSeconds = 0,
+) -> Response:
+    """All of it or nothing. A change of `desired_state` answers 409 while an operation runs."""
+    sent = form.model_fields_set
+    await patch_workspace(
+        context.database,
+        workspace_id,
+        MetadataChange(**{name: getattr(form, name) for name in METADATA & sent}),
+        form.desired_state.desired if "desired_state" in sent else None,
+        expected_version=_expected_version(if_match),
+        actor=caller.username,
+        limits=context.limits,
+        now=context.now(),
+    )
+    view = await load_or_refuse(context, workspace_id)
+    if "desired_state" in sent:
+        context.waker.wake(workspace_id, str(view.owner_user_id))
+    if wait:
+        view = await _wait(context, workspace_id, wait)
+    return answer_workspace(view, context)
+
+
+@router.delete("/{workspace_id}", status_code=202, response_model=Deletion, summary="Delete a workspace")
+async def remove_workspace(
+    workspace_id: WorkspacePath,
+    caller: SignedInCaller,
+    context: Provided,
+    *,
+    purge: Annotated[bool, Query(description="Make no last archive; this cannot be taken back.")] = False,
+) -> Response:
+    """It makes a last archive on the way, so that undelete works for a while; a broken one cannot."""
+    purged = await delete_workspace(
+        context.database, workspace_id, purge=purge, actor=caller.username, now=context.now()
+    )
+    view = await load_or_refuse(context, workspace_id)
+    context.waker.wake(workspace_id, str(view.owner_user_id))
+    message = PURGED if purged else KEPT_FOR_A_WHILE
+    return answer(Deletion(workspace=present(view, context), purge=purged, message=message), 202)
+
+
+METADATA = frozenset({"name", "description", "memo", "standby_ttl_seconds", "archive_ttl_seconds"})
+PURGED = "It is being deleted without a last archive: this cannot be taken back."
+KEPT_FOR_A_WHILE = "It is being deleted after a last archive; until that is removed, undelete brings it back."
+
+
+async def answer_page(context: Context, wanted: ViewFilter, cursor: str | None, limit: int) -> Response:
+    async with context.database.transaction() as session:
+        page = await list_views(session, wanted, after=decode_position(cursor), limit=limit)
+    items = [present(view, context) for view in page.items]
+    return answer(WorkspacePage(items=items, next_cursor=encode_position(page.next)))
+
+
+def answer_workspace(view: WorkspaceView, context: Context, status: int = 200, **headers: str) -> Response:
+    return answer(present(view, context), status, ETag=etag_of(view.version), **headers)
+
+
+def clean_search(search: str | None) -> str | None:
+    """PostgreSQL knows no NUL in a text, so nothing contains one; and nothing is no filter."""
+    return search.replace("\0", "\ufffd") if search else None
+
+
+def _new_workspace(form: CreateWorkspace, caller: Caller, context: Context) -> NewWorkspace:
+    workspace_id = WorkspaceId(str(uuid4()))
+    return NewWorkspace(
+        workspace_id=workspace_id,
+        owner_user_id=caller.user_id,
+        name=form.name,
+        description=form.description,
+        memo=form.memo,
+        image_ref=form.image_ref or context.options.default_image_ref,
+        instance_backend=context.options.instance_backend,
+        storage_backend=context.options.storage_backend,
+        home_store_key=volume_name(workspace_id),
+        desired_state=form.desired_state.desired,
+        standby_ttl_seconds=form.standby_ttl_seconds,
+        archive_ttl_seconds=form.archive_ttl_seconds,
+    )
+
+
+def _expected_version(if_match: str | None) -> int | None:
+    if if_match is None or if_match.strip() == "*":
+        return None
+    digits = if_match.strip().strip('"')
+    if not digits.isascii() or not digits.isdecimal() or int(digits) > LAST_VERSION:
+        raise ApiError(412, Code.PRECONDITION_FAILED, "If-Match is no ETag of this workspace; read it again.")
+    return int(digits)
+
+
+async def _wait(context: Context, workspace_id: WorkspaceId, seconds: int) -> WorkspaceView:
+    view = await wait_converged(
+        context.database, workspace_id, timeout=timedelta(seconds=seconds), changed=None
+    )
+    if view is None:
+        raise WorkspaceNotFound(workspace_id)
+    return view

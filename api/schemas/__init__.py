@@ -1,0 +1,1 @@
+"""What goes over the wire: the public contract, one file per subject."""

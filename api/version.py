@@ -1,0 +1,5 @@
+"""Which CodeHub this is."""
+
+from importlib.metadata import version
+
+VERSION = version("codehub")
