@@ -19,6 +19,11 @@ class EventKind(StrEnum):
 
     CREATED = "created"
     STATE_REQUESTED = "state_requested"
+    METADATA_CHANGED = "metadata_changed"
+    UNDELETED = "undeleted"
+    RECOVERY_REQUESTED = "recovery_requested"
+    RECOVERED = "recovered"
+    RECOVERY_REFUSED = "recovery_refused"
     PHASE_CHANGED = "phase_changed"
     ERROR_FOUND = "error_found"
     OPERATION_CLAIMED = "operation_claimed"

@@ -1,15 +1,28 @@
 """What the service layer reads and writes: the row that a request is about, and the columns that it owns."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import TextClause, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from codehub.db import predicates
 from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a person calls it, writes about it, and how long it may go unused."""
+
+    name: str
+    description: str | None
+    memo: str | None
+    standby_ttl_seconds: int | None
+    archive_ttl_seconds: int | None
 
 
 @dataclass(frozen=True)
@@ -21,6 +34,8 @@ class LockedWorkspace:
     operation: Operation
     op_started_at: datetime | None
     desired_state: DesiredState
+    metadata: Metadata
+    version: int
 
 
 @dataclass(frozen=True)
@@ -43,27 +58,12 @@ class NewWorkspace:
 
 async def lock_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
     """Lock the row; None if there is none or it is deleted."""
-    statement = (
-        select(
-            Workspace.owner_user_id,
-            Workspace.phase,
-            Workspace.operation,
-            Workspace.op_started_at,
-            Workspace.desired_state,
-        )
-        .where(Workspace.id == UUID(workspace_id), Workspace.deleted_at.is_(None))
-        .with_for_update(key_share=True)
-    )
-    row = (await session.execute(statement)).one_or_none()
-    if row is None:
-        return None
-    return LockedWorkspace(
-        owner_user_id=row.owner_user_id,
-        phase=Phase(row.phase),
-        operation=Operation(row.operation),
-        op_started_at=row.op_started_at,
-        desired_state=DesiredState(row.desired_state),
-    )
+    return await _lock(session, workspace_id, text(predicates.NOT_DELETED))
+
+
+async def lock_visible_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
+    """Lock the row, also of one that is being deleted; None if there is none or it is DELETED."""
+    return await _lock(session, workspace_id, text(predicates.VISIBLE))
 
 
 async def has_workspaces(session: AsyncSession) -> bool:
@@ -78,6 +78,15 @@ async def set_desired_state(
         update(Workspace)
         .where(Workspace.id == UUID(workspace_id))
         .values(desired_state=desired, updated_at=now)
+    )
+
+
+async def set_metadata(
+    session: AsyncSession, workspace_id: WorkspaceId, values: Mapping[str, str | int | None], now: datetime
+) -> None:
+    """Write some fields of `Metadata`."""
+    await session.execute(
+        update(Workspace).where(Workspace.id == UUID(workspace_id)).values(**values, updated_at=now)
     )
 
 
@@ -112,4 +121,34 @@ async def insert_workspace(session: AsyncSession, new: NewWorkspace, now: dateti
             created_at=now,
             updated_at=now,
         )
+    )
+
+
+async def _lock(
+    session: AsyncSession, workspace_id: WorkspaceId, condition: TextClause
+) -> LockedWorkspace | None:
+    statement = (
+        select(
+            Workspace.owner_user_id,
+            Workspace.phase,
+            Workspace.operation,
+            Workspace.op_started_at,
+            Workspace.desired_state,
+            Workspace.version,
+            *(getattr(Workspace, field.name) for field in fields(Metadata)),
+        )
+        .where(Workspace.id == UUID(workspace_id), condition)
+        .with_for_update(key_share=True)
+    )
+    row = (await session.execute(statement)).one_or_none()
+    if row is None:
+        return None
+    return LockedWorkspace(
+        owner_user_id=row.owner_user_id,
+        phase=Phase(row.phase),
+        operation=Operation(row.operation),
+        op_started_at=row.op_started_at,
+        desired_state=DesiredState(row.desired_state),
+        metadata=Metadata(*(getattr(row, field.name) for field in fields(Metadata))),
+        version=row.version,
     )

@@ -1,11 +1,13 @@
 """Why a request cannot be served. The API translates these; nothing here knows HTTP."""
 
+import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from codehub.db.running import RunningWorkspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import Operation, Phase
 
 
@@ -31,11 +33,30 @@ class OperationInProgress(RequestRefused):
 
 
 class InvalidState(RequestRefused):
-    """What was asked for does not go with the state that the workspace is in."""
+    """What was asked for does not go with the state that the workspace is in.
 
-    def __init__(self, phase: Phase, message: str) -> None:
+    `choices` are those that *recover* accepts, where it was asked for another or none.
+    """
+
+    def __init__(self, phase: Phase, message: str, choices: Sequence[RecoverChoice] = ()) -> None:
         super().__init__(message)
         self.phase = phase
+        self.choices = tuple(choices)
+
+
+class VersionConflict(RequestRefused):
+    """The caller decided on a version that is no longer the present one."""
+
+    def __init__(self, current_version: int) -> None:
+        super().__init__("The workspace has changed since you read it; read it again and repeat the request.")
+        self.current_version = current_version
+
+
+class IdempotencyConflict(RequestRefused):
+    """The key of an earlier request came with another request."""
+
+    def __init__(self) -> None:
+        super().__init__("This idempotency key was used for another request; use a new key for each request.")
 
 
 class LimitExceeded(RequestRefused):
@@ -46,3 +67,88 @@ class LimitExceeded(RequestRefused):
         super().__init__(f"{whose} as many workspaces as allowed; stop one first.")
         self.scope = scope
         self.running = tuple(running)
+
+
+class SignInRefused(RequestRefused):
+    """No such user, a wrong password or a disabled user: nobody is told which."""
+
+    def __init__(self, message: str = "User name or password is wrong; an administrator can help.") -> None:
+        super().__init__(message)
+
+
+class LockedOut(RequestRefused):
+    """Too many wrong passwords in a row; the right one is not looked at either."""
+
+    def __init__(self, retry_after: timedelta) -> None:
+        seconds = math.ceil(retry_after.total_seconds())
+        wait = f"{seconds} seconds" if seconds < 120 else f"{math.ceil(seconds / 60)} minutes"  # noqa: PLR2004
+        super().__init__(f"Too many wrong passwords; try again in {wait}.")
+        self.retry_after = retry_after
+
+
+class CredentialNotFound(RequestRefused):
+    """The user has no such session or token."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such session or token; it may have been revoked already.")
+
+
+class TooManyTokens(RequestRefused):
+    """A user may hold only so many at once."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"You already have {limit} tokens, which is as many as allowed; revoke one first.")
+        self.limit = limit
+
+
+class InvalidTokenName(RequestRefused):
+    """A token has a name that its owner will recognise it by."""
+
+    def __init__(self, longest: int) -> None:
+        super().__init__(f"Give the token a name of 1 to {longest} printable characters.")
+
+
+class InvalidExpiry(RequestRefused):
+    """A token cannot have expired before it was made."""
+
+    def __init__(self) -> None:
+        super().__init__("Let the token expire in the future, or never.")
+
+
+class UserNotFound(RequestRefused):
+    """There is no such user."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no such user; look at the list of users for the right name.")
+
+
+class UsernameTaken(RequestRefused):
+    """Names differ by more than upper and lower case."""
+
+    def __init__(self, username: str) -> None:
+        super().__init__(f"There is a user {username} already; choose another name.")
+        self.username = username
+
+
+class InvalidUsername(RequestRefused):
+    """A name that nobody can have."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Choose a user name of 1 to 64 letters (a to z), digits, dots, underscores, hyphens and @, "
+            "which starts with a letter or a digit."
+        )
+
+
+class InvalidPassword(RequestRefused):
+    """A password that nobody can have."""
+
+    def __init__(self, shortest: int, longest: int) -> None:
+        super().__init__(f"Choose a password of {shortest} to {longest} characters.")
+
+
+class LastAdmin(RequestRefused):
+    """Without an administrator nobody could make one."""
+
+    def __init__(self) -> None:
+        super().__init__("This is the last administrator; make somebody else an administrator first.")

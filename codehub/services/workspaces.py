@@ -33,28 +33,45 @@ async def request_state(
     now: datetime,
 ) -> None:
     """Write where the workspace should be; nothing happens where that is what is desired already."""
-    if desired is DesiredState.DELETED:
-        raise ValueError("deleting is a request of its own")
     async with database.transaction() as session:
         workspace = await lock_workspace(session, workspace_id)
         if workspace is None:
             raise WorkspaceNotFound(workspace_id)
-        _check_may_change(workspace)
-        if workspace.desired_state is desired:
-            return
-        if desired is DesiredState.RUNNING:
-            await _take_place(session, workspace.owner_user_id, limits, besides=workspace_id)
-        await set_desired_state(session, workspace_id, desired, now)
-        detail = {"from": workspace.desired_state, "to": desired}
-        await record_event(
-            session,
-            workspace_id,
-            EventKind.STATE_REQUESTED,
-            now,
-            actor=actor,
-            phase=workspace.phase,
-            detail=detail,
+        await change_desired_state(
+            session, workspace_id, workspace, desired, actor=actor, limits=limits, now=now
         )
+
+
+async def change_desired_state(
+    session: AsyncSession,
+    workspace_id: WorkspaceId,
+    workspace: LockedWorkspace,
+    desired: DesiredState,
+    *,
+    actor: str,
+    limits: RunningLimits,
+    now: datetime,
+) -> None:
+    """Write it in the caller's transaction, as its last lock; what is desired already is no change."""
+    if desired is DesiredState.DELETED:
+        raise ValueError("deleting is a request of its own")
+    if workspace.phase is Phase.ERROR:
+        raise InvalidState(workspace.phase, "The workspace is in an error: recover or delete it.")
+    if workspace.desired_state is desired:
+        return
+    _check_may_change(workspace)
+    if desired is DesiredState.RUNNING:
+        await _take_place(session, workspace.owner_user_id, limits, besides=workspace_id)
+    await set_desired_state(session, workspace_id, desired, now)
+    await record_event(
+        session,
+        workspace_id,
+        EventKind.STATE_REQUESTED,
+        now,
+        actor=actor,
+        phase=workspace.phase,
+        detail={"from": workspace.desired_state, "to": desired},
+    )
 
 
 async def delete_workspace(
@@ -86,20 +103,27 @@ async def create_workspace(
 ) -> None:
     """Add a workspace; one that shall run needs a place from the start."""
     async with database.transaction() as session:
-        if new.desired_state is DesiredState.RUNNING:
-            await _take_place(session, new.owner_user_id, limits)
-        await insert_workspace(session, new, now)
-        detail = {"to": new.desired_state}
-        await record_event(
-            session, new.workspace_id, EventKind.CREATED, now, actor=actor, phase=Phase.PENDING, detail=detail
-        )
+        await add_workspace(session, new, actor=actor, limits=limits, now=now)
+
+
+async def add_workspace(
+    session: AsyncSession, new: NewWorkspace, *, actor: str, limits: RunningLimits, now: datetime
+) -> None:
+    """Add it in the caller's transaction, as its last lock."""
+    if new.desired_state is DesiredState.RUNNING:
+        await _take_place(session, new.owner_user_id, limits)
+    await insert_workspace(session, new, now)
+    detail = {"to": new.desired_state}
+    await record_event(
+        session, new.workspace_id, EventKind.CREATED, now, actor=actor, phase=Phase.PENDING, detail=detail
+    )
 
 
 def _check_may_change(workspace: LockedWorkspace) -> None:
+    if workspace.desired_state is DesiredState.DELETED:
+        raise InvalidState(workspace.phase, "The workspace is being deleted: undelete it first.")
     if workspace.operation is not Operation.NONE:
         raise OperationInProgress(workspace.operation, workspace.op_started_at)
-    if workspace.phase is Phase.ERROR:
-        raise InvalidState(workspace.phase, "The workspace is in an error: recover or delete it.")
 
 
 async def _take_place(

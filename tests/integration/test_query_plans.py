@@ -6,13 +6,19 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Select, text
+from sqlalchemy import Executable, text
 from sqlalchemy.dialects import postgresql
 
+from codehub.db.history import last_event_id, select_counts, select_events, select_operation_lines
+from codehub.db.idempotency import delete_forgotten
 from codehub.db.idle import select_due_for_archive, select_due_for_standby
 from codehub.db.progress import select_in_error, select_not_converged, select_operations_in_progress
 from codehub.db.running import select_count_running, select_running_of
 from codehub.db.session import Database, create_engine
+from codehub.db.views import Position, ViewFilter, select_errors, select_page
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import Phase
+from codehub.services.creating import KEPT_FOR
 from tests import postgres
 from tests.rows import NOW
 
@@ -28,11 +34,13 @@ SELECT lpad(number::text, 32, '0')::uuid, 'user ' || number, '-' FROM generate_s
 # archived.
 WORKSPACES = """
 INSERT INTO workspaces (id, owner_user_id, name, image_ref, instance_backend, storage_backend, home_store_key,
-    phase, desired_state, operation, op_started_at, phase_changed_at, archive_key, error_reason, deleted_at)
+    phase, desired_state, operation, op_started_at, phase_changed_at, archive_key, error_reason, deleted_at,
+    created_at)
 SELECT gen_random_uuid(), lpad((1 + number % 1000)::text, 32, '0')::uuid, 'home', 'image', 'local',
     'local-dir', 'key', phase, desired_state, operation, CASE operation WHEN 'NONE' THEN NULL ELSE now() END,
-    now() - number * interval '1 second', 'key',
-    CASE phase WHEN 'ERROR' THEN 'Timeout' END, CASE desired_state WHEN 'DELETED' THEN now() END
+    now() - number * interval '1 second', 'key ' || number,
+    CASE phase WHEN 'ERROR' THEN 'Timeout' END, CASE desired_state WHEN 'DELETED' THEN now() END,
+    now() - number * interval '1 minute'
 FROM generate_series(1, 100000) AS number, LATERAL (SELECT
     CASE WHEN number <= 100 THEN 'RUNNING' WHEN number <= 2150 THEN 'STANDBY' WHEN number <= 2350 THEN 'ERROR'
         WHEN number <= 2650 THEN 'DELETING' WHEN number <= 7650 THEN 'DELETED' ELSE 'ARCHIVED' END,
@@ -41,6 +49,33 @@ FROM generate_series(1, 100000) AS number, LATERAL (SELECT
         WHEN number <= 7650 THEN 'DELETED' ELSE 'ARCHIVED' END,
     CASE WHEN number BETWEEN 2101 AND 2150 THEN 'STARTING' ELSE 'NONE' END
 ) AS state (phase, desired_state, operation)
+"""
+
+ARCHIVES = """
+INSERT INTO archives (key, workspace_id, archive_op_id)
+SELECT archive_key, id, gen_random_uuid() FROM workspaces
+"""
+
+# Long histories: 200 operations of each of the owner's hundred, as if they had taken turns.
+EVENTS = """
+INSERT INTO workspace_events (workspace_id, at, kind, actor, operation)
+SELECT workspaces.id, now(), kind, 'control-plane', 'STARTING'
+FROM workspaces, generate_series(1, 200) AS turn,
+    unnest(ARRAY['operation_claimed', 'attempt_failed', 'operation_completed', 'state_requested'])
+    WITH ORDINALITY AS line (kind, place)
+WHERE owner_user_id = lpad('1', 32, '0')::uuid
+ORDER BY turn, workspaces.id, place
+"""
+
+# A day's keys, of which few are too old.
+KEYS = """
+INSERT INTO idempotency_keys (user_id, key, request_hash, workspace_id, created_at)
+SELECT lpad('1', 32, '0')::uuid, number, '', gen_random_uuid(), now() - number * interval '4 seconds'
+FROM generate_series(1, 22000) AS number
+"""
+
+RECOVERED_ONCE = """
+UPDATE workspaces SET recover_choice = 'retry', recover_requested_at = now(), recover_handled_at = now()
 """
 
 
@@ -54,7 +89,7 @@ async def full_database(postgres_server: postgres.Server, migrated_template: str
         async with database.transaction() as session:
             # Nobody listens, so nobody needs 100,000 notices.
             await session.execute(text("ALTER TABLE workspaces DISABLE TRIGGER USER"))
-            for statement in (USERS, WORKSPACES, "ANALYZE"):
+            for statement in (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, "ANALYZE"):
                 await session.execute(text(statement))
         yield database
 
@@ -67,12 +102,20 @@ QUERIES = {
     ),
     "not converged": (
         select_not_converged(1000),
-        {"ix_workspaces_not_converged", "ix_workspaces_being_deleted"},
+        {"ix_workspaces_not_converged", "ix_workspaces_being_deleted", "ix_workspaces_recovering"},
     ),
     "limit per user": (select_running_of(OWNER, None), {"ix_workspaces_running"}),
     "limit in all": (select_count_running(None), {"ix_workspaces_running"}),
     "operations": (select_operations_in_progress(), {"ix_workspaces_operation"}),
     "errors": (select_in_error(100), {"ix_workspaces_error"}),
+}
+
+PLACE = Position(NOW, WorkspaceId(str(OWNER)))
+VIEWS = {
+    "own": (ViewFilter(OWNER), "ix_workspaces_visible_owner"),
+    "own, narrowed": (ViewFilter(OWNER, frozenset({Phase.ERROR}), "text"), "ix_workspaces_visible_owner"),
+    "own, deleted": (ViewFilter(OWNER, deleted=True), "ix_workspaces_deleted_owner"),
+    "all": (ViewFilter(), "ix_workspaces_visible"),
 }
 
 
@@ -90,6 +133,64 @@ async def test_query_reads_only_its_partial_index(full_database: Database, name:
     assert not [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
 
 
+@pytest.mark.parametrize("after", [None, PLACE])
+@pytest.mark.parametrize("name", VIEWS)
+async def test_page_of_a_list_reads_only_its_index(
+    full_database: Database, name: str, after: Position | None
+) -> None:
+    filter_, expected = VIEWS[name]
+    plan = await explain(full_database, select_page(filter_, after, 50))
+    assert indexes(plan, "workspaces") == {expected}
+    assert indexes(plan, "archives") == {"pk_archives"}
+    # The few users may be read as a whole; neither of the long tables is, nor is a list sorted for its page.
+    assert scanned(plan) <= {"users"}
+
+
+@pytest.mark.parametrize("name", ["own", "all"])
+async def test_page_of_a_list_ends_its_scan_when_it_is_full(full_database: Database, name: str) -> None:
+    plan = await explain(full_database, select_page(VIEWS[name][0], None, 50), analyze=True)
+    [scan] = [node for node in nodes(plan) if node.get("Relation Name") == "workspaces"]
+    assert (scan["Node Type"], scan["Actual Rows"]) == ("Index Scan", 50)
+
+
+async def test_errors_are_listed_from_their_index(full_database: Database) -> None:
+    plan = await explain(full_database, select_errors(100))
+    assert indexes(plan, "workspaces") == {"ix_workspaces_error", "pk_workspaces"}
+    assert scanned(plan) <= {"users"}
+
+
+@pytest.mark.parametrize("before", [None, 40_000])
+async def test_history_reads_the_page_and_not_the_rest(full_database: Database, before: int | None) -> None:
+    async with full_database.transaction() as session:
+        found = await session.scalars(text("SELECT workspace_id FROM workspace_events WHERE id = 40000"))
+        workspace_id = WorkspaceId(str(found.one()))
+    for query, most in (
+        (select_operation_lines(workspace_id, before, 10), 2 * 40),
+        (select_events(workspace_id, before, 10), 10),
+    ):
+        plan = await explain(full_database, query, analyze=True)
+        scans = [node for node in nodes(plan) if node.get("Relation Name") == "workspace_events"]
+        assert scanned(plan) == set()
+        assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= most
+
+
+async def test_counting_reads_only_new_lines(full_database: Database) -> None:
+    async with full_database.transaction() as session:
+        last_id = await last_event_id(session)
+    plan = await explain(full_database, select_counts(last_id - 10, NOW), analyze=True)
+    scans = [node for node in nodes(plan) if node.get("Relation Name") == "workspace_events"]
+    assert scanned(plan) == set()
+    assert sum(node["Actual Rows"] for node in scans) <= 2 * 10
+
+
+async def test_old_idempotency_keys_are_found_by_their_age(full_database: Database) -> None:
+    async with full_database.transaction() as session:
+        now = (await session.scalars(text("SELECT now()"))).one()
+    plan = await explain(full_database, delete_forgotten(now - KEPT_FOR, 100))
+    assert "ix_idempotency_keys_created_at" in indexes(plan, "idempotency_keys")
+    assert scanned(plan) == set()
+
+
 async def test_parked_workspaces_are_not_read_to_find_those_under_way(database: Database) -> None:
     """The hard case for the planner: nothing but workspaces that are where they should be."""
     async with database.transaction() as session:
@@ -100,9 +201,31 @@ async def test_parked_workspaces_are_not_read_to_find_those_under_way(database: 
     assert not [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
 
 
-async def explain(database: Database, query: Select[*tuple[Any, ...]]) -> dict[str, Any]:
-    sql = query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})  # type: ignore[no-untyped-call]
+def indexes(plan: dict[str, Any], table: str) -> set[str]:
+    """Those by which the table is read; a bitmap's index scan does not say of which table it is."""
+    named = {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
+    return {name for name in named if name.split("_")[1] == table.partition("_")[0]}
+
+
+def scanned(plan: dict[str, Any]) -> set[str]:
+    """The tables that are read from end to end."""
+    return {node["Relation Name"] for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
+
+
+async def test_those_recovered_once_are_not_read_to_find_those_recovering(database: Database) -> None:
     async with database.transaction() as session:
-        [plan] = (await session.scalars(text(f"EXPLAIN (FORMAT JSON) {sql}".replace(":", r"\:")))).one()
+        await session.execute(text(USERS))
+        await session.execute(text(WORKSPACES.replace("(1, 100000)", "(7651, 17650)")))
+        await session.execute(text(RECOVERED_ONCE))
+        await session.execute(text("ANALYZE workspaces"))
+    plan = await explain(database, select_not_converged(1000))
+    assert not [node for node in nodes(plan) if node["Node Type"] == "Seq Scan"]
+
+
+async def explain(database: Database, query: Executable, *, analyze: bool = False) -> dict[str, Any]:
+    sql = query.compile(dialect=postgresql.dialect(), compile_kwargs={"literal_binds": True})  # type: ignore[attr-defined, no-untyped-call]
+    options = "FORMAT JSON, ANALYZE" if analyze else "FORMAT JSON"
+    async with database.transaction() as session:
+        [plan] = (await session.scalars(text(f"EXPLAIN ({options}) {sql}".replace(":", r"\:")))).one()
     found: dict[str, Any] = plan["Plan"]
     return found

@@ -33,6 +33,7 @@ RUNNING = Facts(ContainerFact.READY, VolumeFact.PRESENT, ArchiveFact.ABSENT)
 OWNED_BY_THE_WORKFLOW = {
     "conditions",
     "observed_at",
+    "version",
     "phase",
     "phase_changed_at",
     "operation",

@@ -77,5 +77,6 @@ async def test_unknown_workspace_is_not_found(database: Database) -> None:
 
 
 async def test_deletion_is_not_a_state_to_ask_for(database: Database) -> None:
+    workspace_id = await add(database)
     with pytest.raises(ValueError, match="of its own"):
-        await ask(database, new_workspace_id(), DesiredState.DELETED)
+        await ask(database, workspace_id, DesiredState.DELETED)

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from codehub.domain.conditions import ContainerFact, Reason, Resource
+from codehub.domain.conditions import ContainerFact, Facts, Reason, Resource, Snapshot
 from codehub.domain.planner import plan
 from codehub.domain.recovery import (
+    MEANINGS,
+    Answer,
     RecoverChoice,
+    answer,
     can_undelete,
     choices,
     recover,
@@ -19,6 +22,7 @@ from tests.unit.domain.builders import (
     ARCHIVE_ONLY,
     NOTHING,
     OLD_KEY,
+    OUTAGE,
     VOLUME_AND_ARCHIVE,
     VOLUME_ONLY,
     archived,
@@ -59,6 +63,41 @@ def test_lost_data_offers_what_can_still_be_had() -> None:
 @pytest.mark.parametrize("silent", [Resource.CONTAINER, Resource.VOLUME])
 def test_nobody_gives_up_a_home_without_a_look_at_it(silent: Resource) -> None:
     assert choices(replace(VOLUME_LOST, unreachable=(silent,))) == (RecoverChoice.RETRY,)
+
+
+def test_nobody_gives_up_an_archive_while_its_store_is_silent() -> None:
+    assert choices(replace(ARCHIVE_LOST, unreachable=(Resource.ARCHIVE,))) == (RecoverChoice.RETRY,)
+    # Whoever lost the volume has decided about the archive, whatever its store says now.
+    assert choices(replace(VOLUME_LOST, unreachable=(Resource.ARCHIVE,))) == tuple(RecoverChoice)
+
+
+@pytest.mark.parametrize(("lost", "found"), [(VOLUME_LOST, VOLUME_AND_ARCHIVE), (ARCHIVE_LOST, ARCHIVE_ONLY)])
+def test_nobody_gives_up_files_that_are_back(lost: Snapshot, found: Facts) -> None:
+    back = seen(lost, found)
+    assert back.phase is Phase.ERROR
+    assert choices(back) == (RecoverChoice.RETRY,)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "choice", "expected"),
+    [
+        (VOLUME_LOST, RecoverChoice.START_EMPTY, Answer.CARRY_OUT),
+        (seen(VOLUME_LOST, OUTAGE), RecoverChoice.START_EMPTY, Answer.WAIT),
+        (seen(VOLUME_LOST, OUTAGE), RecoverChoice.RETRY, Answer.CARRY_OUT),
+        (seen(ARCHIVE_LOST, OUTAGE), RecoverChoice.START_EMPTY, Answer.WAIT),
+        (seen(ARCHIVE_LOST, OUTAGE), RecoverChoice.RESTORE_ARCHIVE, Answer.REFUSE),
+        (seen(VOLUME_LOST, VOLUME_AND_ARCHIVE), RecoverChoice.RESTORE_ARCHIVE, Answer.REFUSE),
+        (running(), RecoverChoice.RETRY, Answer.REFUSE),
+    ],
+)
+def test_an_earlier_choice_is_judged_by_a_fresh_look(
+    snapshot: Snapshot, choice: RecoverChoice, expected: Answer
+) -> None:
+    assert answer(snapshot, choice) is expected
+
+
+def test_every_choice_has_a_meaning_for_people() -> None:
+    assert set(MEANINGS) == set(RecoverChoice)
 
 
 def test_retry_finds_the_volume_that_was_put_back() -> None:

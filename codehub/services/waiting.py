@@ -1,0 +1,69 @@
+"""Waiting until a workspace is where it should be."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from codehub.db.session import Database
+from codehub.db.views import WorkspaceView, load_view
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import is_terminal
+from codehub.domain.states import Operation, Phase
+
+FIRST_PAUSE_SECONDS = 0.1
+LONGEST_PAUSE_SECONDS = 1.0
+PAUSE_FACTOR = 1.5
+
+
+async def wait_converged(
+    database: Database,
+    workspace_id: WorkspaceId,
+    *,
+    timeout: timedelta,  # noqa: ASYNC109
+    changed: Callable[[], Awaitable[None]] | None,
+) -> WorkspaceView | None:
+    """The workspace as soon as nothing more is going to happen to it, or when the time is up; None if gone.
+
+    `changed` returns when there may be news; a lost one costs no more than the pause that it would have cut.
+    """
+    clock = asyncio.get_running_loop()
+    deadline = clock.time() + timeout.total_seconds()
+    pause = FIRST_PAUSE_SECONDS
+    while True:
+        view = await _load(database, workspace_id)
+        remaining = deadline - clock.time()
+        if view is None or is_settled(view) or remaining <= 0:
+            return view
+        await _pause(min(pause, remaining), changed)
+        pause = next_pause(pause)
+
+
+def is_settled(view: WorkspaceView) -> bool:
+    """Whether it is where it should be, or stays where it is until a person decides."""
+    if view.operation is not Operation.NONE or view.recovering:
+        return False
+    # A purge goes on in spite of errors; any other deletion halts at a terminal one.
+    halted = is_terminal(view.error_reason) and not view.purge
+    return halted or view.phase is Phase.ERROR or view.phase.value == view.desired_state.value
+
+
+def next_pause(pause: float) -> float:
+    """Quick at first, for what takes a moment; gentle later, for what takes minutes."""
+    return min(pause * PAUSE_FACTOR, LONGEST_PAUSE_SECONDS)
+
+
+async def _load(database: Database, workspace_id: WorkspaceId) -> WorkspaceView | None:
+    """In a transaction of its own: none is open during a pause."""
+    async with database.transaction() as session:
+        return await load_view(session, workspace_id)
+
+
+async def _pause(seconds: float, changed: Callable[[], Awaitable[None]] | None) -> None:
+    if changed is None:
+        await asyncio.sleep(seconds)
+        return
+    try:
+        async with asyncio.timeout(seconds):
+            await changed()
+    except TimeoutError:
+        pass
