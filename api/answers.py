@@ -3,7 +3,7 @@
 import base64
 import binascii
 import json
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -38,7 +38,7 @@ def decode_position(cursor: str | None) -> Position | None:
         text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
         created_at, workspace_id = json.loads(text)
         return Position(_aware(created_at), WorkspaceId(_uuid(workspace_id)))
-    except (ValueError, TypeError, binascii.Error) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, binascii.Error) as error:
         raise unknown_cursor() from error
 
 
@@ -60,7 +60,8 @@ def _aware(text: str) -> datetime:
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError("a time without its zone")
-    return moment
+    # The same moment may be none in UTC: the first and the last day of all have neighbours in no calendar.
+    return moment.astimezone(UTC)
 
 
 def _uuid(text: str) -> str:

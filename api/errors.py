@@ -155,13 +155,17 @@ async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
 
 
 HTTP_CODES = {404: Code.NOT_FOUND, 405: Code.METHOD_NOT_ALLOWED, 413: Code.BODY_TOO_LARGE}
+# Where the framework's own words say nothing about what to do.
+SENTENCES = {
+    404: "There is nothing at this path; /api/v1/openapi.json lists what there is.",
+    405: "This path knows other methods; the Allow header names them.",
+}
 
 
 async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
-    answer = ApiError(
-        error.status_code, HTTP_CODES.get(error.status_code, Code.INVALID_REQUEST), str(error.detail)
-    )
+    code = HTTP_CODES.get(error.status_code, Code.INVALID_REQUEST)
+    answer = ApiError(error.status_code, code, SENTENCES.get(error.status_code, str(error.detail)))
     answer.headers.update(error.headers or {})
     return _answer(request, answer)
 

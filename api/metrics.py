@@ -3,7 +3,14 @@
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    disable_created_metrics,
+    generate_latest,
+)
 
 from codehub.db.archive_views import count_collected
 from codehub.db.events import EventKind
@@ -11,6 +18,9 @@ from codehub.db.history import EventCount, count_events_since, last_event_id
 from codehub.db.session import Database
 from codehub.db.views import count_by_phase
 from codehub.domain.states import Phase
+
+# When a series began doubles their number and tells nothing.
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 # Lines of the audit trail may become visible out of order; after so long they are all there.
 SETTLED = timedelta(seconds=5)

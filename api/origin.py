@@ -6,7 +6,7 @@ speaks for its user. What a workspace's own page can still do is told in docs/se
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 WORKSPACE_PATHS = "/w/"
@@ -24,8 +24,8 @@ class Origins:
     def is_ours(self, origin: str, host: str) -> bool:
         if origin == self.public:
             return True
-        parts = urlsplit(origin)
-        return parts.netloc == host and parts.hostname in LOOPBACK
+        parts = _split(origin)
+        return parts is not None and parts.netloc == host and parts.hostname in LOOPBACK
 
 
 def origin_of(url: str) -> str:
@@ -50,10 +50,24 @@ def cookie_may_speak(method: str, headers: Mapping[str, str], origins: Origins) 
 def _comes_from_workspace(headers: Mapping[str, str]) -> bool:
     referer = headers.get("referer")
     if referer is not None:
-        return urlsplit(referer).path.startswith(WORKSPACE_PATHS)
+        parts = _split(referer)
+        return parts is None or _plain_path(parts.path).startswith(WORKSPACE_PATHS)
     # Our own pages always say where they are; a page of this origin that hides it may be a workspace's.
     navigates = headers.get("sec-fetch-mode") == "navigate"
     return headers.get("sec-fetch-site") == "same-origin" and not navigates
+
+
+def _split(url: str) -> SplitResult | None:
+    """None for what is no URL, which no browser sends."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return None
+
+
+def _plain_path(path: str) -> str:
+    """As servers read it: a page that was opened as `/%77/...` or `//w/...` may be a workspace's too."""
+    return "/" + unquote(path).lstrip("/")
 
 
 def _is_program_or_our_page(headers: Mapping[str, str], origins: Origins, host: str) -> bool:

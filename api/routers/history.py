@@ -9,6 +9,7 @@ from api.access import API
 from api.answers import answer, decode_number
 from api.context import Context, Provided
 from api.guard import GuardedRoute
+from api.log_streams import begin
 from api.routers.workspaces import Cursor, PageSize
 from api.schemas.history import (
     ArchiveItem,
@@ -80,7 +81,7 @@ async def read_logs(
 ) -> Response:
     """What its IDE has printed; nothing if there is no instance."""
     await load_or_refuse(context, workspace_id)
-    lines = context.instances.read_log(workspace_id, tail=tail, follow=follow)
+    lines = await begin(context.instances.read_log(workspace_id, tail=tail, follow=follow))
     # Nobody between us may wait for a buffer to fill.
     return StreamingResponse(lines, media_type=PLAIN_TEXT, headers={"X-Accel-Buffering": "no"})
 

@@ -55,8 +55,13 @@ class EmbeddedStack:
     @property
     def urls(self) -> dict[str, str]:
         """What a person may open in a browser."""
-        address = self.environment.get("CODEHUB_TEMPORAL_UI_URL")
-        return {"Temporal Web UI": address} if address else {}
+        temporal = self.environment.get("CODEHUB_TEMPORAL_UI_URL")
+        api = next((each.address for each in self._supervisor.statuses if each.name == "api"), None)
+        urls = {
+            "REST API": f"http://{api}/api/v1/openapi.json" if api else None,
+            "Temporal Web UI": temporal,
+        }
+        return {name: url for name, url in urls.items() if url}
 
     def claim(self) -> None:
         """Take the data directory, or raise AlreadyRunning; choose ports and credentials."""
@@ -82,7 +87,7 @@ class EmbeddedStack:
     ) -> None:
         """Start CodeHub's own processes; what they inherit gives way to the stack's environment."""
         together = {**inherited, **self.environment}
-        self._supervisor.add([processes.child(each, self.data, together) for each in wanted])
+        self._supervisor.add([processes.child(each, self.data, self._settings, together) for each in wanted])
         await self._supervisor.start()
 
     async def stop(self) -> None:

@@ -2,31 +2,38 @@
 
 import asyncio
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import aiohttp
+import httpx
 import pytest
 
 from codehub.adapters.local.instances import LocalInstances
 from codehub.bootstrap import connect_temporal, local_root_of, open_database
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.embedded.data_dir import DataDir
+from codehub.embedded.ports import choose_ports
 from codehub.embedded.servers import environment, last_known
 from codehub.settings import Settings, load_settings
 from tests.chaos.site import Site
-from tests.rows import add_user, add_workspace
 from tests.waiting import until
 
-READY = "CodeHub is ready"
+# The last line that it prints: everything else has been said by then.
+READY = "Ctrl-C stops it"
 NOTE = "every file comes back\n"
+API_URL = re.compile(r"REST API: (http://\S+)/api/v1/openapi.json")
+PASSWORD = re.compile(r"password +(\S+)")
+WORKSPACES = "/api/v1/workspaces"
 
 
 @contextmanager
@@ -34,7 +41,12 @@ def codehub_up(data_dir: Path) -> Iterator[Path]:
     """The command as a person runs it, stopped with Ctrl-C; yields the file with what it said."""
     said = data_dir.with_suffix(".log")
     command = (Path(sys.executable).with_name("codehub"), "up")
-    settings = {"CODEHUB_DATA_DIR": str(data_dir), "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
+    settings = {
+        "CODEHUB_DATA_DIR": str(data_dir),
+        "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2",
+        # The usual port may be in use by a CodeHub of whoever runs the tests.
+        "CODEHUB_API_PORT": str(choose_ports(["api"], {})["api"]),
+    }
     with said.open("wb") as output:
         process = subprocess.Popen(command, env={**os.environ, **settings}, stdout=output, stderr=output)
     try:
@@ -46,8 +58,60 @@ def codehub_up(data_dir: Path) -> Iterator[Path]:
         process.wait()
 
 
+class Person:
+    """Somebody at the API, with a personal token."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self.token = token
+        self.client = httpx.AsyncClient(
+            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(90)
+        )
+
+    async def create(self) -> WorkspaceId:
+        form = {"name": "notes", "image_ref": "jupyterlab"}
+        created = (await self._ask("POST", WORKSPACES, form))["id"]
+        await self.go(created, "RUNNING")
+        return WorkspaceId(created)
+
+    async def go(self, workspace_id: str, desired: str) -> None:
+        """Ask for a state, and again while an operation runs, until it has arrived."""
+
+        async def arrived() -> bool:
+            answer = await self.client.patch(
+                f"{WORKSPACES}/{workspace_id}", params={"wait": 30}, json={"desired_state": desired}
+            )
+            assert answer.status_code in {200, 409}, answer.text
+            return answer.status_code == 200 and answer.json()["phase"] == desired
+
+        await until(arrived, f"{workspace_id} in {desired}")
+
+    async def read(self, workspace_id: str, what: str = "") -> dict[str, Any]:
+        return await self._ask("GET", f"{WORKSPACES}/{workspace_id}{what}")
+
+    async def ask(self, workspace_id: str, what: str, **form: str) -> dict[str, Any]:
+        return await self._ask("POST", f"{WORKSPACES}/{workspace_id}/{what}", form)
+
+    async def _ask(self, method: str, path: str, form: dict[str, str] | None = None) -> dict[str, Any]:
+        answer = await self.client.request(method, path, json=form)
+        assert answer.is_success, answer.text
+        document: dict[str, Any] = answer.json()
+        return document
+
+
+async def sign_in(url: str, said: str) -> str:
+    """With the password that was shown once; the token outlives the restart."""
+    password = PASSWORD.search(said)
+    assert password is not None
+    async with httpx.AsyncClient(base_url=url) as client:
+        form = {"username": "admin", "password": password[1]}
+        session = (await client.post("/api/v1/login", json=form)).json()
+        client.headers["X-CSRF-Token"] = session["csrf_token"]
+        created = await client.post("/api/v1/tokens", json={"name": "laptop"})
+        return str(created.json()["token"])
+
+
 @asynccontextmanager
-async def running_site(data_dir: Path) -> AsyncIterator[Site]:
+async def running_codehub(data_dir: Path, token: str | None = None) -> AsyncIterator[tuple[Person, Site]]:
     with codehub_up(data_dir) as said:
 
         async def ready() -> bool:
@@ -57,24 +121,11 @@ async def running_site(data_dir: Path) -> AsyncIterator[Site]:
         variables = environment(last_known(DataDir(data_dir), Settings()))
         settings = load_settings(variables)
         client = await connect_temporal(settings)
-        async with open_database(settings) as database:
-            async with database.transaction() as session:
-                owner = await add_user(session)
-            yield Site(settings, variables, client, database, owner)
-
-
-async def create(site: Site) -> WorkspaceId:
-    async with site.database.transaction() as session:
-        workspace_id = await add_workspace(
-            session,
-            site.owner,
-            desired_state=DesiredState.RUNNING,
-            phase_changed_at=datetime.now(UTC),
-            image_ref="jupyterlab",
-        )
-    await site.wake(workspace_id)
-    await site.arrive(workspace_id, Phase.RUNNING)
-    return workspace_id
+        url = API_URL.search(said.read_text())
+        assert url is not None
+        person = Person(url[1], token or await sign_in(url[1], said.read_text()))
+        async with open_database(settings) as database, person.client:
+            yield person, Site(settings, variables, client, database, UUID(int=0))
 
 
 async def ask_ide(site: Site, workspace_id: WorkspaceId, method: str, **body: object) -> dict[str, object]:
@@ -94,22 +145,24 @@ async def ask_ide(site: Site, workspace_id: WorkspaceId, method: str, **body: ob
 @pytest.mark.timeout(300)
 async def test_a_workspace_lives_through_every_state_with_its_files(tmp_path: Path) -> None:
     data_dir = tmp_path / "codehub"
-    async with running_site(data_dir) as site:
-        workspace_id = await create(site)
+    async with running_codehub(data_dir) as (person, site):
+        workspace_id = await person.create()
         await ask_ide(site, workspace_id, "PUT", type="file", format="text", content=NOTE)
-        await site.go(workspace_id, DesiredState.ARCHIVED)
+        await person.go(workspace_id, "ARCHIVED")
         assert not site.home(workspace_id).exists()
-        await site.go(workspace_id, DesiredState.RUNNING)
+        await person.go(workspace_id, "RUNNING")
         assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
         await expect_operations_in_temporal(site, workspace_id)
         await heals_a_killed_ide(site, workspace_id)
-        await site.go(workspace_id, DesiredState.STANDBY)
+        await person.go(workspace_id, "STANDBY")
     # Started again, it finds everything where it was.
-    async with running_site(data_dir) as site:
-        await site.go(workspace_id, DesiredState.RUNNING)
+    async with running_codehub(data_dir, person.token) as (person, site):
+        await person.go(workspace_id, "RUNNING")
         assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
-        await site.go(workspace_id, DesiredState.STANDBY)
+        await person.go(workspace_id, "STANDBY")
         await notices_a_lost_home(site, workspace_id)
+        await recovers_from_the_archive(person, site, workspace_id)
+        await comes_back_after_a_deletion(person, site, workspace_id)
 
 
 async def expect_operations_in_temporal(site: Site, workspace_id: WorkspaceId) -> None:
@@ -146,3 +199,31 @@ async def notices_a_lost_home(site: Site, workspace_id: WorkspaceId) -> None:
     await until(lost, "the sweep noticed the lost home")
     assert (await site.look(workspace_id)).operation is Operation.NONE
     assert not site.home(workspace_id).exists()
+
+
+async def recovers_from_the_archive(person: Person, site: Site, workspace_id: WorkspaceId) -> None:
+    error = (await person.read(workspace_id))["error"]
+    assert error["reason"] == "DataLost"
+    assert error["recover_choices"] == ["retry", "restore_archive", "start_empty"]
+    await person.ask(workspace_id, "recover", choice="restore_archive")
+
+    async def restored() -> bool:
+        return (await person.read(workspace_id))["phase"] == "STANDBY"
+
+    await until(restored, "the last archive is restored")
+    await person.go(workspace_id, "RUNNING")
+    assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
+
+
+async def comes_back_after_a_deletion(person: Person, site: Site, workspace_id: WorkspaceId) -> None:
+    deleted = await person.client.delete(f"{WORKSPACES}/{workspace_id}")
+    assert (deleted.status_code, deleted.json()["purge"]) == (202, False)
+
+    async def gone() -> bool:
+        return (await person.client.get(f"{WORKSPACES}/{workspace_id}")).status_code == 404
+
+    await until(gone, "the workspace is deleted")
+    assert not site.home(workspace_id).exists()
+    await person.ask(workspace_id, "undelete")
+    await person.go(workspace_id, "RUNNING")
+    assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
