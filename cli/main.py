@@ -12,6 +12,7 @@ from cli.migrate import migrate
 from cli.settings import settings
 from cli.status import status
 from cli.up import up
+from cli.user import user
 from codehub.settings import SettingsError
 
 WRONG_SETTINGS = 2
@@ -21,6 +22,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 
 for command in (up, down, status, doctor, settings, migrate):
     app.command()(command)
+app.add_typer(user, name="user")
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,0 +1,173 @@
+"""Rows of users: found by name or id, locked while a decision about them is written."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID, uuid4
+
+from sqlalchemy import Row, Select, exists, func, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.models import User
+from codehub.domain.lockout import Failures
+
+ADMINS_LOCK = 0x61646D696E73  # "admins"
+
+
+class Role(StrEnum):
+    """What a user may do."""
+
+    USER = "user"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True)
+class Account:
+    """A user's row."""
+
+    user_id: UUID
+    username: str
+    role: str
+    password_hash: str = field(repr=False)
+    created_at: datetime
+    disabled_at: datetime | None
+    failures: Failures
+
+
+async def find_account(session: AsyncSession, username: str) -> Account | None:
+    """By name, upper or lower case; None if nobody has it."""
+    if not _can_be_stored(username):
+        return None
+    found = await session.execute(_select().where(func.lower(User.username) == func.lower(username)))
+    return _account(found.one_or_none())
+
+
+async def load_account(session: AsyncSession, user_id: UUID) -> Account | None:
+    found = await session.execute(_select().where(User.id == user_id))
+    return _account(found.one_or_none())
+
+
+async def lock_account(session: AsyncSession, user_id: UUID) -> Account | None:
+    """Lock the row, so that nobody signs in, is disabled or gets a token until the transaction ends."""
+    found = await session.execute(_select().where(User.id == user_id).with_for_update(key_share=True))
+    return _account(found.one_or_none())
+
+
+async def list_accounts(session: AsyncSession, *, after: str | None, limit: int) -> list[Account]:
+    """One page, by name; `after` is the last name of the page before."""
+    name = func.lower(User.username)
+    statement = _select().order_by(name).limit(limit)
+    if after is not None:
+        statement = statement.where(name > func.lower(after))
+    return [_of(row) for row in await session.execute(statement)]
+
+
+async def insert_account(
+    session: AsyncSession, username: str, password_hash: str, role: str, now: datetime
+) -> Account | None:
+    """Add a user; None if the name is taken."""
+    values = {
+        "id": uuid4(),
+        "username": username,
+        "password_hash": password_hash,
+        "role": role,
+        "created_at": now,
+    }
+    created = await session.execute(
+        insert(User).values(values).on_conflict_do_nothing().returning(*_columns())
+    )
+    return _account(created.one_or_none())
+
+
+async def update_account(session: AsyncSession, user_id: UUID, **columns: object) -> Account | None:
+    """Write the columns; None if there is no such user."""
+    changed = await session.execute(
+        update(User).where(User.id == user_id).values(**columns).returning(*_columns())
+    )
+    return _account(changed.one_or_none())
+
+
+async def set_failures(session: AsyncSession, user_id: UUID, failures: Failures) -> None:
+    await update_account(
+        session, user_id, failed_login_count=failures.count, locked_until=failures.locked_until
+    )
+
+
+async def set_password_hash(session: AsyncSession, user_id: UUID, password_hash: str) -> Account | None:
+    """A new password is a new start: what was tried with the old one no longer counts."""
+    return await update_account(
+        session, user_id, password_hash=password_hash, failed_login_count=0, locked_until=None
+    )
+
+
+async def replace_password_hash(session: AsyncSession, user_id: UUID, old: str, new: str) -> None:
+    """Write the same password's new hash, unless the password was changed meanwhile."""
+    await session.execute(
+        update(User).where(User.id == user_id, User.password_hash == old).values(password_hash=new)
+    )
+
+
+async def write_like_a_failure(session: AsyncSession) -> None:
+    """Cost what counting a failure costs, for a name that has no row to count it in.
+
+    The message goes to the write-ahead log and nowhere else, so that the commit has something to flush.
+    """
+    await lock_account(session, uuid4())
+    await session.execute(select(func.pg_logical_emit_message(True, "codehub", "")))
+
+
+async def lock_admins(session: AsyncSession) -> None:
+    """Let one transaction at a time take an administrator away. Taken before any row is locked."""
+    await session.execute(select(func.pg_advisory_xact_lock(ADMINS_LOCK)))
+
+
+async def has_admin(session: AsyncSession) -> bool:
+    return bool(await session.scalar(select(exists().where(User.role == Role.ADMIN))))
+
+
+async def has_enabled_admin(session: AsyncSession, *, besides: UUID) -> bool:
+    others = (User.role == Role.ADMIN, User.disabled_at.is_(None), User.id != besides)
+    return bool(await session.scalar(select(exists().where(*others))))
+
+
+def _columns() -> tuple[Any, ...]:
+    return (
+        User.id,
+        User.username,
+        User.role,
+        User.password_hash,
+        User.created_at,
+        User.disabled_at,
+        User.failed_login_count,
+        User.locked_until,
+    )
+
+
+def _select() -> Select[*tuple[Any, ...]]:
+    return select(*_columns())
+
+
+def _account(row: Row[*tuple[Any, ...]] | None) -> Account | None:
+    return None if row is None else _of(row)
+
+
+def _of(row: Row[*tuple[Any, ...]]) -> Account:
+    return Account(
+        user_id=row.id,
+        username=row.username,
+        role=row.role,
+        password_hash=row.password_hash,
+        created_at=row.created_at,
+        disabled_at=row.disabled_at,
+        failures=Failures(row.failed_login_count, row.locked_until),
+    )
+
+
+def _can_be_stored(text: str) -> bool:
+    """PostgreSQL's text has no NUL and no half of a surrogate pair; asking for one is an error."""
+    try:
+        return b"\0" not in text.encode()
+    except UnicodeEncodeError:
+        return False

@@ -1,0 +1,209 @@
+"""Rows of sessions and API tokens: found by the hash of the secret, which itself is not stored."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Select, delete, func, insert, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.models import ApiToken, Session, User
+
+# Knowing the minute of the last use is enough, and spares a write per request.
+USE_IS_WRITTEN_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Whose credential it is."""
+
+    credential_id: UUID
+    expires_at: datetime | None
+    used_at: datetime | None
+    user_id: UUID
+    username: str
+    role: str
+
+
+@dataclass(frozen=True)
+class SessionView:
+    """A sign-in in a browser, as its user may see it."""
+
+    id: UUID
+    created_at: datetime
+    expires_at: datetime
+    last_seen_at: datetime | None
+    user_agent: str | None
+
+
+@dataclass(frozen=True)
+class TokenView:
+    """A personal token, as its user may see it."""
+
+    id: UUID
+    name: str
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+    revoked_at: datetime | None
+
+
+def live_session(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    return (Session.revoked_at.is_(None), Session.expires_at > now)
+
+
+def live_token(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    unexpired = or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > now)
+    return (ApiToken.revoked_at.is_(None), unexpired)
+
+
+def select_session_holder(
+    token_hash: bytes, now: datetime
+) -> Select[UUID, datetime, datetime | None, UUID, str, str]:
+    return (
+        select(Session.id, Session.expires_at, Session.last_seen_at, User.id, User.username, User.role)
+        .join(User, User.id == Session.user_id)
+        .where(Session.token_hash == token_hash, *live_session(now), User.disabled_at.is_(None))
+    )
+
+
+def select_token_holder(
+    token_hash: bytes, now: datetime
+) -> Select[UUID, datetime | None, datetime | None, UUID, str, str]:
+    return (
+        select(ApiToken.id, ApiToken.expires_at, ApiToken.last_used_at, User.id, User.username, User.role)
+        .join(User, User.id == ApiToken.user_id)
+        .where(ApiToken.token_hash == token_hash, *live_token(now), User.disabled_at.is_(None))
+    )
+
+
+async def use_session(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
+    """Who holds the session; None unless it is live and its user enabled."""
+    row = (await session.execute(select_session_holder(token_hash, now))).one_or_none()
+    if row is None:
+        return None
+    holder = Holder(*row)
+    if _is_stale(holder.used_at, now):
+        last_seen = update(Session).where(Session.id == holder.credential_id)
+        # Asked again by the statement: of many requests at once, one writes.
+        stale = or_(Session.last_seen_at.is_(None), Session.last_seen_at <= now - USE_IS_WRITTEN_EVERY)
+        await session.execute(last_seen.where(stale).values(last_seen_at=now))
+    return holder
+
+
+async def use_token(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
+    """Who holds the token; None unless it is live and its user enabled."""
+    row = (await session.execute(select_token_holder(token_hash, now))).one_or_none()
+    if row is None:
+        return None
+    holder = Holder(*row)
+    if _is_stale(holder.used_at, now):
+        last_used = update(ApiToken).where(ApiToken.id == holder.credential_id)
+        stale = or_(ApiToken.last_used_at.is_(None), ApiToken.last_used_at <= now - USE_IS_WRITTEN_EVERY)
+        await session.execute(last_used.where(stale).values(last_used_at=now))
+    return holder
+
+
+async def insert_session(session: AsyncSession, user_id: UUID, new: SessionView, token_hash: bytes) -> None:
+    await session.execute(
+        insert(Session).values(
+            id=new.id,
+            user_id=user_id,
+            token_hash=token_hash,
+            created_at=new.created_at,
+            expires_at=new.expires_at,
+            last_seen_at=new.last_seen_at,
+            user_agent=new.user_agent,
+        )
+    )
+
+
+async def insert_token(session: AsyncSession, user_id: UUID, new: TokenView, token_hash: bytes) -> None:
+    await session.execute(
+        insert(ApiToken).values(
+            id=new.id,
+            user_id=user_id,
+            name=new.name,
+            token_hash=token_hash,
+            created_at=new.created_at,
+            expires_at=new.expires_at,
+        )
+    )
+
+
+async def sessions_of(session: AsyncSession, user_id: UUID, now: datetime) -> list[SessionView]:
+    """The live ones, newest first."""
+    columns = (
+        Session.id,
+        Session.created_at,
+        Session.expires_at,
+        Session.last_seen_at,
+        Session.user_agent,
+    )
+    statement = (
+        select(*columns)
+        .where(Session.user_id == user_id, *live_session(now))
+        .order_by(Session.created_at.desc(), Session.id)
+    )
+    return [SessionView(*row) for row in await session.execute(statement)]
+
+
+async def tokens_of(session: AsyncSession, user_id: UUID) -> list[TokenView]:
+    """Those that were not revoked, newest first; an expired one is among them, so that its owner sees why."""
+    columns = (
+        ApiToken.id,
+        ApiToken.name,
+        ApiToken.created_at,
+        ApiToken.expires_at,
+        ApiToken.last_used_at,
+        ApiToken.revoked_at,
+    )
+    statement = (
+        select(*columns)
+        .where(ApiToken.user_id == user_id, ApiToken.revoked_at.is_(None))
+        .order_by(ApiToken.created_at.desc(), ApiToken.id)
+    )
+    return [TokenView(*row) for row in await session.execute(statement)]
+
+
+async def count_live_tokens(session: AsyncSession, user_id: UUID, now: datetime) -> int:
+    statement = select(func.count()).where(ApiToken.user_id == user_id, *live_token(now))
+    return (await session.scalars(statement)).one()
+
+
+async def revoke_sessions(
+    session: AsyncSession,
+    now: datetime,
+    *,
+    user_id: UUID | None = None,
+    session_id: UUID | None = None,
+    besides: UUID | None = None,
+) -> int:
+    """Revoke those that all the given arguments describe; how many."""
+    statement = update(Session).where(Session.revoked_at.is_(None)).values(revoked_at=now)
+    if user_id is not None:
+        statement = statement.where(Session.user_id == user_id)
+    if session_id is not None:
+        statement = statement.where(Session.id == session_id)
+    if besides is not None:
+        statement = statement.where(Session.id != besides)
+    return len((await session.execute(statement.returning(Session.id))).all())
+
+
+async def revoke_tokens(
+    session: AsyncSession, now: datetime, *, user_id: UUID, token_id: UUID | None = None
+) -> int:
+    """Revoke one token of the user, or all; how many."""
+    statement = update(ApiToken).where(ApiToken.user_id == user_id, ApiToken.revoked_at.is_(None))
+    if token_id is not None:
+        statement = statement.where(ApiToken.id == token_id)
+    return len((await session.execute(statement.values(revoked_at=now).returning(ApiToken.id))).all())
+
+
+async def delete_dead_sessions(session: AsyncSession, user_id: UUID, now: datetime) -> None:
+    dead = or_(Session.revoked_at.is_not(None), Session.expires_at <= now)
+    await session.execute(delete(Session).where(Session.user_id == user_id, dead))
+
+
+def _is_stale(used_at: datetime | None, now: datetime) -> bool:
+    return used_at is None or used_at <= now - USE_IS_WRITTEN_EVERY

@@ -1,0 +1,176 @@
+"""Lock-out: exact, lasting, and the same for names that nobody has."""
+
+import asyncio
+from collections import Counter
+from datetime import datetime, timedelta
+
+import pytest
+
+from codehub.db.session import Database, create_engine
+from codehub.services import users
+from codehub.services.errors import LockedOut, SignInRefused
+from codehub.services.identity import change_password
+from codehub.services.passwords import Passwords
+from codehub.services.unknown_names import UnknownNames
+from tests.identities import (
+    CHEAP,
+    PASSWORD,
+    WRONG,
+    CountingHasher,
+    PasswordsTogether,
+    add,
+    enter,
+    failures_of,
+)
+from tests.rows import NOW
+
+LOCK = timedelta(seconds=30)
+
+
+async def fail(
+    database: Database,
+    passwords: Passwords | None = None,
+    username: str = "ann",
+    times: int = 1,
+    now: datetime = NOW,
+) -> None:
+    for _ in range(times):
+        with pytest.raises(SignInRefused):
+            await enter(database, username, WRONG, passwords=passwords, now=now)
+
+
+async def answers(database: Database, passwords: Passwords, username: str) -> list[tuple[type, object]]:
+    """What somebody sees who tries over and over: some at once, then each as soon as it is allowed."""
+    seen: list[tuple[type, object]] = []
+    now = NOW
+    for _ in range(30):
+        try:
+            await enter(database, username, WRONG, passwords=passwords, now=now)
+        except LockedOut as refusal:
+            seen.append((LockedOut, refusal.retry_after))
+            now += refusal.retry_after
+        except SignInRefused as refusal:
+            seen.append((SignInRefused, str(refusal)))
+    return seen
+
+
+async def test_fifth_failure_locks_even_for_the_right_password(database: Database) -> None:
+    await add(database)
+    await fail(database, times=5)
+    for password in (WRONG, PASSWORD):
+        with pytest.raises(LockedOut, match="try again in 20 seconds") as refusal:
+            await enter(database, password=password, now=NOW + timedelta(seconds=10))
+        assert refusal.value.retry_after == timedelta(seconds=20)
+    assert (await failures_of(database)).count == 5
+
+
+async def test_nothing_is_hashed_while_locked(database: Database) -> None:
+    await add(database)
+    await fail(database, times=5)
+    hasher = CountingHasher()
+    with pytest.raises(LockedOut):
+        await enter(database, passwords=Passwords(hasher))
+    assert hasher.verified == []
+
+
+async def test_success_after_the_lock_starts_anew(database: Database) -> None:
+    await add(database)
+    await fail(database, times=5)
+    await enter(database, now=NOW + LOCK)
+    failures = await failures_of(database)
+    assert (failures.count, failures.locked_until) == (0, None)
+
+
+async def test_lock_gets_longer_up_to_half_an_hour(database: Database) -> None:
+    await add(database)
+    locks = [seen for kind, seen in await answers(database, Passwords(CHEAP), "ann") if kind is LockedOut]
+    assert locks[:8] == [timedelta(seconds=each) for each in (30, 60, 120, 240, 480, 960, 1800, 1800)]
+
+
+async def test_lock_outlives_the_process(database: Database, database_url: str) -> None:
+    await add(database)
+    await fail(database, times=5)
+    async with Database(create_engine(database_url)) as restarted:
+        with pytest.raises(LockedOut):
+            await enter(restarted, passwords=Passwords(CHEAP))
+
+
+async def test_name_that_nobody_has_is_answered_like_one_that_exists(database: Database) -> None:
+    await add(database)
+    await users.disable_user(database, (await add(database, "disabled")).id, now=NOW)
+    passwords = Passwords(CHEAP)
+    seen = [await answers(database, passwords, name) for name in ("ann", "nobody", "disabled")]
+    assert seen[0] == seen[1] == seen[2]
+    assert {kind for kind, _ in seen[0]} == {SignInRefused, LockedOut}
+
+
+async def test_name_that_nobody_has_is_locked_in_upper_and_lower_case(database: Database) -> None:
+    passwords = Passwords(CHEAP)
+    await fail(database, passwords, "nobody", times=5)
+    with pytest.raises(LockedOut):
+        await enter(database, "NoBody", passwords=passwords)
+    await fail(database, passwords, "nobody2")
+
+
+async def test_every_one_of_twenty_wrong_passwords_at_once_counts(database: Database) -> None:
+    await add(database)
+    passwords = PasswordsTogether(20)
+    attempts = (enter(database, password=WRONG, passwords=passwords) for _ in range(20))
+    refusals = await asyncio.gather(*attempts, return_exceptions=True)
+    failures = await failures_of(database)
+    assert (failures.count, failures.locked_until) == (20, NOW + timedelta(minutes=30))
+    assert Counter(map(type, refusals)) == {SignInRefused: 5, LockedOut: 15}
+
+
+async def test_twenty_at_once_are_answered_alike_for_a_name_that_nobody_has(database: Database) -> None:
+    passwords = PasswordsTogether(20)
+    attempts = (enter(database, "nobody", WRONG, passwords=passwords) for _ in range(20))
+    refusals = await asyncio.gather(*attempts, return_exceptions=True)
+    assert Counter(map(type, refusals)) == {SignInRefused: 5, LockedOut: 15}
+    assert passwords.unknown_names.failures("nobody").count == 20
+
+
+async def test_right_password_does_not_get_in_once_others_have_used_up_the_tries(database: Database) -> None:
+    """Otherwise a thousand guesses at once would be a thousand guesses."""
+    await add(database)
+
+    class LockedMeanwhile(Passwords):
+        async def verify(self, password_hash: str | None, password: str) -> bool:
+            await fail(database, times=5)
+            return await super().verify(password_hash, password)
+
+    with pytest.raises(LockedOut):
+        await enter(database, passwords=LockedMeanwhile(CHEAP))
+
+
+async def test_user_who_is_disabled_while_signing_in_stays_out(database: Database) -> None:
+    ann = await add(database)
+
+    class DisabledMeanwhile(Passwords):
+        async def verify(self, password_hash: str | None, password: str) -> bool:
+            await users.disable_user(database, ann.id, now=NOW)
+            return await super().verify(password_hash, password)
+
+    with pytest.raises(SignInRefused):
+        await enter(database, passwords=DisabledMeanwhile(CHEAP))
+
+
+async def test_wrong_current_passwords_lock_as_well(database: Database) -> None:
+    await add(database)
+    caller = (await enter(database)).caller
+    passwords = Passwords(CHEAP)
+    for _ in range(5):
+        with pytest.raises(SignInRefused):
+            await change_password(database, passwords, caller, WRONG, "long enough", now=NOW)
+    with pytest.raises(LockedOut):
+        await change_password(database, passwords, caller, PASSWORD, "long enough", now=NOW)
+    with pytest.raises(LockedOut):
+        await enter(database)
+
+
+def test_memory_for_names_that_nobody_has_is_bounded() -> None:
+    names = UnknownNames(most=3)
+    for name in ("a", "b", "c", "a", "d"):
+        names.count_failure(name, NOW)
+    assert [names.failures(name).count for name in "abcd"] == [2, 0, 1, 1]
+    assert len(names._failures) == 3

@@ -1,0 +1,164 @@
+"""Personal tokens: shown once, found by their hash, gone when revoked."""
+
+import asyncio
+import re
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select, text
+
+from codehub.db.models import ApiToken
+from codehub.db.session import Database
+from codehub.services import users
+from codehub.services.errors import (
+    CredentialNotFound,
+    InvalidExpiry,
+    InvalidTokenName,
+    TooManyTokens,
+    UserNotFound,
+)
+from codehub.services.identity import Credential, find_session, find_token
+from codehub.services.tokens import MOST_TOKENS, CreatedToken, create_token, list_tokens, revoke_token
+from tests.identities import PASSWORD, add, enter
+from tests.rows import NOW
+
+DAY = timedelta(days=1)
+SECOND = timedelta(seconds=1)
+
+
+async def create(
+    database: Database, user_id: UUID, name: str = "ci", days: int | None = None
+) -> CreatedToken:
+    expires_at = None if days is None else NOW + days * DAY
+    return await create_token(database, user_id, name, expires_at=expires_at, now=NOW)
+
+
+async def used_at(database: Database) -> object:
+    async with database.transaction() as session:
+        return (await session.scalars(select(ApiToken.last_used_at))).one()
+
+
+async def whole_database(database: Database) -> str:
+    """Every row of every table, as text."""
+    async with database.transaction() as session:
+        tables = await session.scalars(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"))
+        rows = [
+            row
+            for table in tables.all()
+            for row in await session.scalars(text(f'SELECT t::text FROM "{table}" AS t'))  # noqa: S608
+        ]
+    return "\n".join(rows)
+
+
+async def test_token_tells_who_is_asking(database: Database) -> None:
+    ann = await add(database)
+    created = await create(database, ann.id, days=1)
+    caller = await find_token(database, created.token, now=NOW)
+    assert caller is not None
+    assert (caller.user_id, caller.username, caller.role) == (ann.id, "ann", "user")
+    assert (caller.credential, caller.credential_id) == (Credential.TOKEN, created.view.id)
+    assert (caller.expires_at, caller.is_admin) == (NOW + DAY, False)
+
+
+async def test_token_is_recognisable_and_not_in_its_text_form(database: Database) -> None:
+    created = await create(database, (await add(database)).id)
+    assert re.fullmatch(r"codehub_pat_[A-Za-z0-9_-]{43}", created.token)
+    assert created.token not in repr(created)
+
+
+async def test_no_table_holds_a_secret(database: Database) -> None:
+    ann = await add(database)
+    token, cookie = (await create(database, ann.id)).token, (await enter(database)).token
+    content = await whole_database(database)
+    assert str(ann.id) in content
+    for secret in (token, token.removeprefix("codehub_pat_"), cookie, PASSWORD):
+        assert secret not in content
+        assert secret.encode().hex() not in content
+
+
+async def test_token_and_cookie_cannot_be_used_for_each_other(database: Database) -> None:
+    ann = await add(database)
+    token, cookie = (await create(database, ann.id)).token, (await enter(database)).token
+    assert await find_session(database, token, now=NOW) is None
+    assert await find_token(database, cookie, now=NOW) is None
+    assert await find_token(database, token.removeprefix("codehub_pat_"), now=NOW) is None
+
+
+async def test_token_ends_when_it_expires(database: Database) -> None:
+    ann = await add(database)
+    token = (await create(database, ann.id, days=1)).token
+    assert await find_token(database, token, now=NOW + DAY - SECOND) is not None
+    assert await find_token(database, token, now=NOW + DAY) is None
+
+
+async def test_token_without_expiry_lasts(database: Database) -> None:
+    token = (await create(database, (await add(database)).id)).token
+    assert await find_token(database, token, now=NOW + 10_000 * DAY) is not None
+
+
+async def test_token_ends_when_its_owner_revokes_it(database: Database) -> None:
+    ann, bob = await add(database), await add(database, "bob")
+    created = await create(database, ann.id)
+    with pytest.raises(CredentialNotFound):
+        await revoke_token(database, bob.id, created.view.id, now=NOW)
+    assert await find_token(database, created.token, now=NOW) is not None
+    await revoke_token(database, ann.id, created.view.id, now=NOW)
+    assert await find_token(database, created.token, now=NOW) is None
+    assert await list_tokens(database, ann.id) == []
+    with pytest.raises(CredentialNotFound):
+        await revoke_token(database, ann.id, created.view.id, now=NOW)
+
+
+async def test_tokens_are_listed_newest_first_with_the_expired_ones(database: Database) -> None:
+    ann, bob = await add(database), await add(database, "bob")
+    old = await create(database, ann.id, "old", days=1)
+    new = await create_token(database, ann.id, "  new ", expires_at=None, now=NOW + 2 * DAY)
+    await create(database, bob.id)
+    assert await list_tokens(database, ann.id) == [new.view, old.view]
+    assert new.view.name == "new"
+
+
+async def test_use_is_written_at_most_once_a_minute(database: Database) -> None:
+    token = (await create(database, (await add(database)).id)).token
+    minute = timedelta(minutes=1)
+    assert await used_at(database) is None
+    for later, written in ((SECOND, SECOND), (minute, SECOND), (minute + SECOND, minute + SECOND)):
+        assert await find_token(database, token, now=NOW + later) is not None
+        assert await used_at(database) == NOW + written
+
+
+async def test_nobody_gets_more_tokens_than_allowed_however_many_ask_at_once(database: Database) -> None:
+    ann, bob = await add(database), await add(database, "bob")
+    await create(database, ann.id, days=1)
+    later = NOW + DAY
+    asked = MOST_TOKENS + 10
+    answers = await asyncio.gather(
+        *(create_token(database, ann.id, str(each), expires_at=None, now=later) for each in range(asked)),
+        return_exceptions=True,
+    )
+    created = [answer for answer in answers if isinstance(answer, CreatedToken)]
+    # The one that has expired takes no place.
+    assert len(created) == MOST_TOKENS
+    assert {type(each) for each in answers} == {CreatedToken, TooManyTokens}
+    await create(database, bob.id)
+    await revoke_token(database, ann.id, created[0].view.id, now=later)
+    await create_token(database, ann.id, "again", expires_at=None, now=later)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 101, "a\0b", "a\nb"])
+async def test_token_needs_a_name_that_can_be_read(database: Database, name: str) -> None:
+    with pytest.raises(InvalidTokenName):
+        await create(database, uuid4(), name)
+
+
+async def test_token_cannot_have_expired_before_it_is_made(database: Database) -> None:
+    with pytest.raises(InvalidExpiry):
+        await create(database, (await add(database)).id, days=0)
+
+
+async def test_disabled_user_gets_no_token(database: Database) -> None:
+    ann = await add(database)
+    await users.disable_user(database, ann.id, now=NOW)
+    with pytest.raises(UserNotFound):
+        await create(database, ann.id)
