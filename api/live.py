@@ -63,6 +63,11 @@ class LiveHub:
         """With which sessions and tokens the open streams were opened."""
         return {client.credential_id for client in self._wheel if client.credential_id is not None}
 
+    def streams_of(self, user_id: UUID) -> int:
+        """How many streams this user has open here."""
+        feed = self._feeds.get(str(user_id))
+        return len(feed.clients) if feed else 0
+
     async def run(self) -> NoReturn:
         """Go on until cancelled, through every outage of Redis and of the database."""
         async with asyncio.TaskGroup() as tasks:

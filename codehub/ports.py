@@ -198,7 +198,7 @@ class EventSubscription(Protocol):
         """
 
     def unfollow(self, user_id: str) -> None:
-        """Stop, at the latest when a later `follow` has returned True; succeed if the user is not followed."""
+        """Stop, at the latest when a later `follow` has returned True; succeed if nobody follows the user."""
 
 
 class Convergence(Protocol):

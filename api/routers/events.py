@@ -8,12 +8,16 @@ from starlette.responses import StreamingResponse
 
 from api.access import API
 from api.context import Provided
+from api.errors import too_many_requests
 from api.guard import GuardedRoute
 from api.identity import SignedInCaller
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["events"])
 
 EVENT_STREAM = "text/event-stream"
+# Tabs of one person; more than that is a program that forgets to close.
+MOST_STREAMS = 100
+RETRY_SECONDS = 30
 EXAMPLE = 'event: workspace_updated\nid: 5f1d\ndata: {"id":"0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44"}\n\n'
 HEADERS = {
     # Nobody between us and the browser may keep or hold back any of it.
@@ -36,6 +40,8 @@ async def follow_events(
     caller: SignedInCaller, context: Provided, last_event_id: LastEventId = None
 ) -> Response:
     """Server-sent events: `snapshot` first, then `workspace_updated`, `workspace_deleted`, `heartbeat`."""
+    if context.hub.streams_of(caller.user_id) >= MOST_STREAMS:
+        raise too_many_requests(f"You have {MOST_STREAMS} streams open already; close one.", RETRY_SECONDS)
     client = context.hub.connect(caller.user_id, str(caller.credential_id), last_event_id)
 
     async def stream() -> AsyncIterator[bytes]:

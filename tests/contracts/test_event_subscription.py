@@ -1,0 +1,221 @@
+"""What every event subscription promises."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+from codehub.adapters.redis.connection import create_client
+from codehub.adapters.redis.events import RedisEventBus
+from codehub.adapters.redis.subscription import RedisEventSubscription, SubscriptionTiming
+from codehub.ports import BusMessage, EventSubscription
+from tests.fake_subscription import FakeSubscription
+from tests.redis_server import RedisServer, running_redis
+from tests.waiting import until
+
+DEADLINE = 30
+EVERYBODY = BusMessage(None)
+QUICK = SubscriptionTiming(check=600, confirm=DEADLINE, first_delay=0.02, max_delay=0.1)
+IMPATIENT = SubscriptionTiming(check=600, confirm=0.05, first_delay=0.02, max_delay=0.1)
+
+
+class Bench(Protocol):
+    subscription: EventSubscription
+
+    async def publish(self, user_id: str, payload: str) -> None: ...
+
+    async def broadcast(self, payload: str) -> None: ...
+
+    async def lose(self) -> None: ...
+
+    async def restore(self) -> None: ...
+
+
+class FakeBench:
+    def __init__(self) -> None:
+        self._fake = FakeSubscription()
+        self.subscription: EventSubscription = self._fake
+
+    async def publish(self, user_id: str, payload: str) -> None:
+        self._fake.publish(user_id, payload)
+
+    async def broadcast(self, payload: str) -> None:
+        self._fake.broadcast(payload)
+
+    async def lose(self) -> None:
+        self._fake.lose()
+
+    async def restore(self) -> None:
+        self._fake.restore()
+
+
+class RedisBench:
+    def __init__(self, server: RedisServer, bus: RedisEventBus, timing: SubscriptionTiming) -> None:
+        self.subscription: EventSubscription = RedisEventSubscription(server.url, timing)
+        self.publish = bus.publish
+        self.broadcast = bus.broadcast
+        self._server = server
+
+    async def lose(self) -> None:
+        self._server.kill()
+
+    async def restore(self) -> None:
+        assert self._server.start()
+
+
+@asynccontextmanager
+async def opened(kind: str, directory: Path, timing: SubscriptionTiming) -> AsyncIterator[Bench]:
+    if kind == "fake":
+        yield FakeBench()
+        return
+    with running_redis(directory) as server:
+        async with create_client(server.url) as client:
+            yield RedisBench(server, RedisEventBus(client), timing)
+
+
+class Heard:
+    """Everything that a running subscription delivers."""
+
+    def __init__(self) -> None:
+        self._messages: asyncio.Queue[BusMessage] = asyncio.Queue()
+
+    async def next(self) -> BusMessage:
+        async with asyncio.timeout(DEADLINE):
+            return await self._messages.get()
+
+    @asynccontextmanager
+    async def on(self, subscription: EventSubscription) -> AsyncIterator[None]:
+        task = asyncio.create_task(subscription.run(self._messages.put_nowait))
+        try:
+            yield
+        finally:
+            task.cancel()
+            [outcome] = await asyncio.gather(task, return_exceptions=True)
+            assert isinstance(outcome, asyncio.CancelledError), outcome
+
+
+@pytest.fixture(params=["fake", "redis"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def bench(kind: str, tmp_path: Path) -> AsyncIterator[Bench]:
+    async with opened(kind, tmp_path, QUICK) as bench:
+        yield bench
+
+
+@pytest.fixture
+async def heard(bench: Bench) -> AsyncIterator[Heard]:
+    """Of a subscription that is up."""
+    heard = Heard()
+    async with heard.on(bench.subscription):
+        assert await heard.next() == EVERYBODY
+        yield heard
+
+
+async def test_what_is_published_for_somebody_followed_is_delivered(bench: Bench, heard: Heard) -> None:
+    assert await bench.subscription.follow("ann")
+    await bench.publish("ann", "one")
+    await bench.publish("ann", "two")
+    assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
+
+
+async def test_what_is_published_for_others_is_not(bench: Bench, heard: Heard) -> None:
+    assert await bench.subscription.follow("ann")
+    await bench.publish("bob", "not here")
+    await bench.publish("ann", "here")
+    assert await heard.next() == BusMessage("ann", "here")
+
+
+async def test_a_broadcast_comes_as_one_for_everybody(bench: Bench, heard: Heard) -> None:
+    await bench.broadcast("look")
+    assert await heard.next() == BusMessage(None, "look")
+
+
+async def test_following_again_delivers_nothing_twice(bench: Bench, heard: Heard) -> None:
+    follows = (bench.subscription.follow("ann") for _ in range(10))
+    assert all(await asyncio.gather(*follows))
+    assert await bench.subscription.follow("ann")
+    await bench.publish("ann", "one")
+    await bench.publish("ann", "two")
+    assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
+
+
+async def test_nothing_comes_for_somebody_not_followed_any_more(bench: Bench, heard: Heard) -> None:
+    assert await bench.subscription.follow("ann")
+    bench.subscription.unfollow("ann")
+    bench.subscription.unfollow("never followed")
+    assert await bench.subscription.follow("bob")
+    await bench.publish("ann", "not here")
+    await bench.publish("bob", "here")
+    assert await heard.next() == BusMessage("bob", "here")
+
+
+@pytest.mark.parametrize("turns", [1, 2, 50])
+@pytest.mark.parametrize("pauses", [0, 1, 3])
+async def test_nothing_is_missed_by_somebody_who_left_and_came_back(
+    bench: Bench, heard: Heard, turns: int, pauses: int
+) -> None:
+    for turn in range(turns):
+        impatient = asyncio.create_task(bench.subscription.follow("ann"))
+        # From before anybody was told of the follower until after.
+        for _ in range(pauses):
+            await asyncio.sleep(0)
+        bench.subscription.unfollow("ann")
+        assert await bench.subscription.follow("ann")
+        await bench.publish("ann", str(turn))
+        assert await heard.next() == BusMessage("ann", str(turn))
+        impatient.cancel()
+        await asyncio.gather(impatient, return_exceptions=True)
+        bench.subscription.unfollow("ann")
+
+
+async def test_a_thousand_are_followed_at_once(bench: Bench, heard: Heard) -> None:
+    users = [f"user {number}" for number in range(1000)]
+    assert all(await asyncio.gather(*map(bench.subscription.follow, users)))
+    for user_id in users[::100]:
+        await bench.publish(user_id, "here")
+        assert await heard.next() == BusMessage(user_id, "here")
+
+
+async def test_everybody_is_heard_again_after_an_outage_which_is_told(bench: Bench, heard: Heard) -> None:
+    assert await bench.subscription.follow("ann")
+    await bench.lose()
+    await bench.restore()
+    assert await heard.next() == EVERYBODY
+    await bench.publish("ann", "after")
+    assert await heard.next() == BusMessage("ann", "after")
+
+
+async def test_who_is_followed_during_an_outage_is_heard_after_it(kind: str, tmp_path: Path) -> None:
+    heard = Heard()
+    async with opened(kind, tmp_path, IMPATIENT) as bench, heard.on(bench.subscription):
+        assert await heard.next() == EVERYBODY
+        await bench.lose()
+        assert not await bench.subscription.follow("ann")
+        await bench.restore()
+        while await heard.next() != EVERYBODY:
+            pass
+        await bench.publish("ann", "after")
+        while await heard.next() != BusMessage("ann", "after"):
+            pass
+
+
+async def test_nobody_is_said_to_be_heard_during_an_outage(kind: str, tmp_path: Path) -> None:
+    async with opened(kind, tmp_path, IMPATIENT) as bench, Heard().on(bench.subscription):
+
+        async def is_heard() -> bool:
+            return await bench.subscription.follow("ann")
+
+        async def is_not_heard() -> bool:
+            return not await is_heard()
+
+        await until(is_heard, "the user is heard")
+        await bench.lose()
+        await until(is_not_heard, "the loss is noticed")
+        await bench.restore()
+        await until(is_heard, "the user is heard again")

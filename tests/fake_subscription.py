@@ -1,0 +1,49 @@
+"""An event subscription in memory, which can be cut off and held up."""
+
+import asyncio
+from collections.abc import Callable
+from typing import NoReturn
+
+from codehub.ports import BusMessage
+
+
+class FakeSubscription:
+    def __init__(self) -> None:
+        self.followed: set[str] = set()
+        self.is_up = True
+        # Cleared, it holds up everyone who begins to follow.
+        self.confirms = asyncio.Event()
+        self.confirms.set()
+        self._deliver: Callable[[BusMessage], None] | None = None
+
+    async def run(self, deliver: Callable[[BusMessage], None]) -> NoReturn:
+        self._deliver = deliver
+        self._tell(BusMessage(None))
+        while True:
+            await asyncio.Event().wait()
+
+    async def follow(self, user_id: str) -> bool:
+        self.followed.add(user_id)
+        await self.confirms.wait()
+        return self.is_up and self._deliver is not None
+
+    def unfollow(self, user_id: str) -> None:
+        self.followed.discard(user_id)
+
+    def publish(self, user_id: str, payload: str) -> None:
+        if user_id in self.followed:
+            self._tell(BusMessage(user_id, payload))
+
+    def broadcast(self, payload: str) -> None:
+        self._tell(BusMessage(None, payload))
+
+    def lose(self) -> None:
+        self.is_up = False
+
+    def restore(self) -> None:
+        self.is_up = True
+        self._tell(BusMessage(None))
+
+    def _tell(self, message: BusMessage) -> None:
+        if self.is_up and self._deliver is not None:
+            self._deliver(message)

@@ -1,0 +1,106 @@
+"""A hub of live updates with a table instead of a database, and browsers that read what it sends."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from uuid import UUID
+
+from api.live import LiveClient, LiveHub, LiveTiming, LiveWorkspace
+from tests.fake_subscription import FakeSubscription
+
+DEADLINE = 30
+# Heartbeats never come by themselves.
+QUICK = LiveTiming(gather=0.01, heartbeat=30_000, first_delay=0.01, max_delay=0.05)
+
+
+@dataclass(frozen=True)
+class Event:
+    """A frame as a browser sees it."""
+
+    name: str
+    data: Any
+    id: str | None = None
+
+
+def parse(data: bytes) -> Event:
+    assert data.endswith(b"\n\n")
+    fields = dict(line.split(": ", 1) for line in data.decode().strip().split("\n"))
+    return Event(fields["event"], json.loads(fields["data"]), fields.get("id"))
+
+
+async def read(client: LiveClient) -> Event:
+    async with asyncio.timeout(DEADLINE):
+        return parse(await anext(client))
+
+
+async def rest(client: LiveClient) -> list[bytes]:
+    """Everything up to the end of the stream."""
+    async with asyncio.timeout(DEADLINE):
+        return [data async for data in client.frames()]
+
+
+class Table:
+    """Workspaces by owner and id; fails as often as it is told to, and waits while it is held."""
+
+    def __init__(self) -> None:
+        self.names: dict[tuple[UUID, str], str] = {}
+        self.asked: list[set[str] | None] = []
+        self.failures: list[Exception] = []
+        self.free = asyncio.Event()
+        self.free.set()
+
+    def put(self, owner: UUID, workspace_id: str, name: str) -> None:
+        self.names[owner, workspace_id] = name
+
+    async def load(self, user_id: UUID, ids: Collection[str] | None) -> Sequence[LiveWorkspace]:
+        self.asked.append(None if ids is None else set(ids))
+        found = [
+            LiveWorkspace(workspace_id, json.dumps({"id": workspace_id, "name": name}))
+            for (owner, workspace_id), name in self.names.items()
+            if owner == user_id and (ids is None or workspace_id in ids)
+        ]
+        await self.free.wait()
+        if self.failures:
+            raise self.failures.pop()
+        return found
+
+
+class Bench:
+    def __init__(self, timing: LiveTiming = QUICK, table: Table | None = None) -> None:
+        self.table = table or Table()
+        self.subscription = FakeSubscription()
+        self.hub = LiveHub(self.subscription, self.table.load, timing=timing)
+
+    def change(self, owner: UUID, workspace_id: str, name: str) -> None:
+        self.table.put(owner, workspace_id, name)
+        self.announce(owner, workspace_id)
+
+    def delete(self, owner: UUID, workspace_id: str) -> None:
+        del self.table.names[owner, workspace_id]
+        self.announce(owner, workspace_id, "workspace_deleted")
+
+    def announce(self, owner: UUID, workspace_id: str, event: str = "workspace_updated") -> None:
+        self.subscription.publish(str(owner), json.dumps({"event": event, "id": workspace_id}))
+
+
+@asynccontextmanager
+async def running(timing: LiveTiming = QUICK, table: Table | None = None) -> AsyncIterator[Bench]:
+    bench = Bench(timing, table)
+    task = asyncio.create_task(bench.hub.run())
+    # The subscription is up before anybody comes.
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    try:
+        yield bench
+    finally:
+        await bench.hub.close()
+        task.cancel()
+        [outcome] = await asyncio.gather(task, return_exceptions=True)
+        assert isinstance(outcome, asyncio.CancelledError), outcome
+
+
+def beating(seconds: float) -> LiveTiming:
+    return replace(QUICK, heartbeat=seconds)
