@@ -1,4 +1,4 @@
-"""The row's own activities: look and judge, claim, commit, settle. Each is one short transaction."""
+"""The row's own activities: look and judge, claim, commit, settle. Each stores in one short transaction."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,17 +9,19 @@ from temporalio import activity
 from activities.fencing import load_current
 from activities.looking import Eyes
 from activities.recording import ACTOR, save_change
+from activities.recovering import carry_out, remove_stray_container, stray_container
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.archives import record_archive
 from codehub.db.claims import load_claim
 from codehub.db.events import EventKind, record_event
+from codehub.db.recoveries import RecoverRequest, load_recover_request
 from codehub.db.session import Database
 from codehub.db.workspaces import claim_operation, load_snapshot, save_observation
 from codehub.domain import transitions
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
-from codehub.domain.judge import judge
+from codehub.domain.judge import conclude, judge
 from codehub.domain.planner import Decision, Plan, plan
-from codehub.domain.states import Operation
+from codehub.domain.states import ErrorReason, Operation
 from codehub.ports import StoredArchive
 
 
@@ -32,16 +34,16 @@ class WorkspaceActivities:
 
     @activity.defn
     async def observe(self, workspace_id: WorkspaceId) -> Snapshot | None:
-        """Look at reality and store what follows; None if there is no such workspace."""
-        facts = await self._look(workspace_id)
+        """Look at reality, carry out a recover request, store what follows; None if it does not exist."""
+        facts, asked = await self._look_for_request(workspace_id)
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             before = await load_snapshot(session, workspace_id, for_update=True)
             if before is None:
                 return None
-            judged = judge(before, facts, now)
-            await save_change(session, before, judged, now)
-        return judged
+            after = await carry_out(session, judge(before, facts, now), facts, asked, now)
+            await save_change(session, before, after, now)
+        return after
 
     @activity.defn
     async def claim(self, request: ClaimRequest) -> OperationRequest | None:
@@ -90,6 +92,8 @@ class WorkspaceActivities:
     @activity.defn
     async def record_failure(self, failed: AttemptFailed) -> AttemptEnded | None:
         """Count a failed attempt; the error policy decides whether it was the last."""
+        # Who has to decide about lost files must see what is left of them.
+        facts = await self._look(failed.workspace_id) if failed.reason is ErrorReason.DATA_LOST else None
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             before = await load_snapshot(session, failed.workspace_id, for_update=True)
@@ -97,7 +101,8 @@ class WorkspaceActivities:
                 return None
             if before.operation is Operation.NONE:
                 return AttemptEnded(before, None)  # told twice: the first time has ended it
-            settlement = transitions.fail(before, failed.reason, failed.message, now, failed.jitter)
+            seen = judge(before, facts, now) if facts else before
+            settlement = transitions.fail(seen, failed.reason, failed.message, now, failed.jitter)
             await save_change(session, before, settlement.snapshot, now)
         return AttemptEnded(settlement.snapshot, settlement.retry_after_seconds)
 
@@ -106,11 +111,25 @@ class WorkspaceActivities:
             row = await load_snapshot(session, workspace_id)
         return await self.eyes.look(workspace_id, row.archive_key if row else None)
 
+    async def _look_for_request(self, workspace_id: WorkspaceId) -> tuple[Facts, RecoverRequest | None]:
+        """Look; where a recover request needs a stray container gone, remove it and look again."""
+        async with self.database.transaction() as session:
+            row = await load_snapshot(session, workspace_id)
+            asked = await load_recover_request(session, workspace_id)
+        facts = await self.eyes.look(workspace_id, row.archive_key if row else None)
+        if row is None or asked is None:
+            return facts, None
+        if stray_container(judge(row, facts, datetime.now(UTC)), facts, asked):
+            await remove_stray_container(self.database, self.eyes.instances, workspace_id, asked)
+            facts = await self.eyes.look(workspace_id, row.archive_key)
+        return facts, asked
+
 
 async def _begin(
     session: AsyncSession, row: Snapshot, request: ClaimRequest, now: datetime
 ) -> Snapshot | None:
-    if plan(row) != Plan(Decision.RUN, request.operation):
+    # The stored phase may be that of a deletion which a person has taken back since.
+    if plan(conclude(row, now)) != Plan(Decision.RUN, request.operation):
         return None  # since it was planned, a person has asked for something else
     claimed = transitions.claim(row, request.operation, request.new_archive_op_id)
     if not await claim_operation(session, claimed, now):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import and_, case, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -54,8 +54,14 @@ async def load_owners(
     session: AsyncSession, workspace_ids: Collection[WorkspaceId], *, for_update: bool = False
 ) -> dict[WorkspaceId, ArchiveOwner]:
     """What the collector looks at of these workspaces; an id that is not in it belongs to nobody."""
+    # One that was taken back keeps the phase DELETED until its workflow has looked: it is parked already.
+    undeleted = and_(Workspace.phase == Phase.DELETED, Workspace.deleted_at.is_(None))
     statement = select(
-        Workspace.id, Workspace.phase, Workspace.archive_key, Workspace.archive_op_id, Workspace.error_reason
+        Workspace.id,
+        case((undeleted, Phase.ARCHIVED), else_=Workspace.phase).label("phase"),
+        Workspace.archive_key,
+        Workspace.archive_op_id,
+        Workspace.error_reason,
     ).where(Workspace.id.in_([UUID(each) for each in workspace_ids]))
     if for_update:
         statement = statement.with_for_update(key_share=True)
@@ -105,6 +111,12 @@ async def unmark_orphans(session: AsyncSession, keys: Collection[str]) -> None:
 async def mark_collected(session: AsyncSession, key: str, now: datetime) -> None:
     """Said before the object goes: whoever wants to come back to it finds this first."""
     await session.execute(update(Archive).where(Archive.key == key).values(deleted_at=now))
+
+
+async def is_collected(session: AsyncSession, key: str) -> bool:
+    """Whether the collector has said that it removes this one; ask under the lock of its workspace's row."""
+    said = await session.scalar(select(Archive.deleted_at).where(Archive.key == key))
+    return said is not None
 
 
 async def load_named_archives(session: AsyncSession) -> AsyncIterator[NamedArchive]:

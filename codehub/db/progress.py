@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, select, text, union_all
+from sqlalchemy import Select, select, text, union
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
@@ -34,7 +34,10 @@ class WorkspaceInError:
 
 
 async def not_converged(session: AsyncSession, limit: int) -> list[WorkspaceId]:
-    """Workspaces with something left to do, deletions among them; those not looked at the longest first."""
+    """Workspaces with something left to do, deletions and recoveries among them.
+
+    Those that have not been looked at for longest come first.
+    """
     return workspace_ids(await session.scalars(select_not_converged(limit)))
 
 
@@ -55,10 +58,15 @@ async def in_error(session: AsyncSession, limit: int) -> list[WorkspaceInError]:
 
 
 def select_not_converged(limit: int) -> Select[UUID]:
-    # Two arms, because each has its own partial index.
     columns = select(Workspace.id, Workspace.observed_at)
-    unfinished = union_all(
-        columns.where(text(predicates.NOT_CONVERGED)), columns.where(text(predicates.BEING_DELETED))
+    # The database cannot guess in how few rows two columns differ; asked for some of them in the order of
+    # their index, it reads that and not the table.
+    recovering = columns.where(text(predicates.RECOVERING)).order_by(Workspace.id).limit(limit)
+    # An arm for each partial index; a union, because one that is recovering may be in another arm too.
+    unfinished = union(
+        columns.where(text(predicates.NOT_CONVERGED)),
+        columns.where(text(predicates.BEING_DELETED)),
+        select(recovering.subquery()),
     ).subquery()
     # Fair to all also when some cannot converge: whoever was observed goes to the end.
     return (

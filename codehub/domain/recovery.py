@@ -15,6 +15,22 @@ class RecoverChoice(StrEnum):
     START_EMPTY = "start_empty"
 
 
+# For people who have to choose.
+MEANINGS = {
+    RecoverChoice.RETRY: "look for the files again and give up nothing",
+    RecoverChoice.RESTORE_ARCHIVE: "go back to the last archive and give up what is newer",
+    RecoverChoice.START_EMPTY: "begin with a new home and give up the archive too",
+}
+
+
+class Answer(StrEnum):
+    """What a fresh look makes of an earlier choice: do it, wait for who is silent, or do not."""
+
+    CARRY_OUT = "CARRY_OUT"
+    WAIT = "WAIT"
+    REFUSE = "REFUSE"
+
+
 @dataclass(frozen=True)
 class Recovery:
     """The row after the decision; observation then recomputes the phase."""
@@ -27,13 +43,19 @@ def choices(snapshot: Snapshot) -> tuple[RecoverChoice, ...]:
     """What *recover* accepts in this state; nothing where there is no error to leave."""
     if snapshot.conditions.healthy.status is not Status.FALSE or snapshot.purge:
         return ()
-    if snapshot.error_reason is not ErrorReason.DATA_LOST:
+    if snapshot.error_reason is not ErrorReason.DATA_LOST or not _sees_loss(snapshot):
         return (RecoverChoice.RETRY,)
-    if {Resource.CONTAINER, Resource.VOLUME} & set(snapshot.unreachable):
-        return (RecoverChoice.RETRY,)  # the home may still be there: nobody gives it up without a look
     if snapshot.archive_key is None or snapshot.conditions.archive_ready.reason == Reason.GONE:
         return (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
     return tuple(RecoverChoice)
+
+
+def answer(snapshot: Snapshot, choice: RecoverChoice) -> Answer:
+    """Judge a choice that was made on an earlier look by a fresh one."""
+    if choice in choices(snapshot):
+        return Answer.CARRY_OUT
+    as_if_all_had_answered = replace(snapshot, unreachable=())
+    return Answer.WAIT if choice in choices(as_if_all_had_answered) else Answer.REFUSE
 
 
 def recover(snapshot: Snapshot, choice: RecoverChoice) -> Recovery:
@@ -72,6 +94,18 @@ def undelete(snapshot: Snapshot) -> Snapshot:
     if not can_undelete(snapshot):
         raise ValueError("this deletion cannot be taken back")
     return replace(snapshot, desired_state=DesiredState.ARCHIVED, deleted=False)
+
+
+def _sees_loss(snapshot: Snapshot) -> bool:
+    """Nobody gives up files without a look at where they should be, nor files that are back."""
+    conditions = snapshot.conditions
+    if conditions.volume_ready.reason == Reason.VANISHED:
+        asked = {Resource.CONTAINER, Resource.VOLUME}
+        return not asked & set(snapshot.unreachable)
+    only_copy_is_gone = (
+        conditions.archive_ready.reason == Reason.GONE and conditions.volume_ready.status is Status.FALSE
+    )
+    return only_copy_is_gone and not snapshot.unreachable
 
 
 def _accept_loss(conditions: Conditions) -> Conditions:

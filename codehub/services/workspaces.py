@@ -1,7 +1,6 @@
 """What may be asked of a workspace: one short transaction each, and waking its workflow comes after."""
 
 from datetime import datetime
-from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -14,13 +13,13 @@ from codehub.db.requests import (
     set_deleted,
     set_desired_state,
 )
-from codehub.db.running import count_running, lock_running_limits, running_of
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.limits import RunningLimits, exceeded_limit
+from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import is_purge
 from codehub.domain.states import DesiredState, Operation, Phase
-from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
+from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
+from codehub.services.places import take_place
 
 
 async def request_state(
@@ -61,7 +60,7 @@ async def change_desired_state(
         return
     _check_may_change(workspace)
     if desired is DesiredState.RUNNING:
-        await _take_place(session, workspace.owner_user_id, limits, besides=workspace_id)
+        await take_place(session, workspace.owner_user_id, limits, besides=workspace_id)
     await set_desired_state(session, workspace_id, desired, now)
     await record_event(
         session,
@@ -111,7 +110,7 @@ async def add_workspace(
 ) -> None:
     """Add it in the caller's transaction, as its last lock."""
     if new.desired_state is DesiredState.RUNNING:
-        await _take_place(session, new.owner_user_id, limits)
+        await take_place(session, new.owner_user_id, limits)
     await insert_workspace(session, new, now)
     detail = {"to": new.desired_state}
     await record_event(
@@ -124,15 +123,3 @@ def _check_may_change(workspace: LockedWorkspace) -> None:
         raise InvalidState(workspace.phase, "The workspace is being deleted: undelete it first.")
     if workspace.operation is not Operation.NONE:
         raise OperationInProgress(workspace.operation, workspace.op_started_at)
-
-
-async def _take_place(
-    session: AsyncSession, owner_user_id: UUID, limits: RunningLimits, besides: WorkspaceId | None = None
-) -> None:
-    """Hold the limits until the transaction ends, so that what was counted stays true until it is written."""
-    await lock_running_limits(session)
-    own = await running_of(session, owner_user_id, besides=besides)
-    total = await count_running(session, besides=besides)
-    scope = exceeded_limit(len(own), total, limits)
-    if scope is not None:
-        raise LimitExceeded(scope, own)

@@ -146,7 +146,10 @@ class Lifecycle(RuleBasedStateMachine):
     def collect_garbage(self, hours: int) -> None:
         self.system.now += timedelta(hours=hours)
         row = self.system.row
-        owner = ArchiveOwner(row.phase, row.archive_key, row.archive_op_id, row.error_reason)
+        # One that was taken back is parked already, though nobody has looked since.
+        undeleted = row.phase is Phase.DELETED and not row.deleted
+        phase = Phase.ARCHIVED if undeleted else row.phase
+        owner = ArchiveOwner(phase, row.archive_key, row.archive_op_id, row.error_reason)
         for key in sorted(self.world.archives):
             name = naming.parse_archive_key(key)
             assert name is not None
@@ -154,7 +157,7 @@ class Lifecycle(RuleBasedStateMachine):
                 self.orphans.pop(key, None)
             elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now):
                 self.world.remove_archive(key)
-        if row.phase is Phase.DELETED:
+        if phase is Phase.DELETED:
             self._note_what_the_fault_took()
 
     @invariant()

@@ -1,0 +1,171 @@
+"""A recovery that dies between any two of its steps is found and finished by the next run, and by it only."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.looking import Eyes
+from activities.recovering import carry_out, remove_stray_container
+from activities.workspace import WorkspaceActivities
+from codehub.db.recoveries import RecoverRequest, load_recover_request
+from codehub.db.session import Database
+from codehub.db.workspaces import load_snapshot
+from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
+from codehub.domain.judge import judge
+from codehub.domain.limits import RunningLimits
+from codehub.domain.recovery import RecoverChoice
+from codehub.domain.states import ErrorReason, Phase
+from codehub.services.recovery import request_recovery
+from tests.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
+from tests.rows import add_user, add_workspace
+
+LIMITS = RunningLimits()
+
+
+class Died(Exception):
+    """The worker, in the middle of something."""
+
+
+@dataclass
+class Bench:
+    """One broken workspace that shall be in STANDBY: its volume is gone, its container is still there."""
+
+    database: Database
+    world: FakeWorld = field(default_factory=FakeWorld)
+    workspace_id: WorkspaceId = field(init=False)
+
+    @property
+    def instances(self) -> FakeInstances:
+        return FakeInstances(self.world)
+
+    @property
+    def eyes(self) -> Eyes:
+        return Eyes(self.instances, FakeVolumes(self.world), FakeArchives(self.world))
+
+    async def prepare(self) -> None:
+        async with self.database.transaction() as session:
+            owner = await add_user(session)
+            self.workspace_id = await add_workspace(session, owner, desired_state="STANDBY")
+        self.world.volumes[self.workspace_id] = {"notes": b"precious"}
+        self.world.instances[self.workspace_id] = FakeInstance(IMAGE)
+        await self.observe()
+        del self.world.volumes[self.workspace_id]
+        assert (await self.observe()).error_reason is ErrorReason.DATA_LOST
+
+    async def observe(self) -> Snapshot:
+        activities = WorkspaceActivities(self.database, self.eyes)
+        snapshot = await ActivityEnvironment().run(activities.observe, self.workspace_id)
+        assert snapshot is not None
+        return snapshot
+
+    async def ask(self, choice: RecoverChoice) -> RecoverRequest:
+        await request_recovery(
+            self.database, self.workspace_id, choice, actor="test", limits=LIMITS, now=datetime.now(UTC)
+        )
+        asked = await self.pending()
+        assert asked is not None
+        return asked
+
+    async def pending(self) -> RecoverRequest | None:
+        async with self.database.transaction() as session:
+            return await load_recover_request(session, self.workspace_id)
+
+    async def look(self) -> Snapshot:
+        async with self.database.transaction() as session:
+            snapshot = await load_snapshot(session, self.workspace_id)
+        assert snapshot is not None
+        return snapshot
+
+    async def remove_container(self, asked: RecoverRequest) -> None:
+        await remove_stray_container(self.database, self.instances, self.workspace_id, asked)
+
+    async def carry_out(self, facts: Facts, asked: RecoverRequest, *, die: bool = False) -> bool:
+        """The last step, which stores the outcome; tell whether there is another than what was judged."""
+        now = datetime.now(UTC)
+        async with self.database.transaction() as session:
+            row = await load_snapshot(session, self.workspace_id, for_update=True)
+            assert row is not None
+            judged = judge(row, facts, now)
+            outcome = await carry_out(session, judged, facts, asked, now)
+            if die:
+                raise Died
+        return outcome != judged
+
+
+@pytest.fixture
+async def bench(database: Database) -> Bench:
+    bench = Bench(database)
+    await bench.prepare()
+    return bench
+
+
+async def expect_recovered(bench: Bench) -> None:
+    recovered = await bench.observe()
+    assert (recovered.phase, recovered.error_reason) == (Phase.PENDING, None)
+    assert recovered == await bench.look()
+    assert bench.workspace_id not in bench.world.instances
+    assert await bench.pending() is None
+
+
+async def test_a_run_that_died_before_it_began(bench: Bench) -> None:
+    await bench.ask(RecoverChoice.START_EMPTY)
+    await expect_recovered(bench)
+
+
+async def test_a_run_that_died_after_the_container_was_removed(bench: Bench) -> None:
+    asked = await bench.ask(RecoverChoice.START_EMPTY)
+    await bench.remove_container(asked)
+    assert bench.workspace_id not in bench.world.instances
+    assert (await bench.look()).phase is Phase.ERROR
+    await expect_recovered(bench)
+
+
+async def test_a_run_that_died_before_its_outcome_was_stored(bench: Bench) -> None:
+    asked = await bench.ask(RecoverChoice.START_EMPTY)
+    await bench.remove_container(asked)
+    facts = await bench.eyes.look(bench.workspace_id, None)
+    before = await bench.look()
+    with pytest.raises(Died):
+        await bench.carry_out(facts, asked, die=True)
+    assert await bench.look() == before
+    assert await bench.pending() == asked
+    await expect_recovered(bench)
+
+
+async def test_a_run_that_died_after_its_outcome_was_stored(bench: Bench) -> None:
+    await bench.ask(RecoverChoice.START_EMPTY)
+    await expect_recovered(bench)
+    # Nobody heard of it, so it is done again: an observation, and no second recovery.
+    again = await bench.observe()
+    assert (again.phase, again.error_reason) == (Phase.PENDING, None)
+    assert bench.world.calls.count(("instances.stop", bench.workspace_id)) == 1
+
+
+async def test_a_run_that_was_taken_for_dead_does_not_stop_the_recovered_workspace(bench: Bench) -> None:
+    asked = await bench.ask(RecoverChoice.START_EMPTY)
+    await expect_recovered(bench)
+    bench.world.instances[bench.workspace_id] = FakeInstance(IMAGE)
+    await bench.remove_container(asked)
+    assert bench.workspace_id in bench.world.instances
+
+
+async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(bench: Bench) -> None:
+    """A container that was removed for it already is no loss."""
+    earlier = await bench.ask(RecoverChoice.START_EMPTY)
+    await bench.remove_container(earlier)
+    facts = await bench.eyes.look(bench.workspace_id, None)
+    later = await bench.ask(RecoverChoice.RETRY)
+    assert not await bench.carry_out(facts, earlier)
+    assert await bench.pending() == later
+    bench.world.volumes[bench.workspace_id] = {"notes": b"precious"}
+    assert (await bench.observe()).phase is Phase.STANDBY
+    assert await bench.pending() is None
+
+
+async def test_a_container_that_is_back_keeps_the_request_open(bench: Bench) -> None:
+    asked = await bench.ask(RecoverChoice.START_EMPTY)
+    facts = await bench.eyes.look(bench.workspace_id, None)
+    assert not await bench.carry_out(facts, asked)
+    assert await bench.pending() == asked

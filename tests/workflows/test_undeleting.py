@@ -1,0 +1,203 @@
+"""A deletion is taken back before or after its end; the collector and the undelete never both win."""
+
+import asyncio
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+from temporalio.testing import ActivityEnvironment
+
+from activities.garbage import GarbageActivities
+from activities.looking import Eyes
+from activities.workspace import WorkspaceActivities
+from codehub.contracts import ClaimRequest, GcResult, SweepRequest
+from codehub.db.recoveries import lock_snapshot, set_undeleted
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Permanent
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.errors import InvalidState
+from codehub.services.recovery import undelete_workspace
+from tests.fakes import FakeArchives, FakeInstances, FakeVolumes
+from tests.waiting import until
+from tests.workflows.harness import ControlPlane
+
+OBSERVE = "ObserveWorkflow"
+GRACE = timedelta(hours=2)
+NEW_OP = "33333333-3333-4333-8333-333333333333"
+RACES = 12
+WAITING = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
+"""
+
+
+async def undelete(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+    await undelete_workspace(plane.database, workspace_id, actor="test", now=datetime.now(UTC))
+
+
+async def precious(plane: ControlPlane, begin: DesiredState = DesiredState.STANDBY) -> WorkspaceId:
+    workspace_id = await plane.reach(begin)
+    plane.write(workspace_id, "precious")
+    return workspace_id
+
+
+async def deleted(plane: ControlPlane) -> WorkspaceId:
+    workspace_id = await precious(plane)
+    await plane.delete(workspace_id)
+    assert (await plane.converge(workspace_id)).phase is Phase.DELETED
+    return workspace_id
+
+
+async def expect_files_back(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+    """It is parked, and its files are there when it is wanted again."""
+    parked = await plane.converge(workspace_id)
+    assert (parked.phase, parked.operation, parked.error_reason) == (Phase.ARCHIVED, Operation.NONE, None)
+    await plane.want(workspace_id, DesiredState.STANDBY)
+    assert (await plane.converge(workspace_id)).phase is Phase.STANDBY
+    assert plane.read(workspace_id) == "precious"
+
+
+async def test_a_deleted_workspace_comes_back_with_its_files(plane: ControlPlane) -> None:
+    workspace_id = await deleted(plane)
+    await undelete(plane, workspace_id)
+    await expect_files_back(plane, workspace_id)
+
+
+@pytest.mark.parametrize("begin", [DesiredState.RUNNING, DesiredState.STANDBY])
+async def test_a_deletion_that_has_not_begun_ends_in_the_archive(
+    plane: ControlPlane, begin: DesiredState
+) -> None:
+    workspace_id = await precious(plane, begin)
+    await plane.delete(workspace_id)
+    await undelete(plane, workspace_id)
+    await expect_files_back(plane, workspace_id)
+
+
+async def test_a_halted_deletion_that_is_taken_back_is_an_error_to_recover(plane: ControlPlane) -> None:
+    workspace_id = await precious(plane)
+    await plane.delete(workspace_id)
+    plane.fail("jobs.archive", Permanent(ErrorReason.TIMEOUT, "It took too long."))
+    assert (await plane.converge(workspace_id)).phase is Phase.DELETING
+    await undelete(plane, workspace_id)
+    broken = await plane.converge(workspace_id)
+    assert (broken.phase, broken.error_reason) == (Phase.ERROR, ErrorReason.TIMEOUT)
+    assert plane.read(workspace_id) == "precious"
+
+
+async def test_a_lost_wake_is_healed_by_the_sweep(plane: ControlPlane) -> None:
+    workspace_id = await deleted(plane)
+    await undelete(plane, workspace_id)
+    assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
+    await plane.client.get_workflow_handle(f"workspace-{workspace_id}").result()
+    assert (await plane.look(workspace_id)).phase is Phase.ARCHIVED
+
+
+async def test_a_step_of_the_deletion_that_was_planned_before_is_not_begun(plane: ControlPlane) -> None:
+    """A leftover volume goes by ARCHIVING, which looks at the archive first; DELETING does not."""
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    plane.write(workspace_id, "leftover")
+    await plane.delete(workspace_id)
+    eyes = Eyes(FakeInstances(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
+    activities = WorkspaceActivities(plane.database, eyes)
+    assert await ActivityEnvironment().run(activities.observe, workspace_id)
+    await undelete(plane, workspace_id)
+    request = ClaimRequest(workspace_id, Operation.DELETING, NEW_OP)
+    assert await ActivityEnvironment().run(activities.claim, request) is None
+    assert (await plane.converge(workspace_id)).phase is Phase.ARCHIVED
+    assert (await plane.operations(workspace_id))[-1] == Operation.ARCHIVING
+
+
+class CuriousArchives(FakeArchives):
+    """While an archive is being removed, somebody asks for its workspace."""
+
+    def __init__(self, plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+        super().__init__(plane.world)
+        self._plane = plane
+        self._workspace_id = workspace_id
+        self.refused = False
+
+    async def remove(self, key: str) -> None:
+        try:
+            await undelete(self._plane, self._workspace_id)
+        except InvalidState:
+            self.refused = True
+        await super().remove(key)
+
+
+def collector(plane: ControlPlane, archives: FakeArchives | None = None) -> GarbageActivities:
+    return GarbageActivities(plane.database, archives or FakeArchives(plane.world), plane.convergence, GRACE)
+
+
+async def collect(collecting: GarbageActivities, now: datetime) -> GcResult:
+    return await ActivityEnvironment().run(collecting.collect, SweepRequest(now))
+
+
+async def see_orphans(plane: ControlPlane) -> datetime:
+    """The collector has seen what nothing needs; return a moment when its grace is over."""
+    now = datetime.now(UTC)
+    await collect(collector(plane), now)
+    return now + GRACE
+
+
+async def test_what_is_being_collected_does_not_come_back(plane: ControlPlane) -> None:
+    workspace_id = await deleted(plane)
+    due = await see_orphans(plane)
+    archives = CuriousArchives(plane, workspace_id)
+    assert (await collect(collector(plane, archives), due)).collected == 1
+    assert archives.refused
+    assert (await plane.look(workspace_id)).deleted
+
+
+async def test_what_comes_back_is_not_collected(plane: ControlPlane) -> None:
+    """Not even before its workflow has looked, when its phase is still DELETED."""
+    workspace_id = await deleted(plane)
+    due = await see_orphans(plane)
+    await undelete(plane, workspace_id)
+    assert (await plane.look(workspace_id)).phase is Phase.DELETED
+    for moment in (due, due + GRACE):
+        assert (await collect(collector(plane), moment)).collected == 0
+    await expect_files_back(plane, workspace_id)
+
+
+async def test_the_collector_waits_for_an_undelete_that_is_under_way(plane: ControlPlane) -> None:
+    workspace_id = await deleted(plane)
+    due = await see_orphans(plane)
+    async with plane.database.transaction() as session:
+        assert await lock_snapshot(session, workspace_id)
+        await set_undeleted(session, workspace_id, DesiredState.ARCHIVED, due)
+        collecting = asyncio.create_task(collect(collector(plane), due))
+
+        async def waits_or_has_not() -> bool:
+            return await waits_for_a_lock(plane.database) or collecting.done()
+
+        await until(waits_or_has_not, "the collector waits for the row")
+    assert (await collecting).collected == 0
+    await expect_files_back(plane, workspace_id)
+
+
+async def waits_for_a_lock(database: Database) -> bool:
+    async with database.transaction() as session:
+        return bool(await session.scalar(text(WAITING)))
+
+
+async def test_of_undelete_and_collector_one_wins(plane: ControlPlane) -> None:
+    doomed = [await deleted(plane) for _ in range(RACES)]
+    due = await see_orphans(plane)
+
+    async def try_undelete(workspace_id: WorkspaceId) -> None:
+        with suppress(InvalidState):
+            await undelete(plane, workspace_id)
+
+    await asyncio.gather(collect(collector(plane), due), *(try_undelete(each) for each in doomed))
+    for workspace_id in doomed:
+        snapshot = await plane.look(workspace_id)
+        assert (snapshot.archive_key in plane.archive_keys()) is not snapshot.deleted
+
+
+async def test_what_was_collected_does_not_come_back(plane: ControlPlane) -> None:
+    workspace_id = await deleted(plane)
+    await collect(collector(plane), await see_orphans(plane))
+    assert plane.archive_keys() == set()
+    with pytest.raises(InvalidState, match="has been removed"):
+        await undelete(plane, workspace_id)
