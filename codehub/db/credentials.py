@@ -4,7 +4,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    DateTime,
+    LargeBinary,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.models import ApiToken, Session, User
@@ -48,38 +60,35 @@ class TokenView:
     revoked_at: datetime | None
 
 
-def live_session(now: datetime) -> tuple[ColumnElement[bool], ...]:
+def live_session(now: datetime | BindParameter[datetime]) -> tuple[ColumnElement[bool], ...]:
     return (Session.revoked_at.is_(None), Session.expires_at > now)
 
 
-def live_token(now: datetime) -> tuple[ColumnElement[bool], ...]:
+def live_token(now: datetime | BindParameter[datetime]) -> tuple[ColumnElement[bool], ...]:
     unexpired = or_(ApiToken.expires_at.is_(None), ApiToken.expires_at > now)
     return (ApiToken.revoked_at.is_(None), unexpired)
 
 
-def select_session_holder(
-    token_hash: bytes, now: datetime
-) -> Select[UUID, datetime, datetime | None, UUID, str, str]:
-    return (
-        select(Session.id, Session.expires_at, Session.last_seen_at, User.id, User.username, User.role)
-        .join(User, User.id == Session.user_id)
-        .where(Session.token_hash == token_hash, *live_session(now), User.disabled_at.is_(None))
-    )
-
-
-def select_token_holder(
-    token_hash: bytes, now: datetime
-) -> Select[UUID, datetime | None, datetime | None, UUID, str, str]:
-    return (
-        select(ApiToken.id, ApiToken.expires_at, ApiToken.last_used_at, User.id, User.username, User.role)
-        .join(User, User.id == ApiToken.user_id)
-        .where(ApiToken.token_hash == token_hash, *live_token(now), User.disabled_at.is_(None))
-    )
+# Built once: that is most of the work of a statement, and every request begins with one of these.
+_TOKEN_HASH, _NOW = (
+    bindparam("token_hash", type_=LargeBinary()),
+    bindparam("now", type_=DateTime(timezone=True)),
+)
+SELECT_SESSION_HOLDER = (
+    select(Session.id, Session.expires_at, Session.last_seen_at, User.id, User.username, User.role)
+    .join(User, User.id == Session.user_id)
+    .where(Session.token_hash == _TOKEN_HASH, *live_session(_NOW), User.disabled_at.is_(None))
+)
+SELECT_TOKEN_HOLDER = (
+    select(ApiToken.id, ApiToken.expires_at, ApiToken.last_used_at, User.id, User.username, User.role)
+    .join(User, User.id == ApiToken.user_id)
+    .where(ApiToken.token_hash == _TOKEN_HASH, *live_token(_NOW), User.disabled_at.is_(None))
+)
 
 
 async def use_session(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
     """Who holds the session; None unless it is live and its user enabled."""
-    row = (await session.execute(select_session_holder(token_hash, now))).one_or_none()
+    row = (await session.execute(SELECT_SESSION_HOLDER, {"token_hash": token_hash, "now": now})).one_or_none()
     if row is None:
         return None
     holder = Holder(*row)
@@ -93,7 +102,7 @@ async def use_session(session: AsyncSession, token_hash: bytes, now: datetime) -
 
 async def use_token(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
     """Who holds the token; None unless it is live and its user enabled."""
-    row = (await session.execute(select_token_holder(token_hash, now))).one_or_none()
+    row = (await session.execute(SELECT_TOKEN_HOLDER, {"token_hash": token_hash, "now": now})).one_or_none()
     if row is None:
         return None
     holder = Holder(*row)

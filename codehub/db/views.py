@@ -1,6 +1,6 @@
 """What a person may see of workspaces: one statement per answer, columns instead of entities."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, Select, func, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
 from codehub.db.models import Archive, User, Workspace
@@ -18,42 +19,43 @@ ViewSelect: TypeAlias = Select[*tuple[Any, ...]]
 
 _NEWEST_FIRST = (Workspace.created_at.desc(), Workspace.id.desc())
 _OLDEST_CHANGE_FIRST = (Workspace.phase_changed_at, Workspace.id)
-_COLUMNS = (
-    Workspace.id,
-    Workspace.owner_user_id,
-    Workspace.name,
-    Workspace.description,
-    Workspace.memo,
-    Workspace.image_ref,
-    Workspace.instance_backend,
-    Workspace.storage_backend,
-    Workspace.conditions,
-    Workspace.observed_at,
-    Workspace.phase,
-    Workspace.phase_changed_at,
-    Workspace.operation,
-    Workspace.op_started_at,
-    Workspace.desired_state,
-    Workspace.purge,
-    Workspace.archive_key,
-    Workspace.error_reason,
-    Workspace.error_message,
-    Workspace.error_count,
-    Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at).label("recovering"),
-    Workspace.standby_ttl_seconds,
-    Workspace.archive_ttl_seconds,
-    Workspace.last_access_at,
-    Workspace.created_at,
-    Workspace.updated_at,
-    Workspace.deleted_at,
-    Workspace.version,
-    User.username.label("owner_username"),
-    Archive.size_bytes.label("archive_size_bytes"),
-    Archive.created_at.label("archived_at"),
-)
+# A column for each field, in the order of the fields: rows become views without a name being looked up.
+_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
+    "workspace_id": Workspace.id,
+    "owner_user_id": Workspace.owner_user_id,
+    "owner_username": User.username,
+    "name": Workspace.name,
+    "description": Workspace.description,
+    "memo": Workspace.memo,
+    "image_ref": Workspace.image_ref,
+    "instance_backend": Workspace.instance_backend,
+    "storage_backend": Workspace.storage_backend,
+    "conditions": Workspace.conditions,
+    "observed_at": Workspace.observed_at,
+    "phase": Workspace.phase,
+    "phase_changed_at": Workspace.phase_changed_at,
+    "operation": Workspace.operation,
+    "op_started_at": Workspace.op_started_at,
+    "desired_state": Workspace.desired_state,
+    "purge": Workspace.purge,
+    "archive_key": Workspace.archive_key,
+    "archive_size_bytes": Archive.size_bytes,
+    "archived_at": Archive.created_at,
+    "error_reason": Workspace.error_reason,
+    "error_message": Workspace.error_message,
+    "error_count": Workspace.error_count,
+    "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
+    "standby_ttl_seconds": Workspace.standby_ttl_seconds,
+    "archive_ttl_seconds": Workspace.archive_ttl_seconds,
+    "last_access_at": Workspace.last_access_at,
+    "created_at": Workspace.created_at,
+    "updated_at": Workspace.updated_at,
+    "deleted_at": Workspace.deleted_at,
+    "version": Workspace.version,
+}
 # Built once: it is most of the work of making a statement.
 _VIEWS: ViewSelect = (
-    select(*_COLUMNS)
+    select(*_COLUMNS.values())
     .select_from(Workspace)
     .join(User, User.id == Workspace.owner_user_id)
     .outerjoin(Archive, Archive.key == Workspace.archive_key)
@@ -198,36 +200,26 @@ async def _load(session: AsyncSession, statement: ViewSelect) -> list[WorkspaceV
 
 
 def _view(row: Row[*tuple[Any, ...]]) -> WorkspaceView:
-    return WorkspaceView(
-        workspace_id=WorkspaceId(str(row.id)),
-        owner_user_id=row.owner_user_id,
-        owner_username=row.owner_username,
-        name=row.name,
-        description=row.description,
-        memo=row.memo,
-        image_ref=row.image_ref,
-        instance_backend=row.instance_backend,
-        storage_backend=row.storage_backend,
-        conditions=conditions_from_json(row.conditions),
-        observed_at=row.observed_at,
-        phase=Phase(row.phase),
-        phase_changed_at=row.phase_changed_at,
-        operation=Operation(row.operation),
-        op_started_at=row.op_started_at,
-        desired_state=DesiredState(row.desired_state),
-        purge=row.purge,
-        archive_key=row.archive_key,
-        archive_size_bytes=row.archive_size_bytes,
-        archived_at=row.archived_at,
-        error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
-        error_message=row.error_message,
-        error_count=row.error_count,
-        recovering=row.recovering,
-        standby_ttl_seconds=row.standby_ttl_seconds,
-        archive_ttl_seconds=row.archive_ttl_seconds,
-        last_access_at=row.last_access_at,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        deleted_at=row.deleted_at,
-        version=row.version,
-    )
+    values = list(row)
+    for place, convert in _CONVERSIONS:
+        values[place] = convert(values[place])
+    return WorkspaceView(*values)
+
+
+def _workspace_id(found: UUID) -> WorkspaceId:
+    return WorkspaceId(str(found))
+
+
+def _error_reason(found: str | None) -> ErrorReason | None:
+    return ErrorReason(found) if found else None
+
+
+_CONVERTERS: dict[str, Callable[[Any], object]] = {
+    "workspace_id": _workspace_id,
+    "conditions": conditions_from_json,
+    "phase": Phase,
+    "operation": Operation,
+    "desired_state": DesiredState,
+    "error_reason": _error_reason,
+}
+_CONVERSIONS = tuple((list(_COLUMNS).index(name), convert) for name, convert in _CONVERTERS.items())
