@@ -2,9 +2,11 @@
 
 import asyncio
 import logging
+import signal
 import socket
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import uvicorn
@@ -12,6 +14,7 @@ import uvloop
 
 from api.app import create_app
 from api.context import Context
+from api.heads import BoundedHeads
 from api.wiring import open_context
 from codehub.logs import set_up_logging
 from codehub.settings import Settings, SettingsError, load_settings
@@ -20,6 +23,7 @@ log = logging.getLogger("api")
 
 WRONG_SETTINGS = 2
 KEEP_ALIVE_SECONDS = 75
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Server(uvicorn.Server):
@@ -29,6 +33,18 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self._context = context
         self._ready_file = ready_file
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn does, but without raising the signal again: that would end us before all is closed."""
+        loop = asyncio.get_running_loop()
+        for number in STOP_SIGNALS:
+            loop.add_signal_handler(number, self.handle_exit, number, None)
+        try:
+            yield
+        finally:
+            for number in STOP_SIGNALS:
+                loop.remove_signal_handler(number)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -76,7 +92,7 @@ def config_of(settings: Settings, context: Context) -> uvicorn.Config:
         forwarded_allow_ips=settings.api.trusted_proxies,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.api.shutdown_grace_seconds,
-        h11_max_incomplete_event_size=65_536,
+        http=BoundedHeads,
     )
 
 

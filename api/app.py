@@ -38,7 +38,7 @@ def create_routes(context: Context) -> FastAPI:
     app = FastAPI(title="CodeHub", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     install_error_handlers(app)
-    routers = (*ROUTERS, _documents(app))
+    routers = (*ROUTERS, _documents(app, context))
     for router in routers:
         app.include_router(router)
     check_access_table([route for router in routers for route in router.routes])
@@ -53,11 +53,12 @@ def check_access_table(routes: Sequence[BaseRoute]) -> None:
         raise RuntimeError(f"routes that are not as in the access table: {known ^ set(ACCESS)}")
 
 
-def _documents(app: FastAPI) -> APIRouter:
+def _documents(app: FastAPI, context: Context) -> APIRouter:
     router = APIRouter(prefix=API, route_class=GuardedRoute, include_in_schema=False)
 
     @router.get("/openapi.json")
     async def read_openapi() -> Response:
-        return JSONResponse(build_openapi(app, [route for router in ROUTERS for route in router.routes]))
+        routes = [route for router in ROUTERS for route in router.routes]
+        return JSONResponse(build_openapi(app, routes, context))
 
     return router

@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, StatementError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
+from api.access import ACCESS
 from api.request_ids import request_id_of
 from api.schemas.errors import Code, error_document
 from codehub.db.session import DatabaseUnavailable
@@ -22,8 +23,12 @@ from codehub.services import errors as refusals
 
 log = logging.getLogger(__name__)
 
+UNAUTHORIZED = 401
 OPERATION_RETRY_SECONDS = 2
 OUTAGE_RETRY_SECONDS = 2
+# A request may have thousands of wrong fields with endless names; nobody wants them all back.
+MOST_FIELDS = 20
+LONGEST_WORDS = 200
 
 
 class ApiError(Exception):
@@ -37,7 +42,7 @@ class ApiError(Exception):
         self.code = code
         self.message = message
         self.more = more
-        self.headers: dict[str, str] = {}
+        self.headers: dict[str, str] = {"WWW-Authenticate": "Bearer"} if status == UNAUTHORIZED else {}
         if retry_after is not None:
             seconds = max(1, math.ceil(retry_after))
             self.headers["Retry-After"] = str(seconds)
@@ -146,7 +151,11 @@ async def _answer_refusal(request: Request, error: Exception) -> JSONResponse:
 async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101
     fields = [
-        {"field": ".".join(map(str, problem["loc"])), "message": problem["msg"]} for problem in error.errors()
+        {
+            "field": ".".join(map(str, problem["loc"]))[:LONGEST_WORDS],
+            "message": problem["msg"][:LONGEST_WORDS],
+        }
+        for problem in error.errors()[:MOST_FIELDS]
     ]
     message = "The request is not valid: " + "; ".join(
         f"{each['field']}: {each['message']}" for each in fields[:5]
@@ -154,6 +163,7 @@ async def _answer_invalid(request: Request, error: Exception) -> JSONResponse:
     return _answer(request, ApiError(400, Code.INVALID_REQUEST, message, fields=fields))
 
 
+METHOD_NOT_ALLOWED = 405
 HTTP_CODES = {404: Code.NOT_FOUND, 405: Code.METHOD_NOT_ALLOWED, 413: Code.BODY_TOO_LARGE}
 # Where the framework's own words say nothing about what to do.
 SENTENCES = {
@@ -167,13 +177,40 @@ async def _answer_http(request: Request, error: Exception) -> JSONResponse:
     code = HTTP_CODES.get(error.status_code, Code.INVALID_REQUEST)
     answer = ApiError(error.status_code, code, SENTENCES.get(error.status_code, str(error.detail)))
     answer.headers.update(error.headers or {})
+    if error.status_code == METHOD_NOT_ALLOWED:
+        answer.headers["Allow"] = ", ".join(_methods_of(request))
     return _answer(request, answer)
 
 
+def _methods_of(request: Request) -> list[str]:
+    """All that the path knows; the framework names those of one of its routes only."""
+    path = getattr(request.scope.get("route"), "path_format", None)
+    return sorted(method for method, known in ACCESS if known == path)
+
+
+# By the first two characters of PostgreSQL's error code: connection lost, transaction given up for another
+# one's sake, out of resources, cancelled (also by a time limit) or shutting down.
+OUTAGE_CLASSES = frozenset({"08", "40", "53", "57"})
+
+
+def _is_outage(error: Exception) -> bool:
+    if not isinstance(error, DBAPIError) or isinstance(error, OUTAGES):
+        return True
+    code = getattr(error.orig, "sqlstate", None) or ""
+    return error.connection_invalidated or code[:2] in OUTAGE_CLASSES
+
+
+def _hide_values(error: Exception) -> None:
+    """What people wrote, and hashes of their passwords, are among the values of a statement."""
+    if isinstance(error, StatementError):
+        error.hide_parameters = True
+
+
 async def _answer_outage(request: Request, error: Exception) -> JSONResponse:
-    if isinstance(error, DBAPIError) and not (isinstance(error, OUTAGES) or error.connection_invalidated):
+    if not _is_outage(error):
         return await _answer_unforeseen(request, error)
-    log.warning("a dependency is down: %s", error)
+    _hide_values(error)
+    log.warning("a dependency is down: %s", error, extra={"fields": {"request_id": request_id_of(request)}})
     message = (
         "A service that CodeHub needs does not answer; it is tried again by itself. Repeat the request soon."
     )
@@ -182,6 +219,7 @@ async def _answer_outage(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _answer_unforeseen(request: Request, error: Exception) -> JSONResponse:
+    _hide_values(error)
     log.error("unforeseen", exc_info=error, extra={"fields": {"request_id": request_id_of(request)}})
     message = "CodeHub made a mistake. Tell an administrator the request id."
     return _answer(request, ApiError(500, Code.INTERNAL_ERROR, message))

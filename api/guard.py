@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Coroutine
 from typing import Any
-from uuid import UUID
 
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
@@ -12,6 +11,7 @@ from api.bodies import limited, require_json
 from api.context import Context, context_of
 from api.errors import ApiError, too_many_requests
 from api.identity import identify
+from api.schemas.base import one_spelling
 from api.schemas.errors import Code
 from codehub.db.views import load_owner
 from codehub.domain.conditions import WorkspaceId
@@ -68,7 +68,7 @@ def _slow_down(request: Request, context: Context, caller: Caller | None) -> Non
 
 async def _require_owner(request: Request, context: Context, caller: Caller) -> None:
     workspace_id = _workspace_id(request.path_params["workspace_id"])
-    async with context.database.transaction() as session:
+    async with context.reading.transaction() as session:
         owner = await load_owner(session, workspace_id)
     if owner is None:
         raise WorkspaceNotFound(workspace_id)
@@ -78,6 +78,6 @@ async def _require_owner(request: Request, context: Context, caller: Caller) -> 
 
 def _workspace_id(text: str) -> WorkspaceId:
     try:
-        return WorkspaceId(str(UUID(text)))
+        return WorkspaceId(str(one_spelling(text)))
     except ValueError as error:
         raise WorkspaceNotFound(WorkspaceId(text)) from error

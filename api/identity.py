@@ -37,10 +37,10 @@ async def identify(request: Request, context: Context) -> Caller | None:
     """The caller, or None for a stranger; a cookie's changes need the page's CSRF token as well."""
     credentials = read_credentials(request, context)
     if credentials.bearer is not None:
-        return await find_token(context.database, credentials.bearer, now=context.now())
+        return await find_token(context.reading, credentials.bearer, now=context.now())
     if credentials.cookie is None:
         return None
-    caller = await find_session(context.database, credentials.cookie, now=context.now())
+    caller = await find_session(context.reading, credentials.cookie, now=context.now())
     if caller is not None and request.method not in SAFE_METHODS:
         _require_csrf_token(request, credentials.cookie)
     return caller
@@ -54,7 +54,7 @@ def _require_csrf_token(request: Request, session_token: str) -> None:
         raise ApiError(403, Code.CSRF_TOKEN_MISSING, message)
 
 
-def caller_of(request: Request) -> Caller:
+async def caller_of(request: Request) -> Caller:
     return cast("Caller", request.state.caller)
 
 

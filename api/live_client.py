@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Protocol, Self
 from uuid import UUID
 
@@ -28,8 +29,8 @@ class LiveClient:
     """
 
     __slots__ = (
-        "_ended", "_host", "_pending", "_pending_bytes", "_stalled", "_waiter",
-        "credential_id", "last_event_id", "seat", "user_id",
+        "_ended", "_host", "_pending", "_pending_bytes", "_sending", "_stalled", "_waiter",
+        "credential_id", "give_up", "last_event_id", "seat", "user_id",
     )  # fmt: skip
 
     def __init__(
@@ -39,6 +40,10 @@ class LiveClient:
         self.credential_id = credential_id
         self.last_event_id = last_event_id
         self.seat = -1
+        # Called at the end of a stream whose reader still holds a frame: one that waits for a connection
+        # which takes no more would never come back to see the end.
+        self.give_up: Callable[[], object] | None = None
+        self._sending = False
         self._host = host
         # An idle client has none: thousands of empty queues are megabytes.
         self._pending: deque[bytes] | None = None
@@ -52,6 +57,7 @@ class LiveClient:
         return self
 
     async def __aexit__(self, *_error: object) -> None:
+        self.give_up = None
         self._host.dismiss(self)
 
     def frames(self) -> Self:
@@ -61,6 +67,7 @@ class LiveClient:
         return self
 
     async def __anext__(self) -> bytes:
+        self._sending = False
         while self._pending is None:
             if self._ended:
                 raise StopAsyncIteration
@@ -71,6 +78,7 @@ class LiveClient:
         self._stalled = False
         if not self._pending:
             self._pending = None
+        self._sending = True
         self._host.frames_sent += 1
         return data
 
@@ -107,6 +115,8 @@ class LiveClient:
             self.offer(last)
         self._ended = True
         self._wake()
+        if last is None and self._sending and self.give_up is not None:
+            self.give_up()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

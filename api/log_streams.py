@@ -12,7 +12,9 @@ log = logging.getLogger(__name__)
 PATIENCE_SECONDS = 2.0
 
 
-async def begin(lines: AsyncIterator[bytes], patience_seconds: float = PATIENCE_SECONDS) -> AsyncIterator[bytes]:
+async def begin(
+    lines: AsyncIterator[bytes], patience_seconds: float = PATIENCE_SECONDS
+) -> AsyncIterator[bytes]:
     """The same lines; raises what hinders the first of them, unless that takes too long."""
     first = asyncio.ensure_future(anext(lines, None))
     try:

@@ -1,5 +1,6 @@
 """What Prometheus reads: counted here as it happens, or read from the database when asked."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Protocol
 
@@ -70,6 +71,8 @@ class Metrics:
         self.live_dropped = self._gauge("live_dropped", "Streams ended because they were read too slowly.")
         self.database_up = self._gauge("database_up", "1 if the last reading of these figures succeeded.")
         self._last_event: int | None = None
+        # Two readers at once would both count the same lines.
+        self._reading = asyncio.Lock()
 
     def observe(self, method: str, route: str, code: int, seconds: float) -> None:
         self.requests.labels(method, route, str(code)).inc()
@@ -79,6 +82,13 @@ class Metrics:
         """Bring the figures that live elsewhere up to date; work in proportion to what is new."""
         self.live_clients.set(live.clients)
         self.live_dropped.set(live.dropped)
+        async with self._reading:
+            await self._read(database, now)
+
+    def render(self) -> bytes:
+        return generate_latest(self.registry)
+
+    async def _read(self, database: Database, now: datetime) -> None:
         async with database.transaction() as session:
             phases = await count_by_phase(session)
             self.collected.set(await count_collected(session))
@@ -91,9 +101,6 @@ class Metrics:
                 self.workspaces.labels(phase).set(phases.get(phase, 0))
         for count in events.counts:
             self._count(count)
-
-    def render(self) -> bytes:
-        return generate_latest(self.registry)
 
     def _count(self, count: EventCount) -> None:
         result = RESULTS.get(EventKind(count.kind)) if count.kind in set(EventKind) else None

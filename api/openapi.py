@@ -9,7 +9,9 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from api.access import ACCESS, Access
+from api.context import Context
 from api.csrf import HEADER as CSRF_HEADER
+from api.examples import EXAMPLES
 from api.schemas.errors import Code, ErrorBody, error_document
 from api.version import VERSION
 
@@ -73,29 +75,35 @@ ERRORS: dict[int, Answer] = {
 HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 CHANGES = frozenset({"POST", "PATCH", "DELETE"})
 CONFLICTS = frozenset({"POST", "PATCH", "DELETE"})
-SECURITY_SCHEMES = {
-    "token": {"type": "http", "scheme": "bearer", "description": "A personal token."},
-    "session": {"type": "apiKey", "in": "cookie", "name": "codehub_session", "description": "Set by login."},
-    "csrf": {
-        "type": "apiKey",
-        "in": "header",
-        "name": CSRF_HEADER,
-        "description": "With a cookie's changes.",
-    },
-}
 
 
-def build_openapi(app: FastAPI, routes: Sequence[BaseRoute]) -> dict[str, Any]:
+def security_schemes(cookie_name: str) -> dict[str, Any]:
+    return {
+        "token": {"type": "http", "scheme": "bearer", "description": "A personal token."},
+        "session": {"type": "apiKey", "in": "cookie", "name": cookie_name, "description": "Set by login."},
+        "csrf": {
+            "type": "apiKey",
+            "in": "header",
+            "name": CSRF_HEADER,
+            "description": "With a cookie's changes.",
+        },
+    }
+
+
+def build_openapi(app: FastAPI, routes: Sequence[BaseRoute], context: Context) -> dict[str, Any]:
     """Built once; nothing in it depends on a request."""
     if app.openapi_schema is None:
         document = get_openapi(
             title="CodeHub", version=VERSION, description=DESCRIPTION, tags=TAGS, routes=routes
         )
-        document["components"]["securitySchemes"] = SECURITY_SCHEMES
+        document["components"]["securitySchemes"] = security_schemes(context.options.cookie_name)
         schema = ErrorBody.model_json_schema(ref_template="#/components/schemas/{model}")
         document["components"]["schemas"] |= schema.pop("$defs") | {"ErrorBody": schema}
         for name in ("HTTPValidationError", "ValidationError"):
             document["components"]["schemas"].pop(name, None)
+        # Not in the models: on its way through FastAPI an example loses every field that is null.
+        for name, example in EXAMPLES.items():
+            document["components"]["schemas"][name]["example"] = example
         for route in routes:
             if isinstance(route, APIRoute) and route.include_in_schema:
                 _complete(document["paths"][route.path_format], route)
@@ -113,6 +121,8 @@ def _complete(path: dict[str, Any], route: APIRoute) -> None:
     for status in _statuses(method, access, route):
         responses.setdefault(str(status), _error_response(status))
     operation["security"] = _security(method, access)
+    # Clients that are generated from the document name their methods after it.
+    operation["operationId"] = route.name
 
 
 def _statuses(method: str, access: Access, route: APIRoute) -> list[int]:

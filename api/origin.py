@@ -49,7 +49,7 @@ def cookie_may_speak(method: str, headers: Mapping[str, str], origins: Origins) 
 
 def _comes_from_workspace(headers: Mapping[str, str]) -> bool:
     referer = headers.get("referer")
-    if referer is not None:
+    if referer:
         parts = _split(referer)
         return parts is None or _plain_path(parts.path).startswith(WORKSPACE_PATHS)
     # Our own pages always say where they are; a page of this origin that hides it may be a workspace's.

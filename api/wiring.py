@@ -24,6 +24,7 @@ from codehub.bootstrap import (
     sweeps_of,
     version_checks,
 )
+from codehub.db.session import Database
 from codehub.db.views import ViewFilter, list_views, list_views_by_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.services.passwords import Passwords
@@ -54,6 +55,7 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
         hub = LiveHub(subscription_of(settings), load)
         context = Context(
             database=ports.database,
+            reading=Database(ports.database.engine.execution_options(isolation_level="AUTOCOMMIT")),
             passwords=Passwords(),
             instances=ports.instances,
             sweeps=sweeps_of(client),
@@ -79,7 +81,7 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
 
 async def load_live(context: Context, user_id: UUID, ids: Collection[str] | None) -> Sequence[LiveWorkspace]:
     """What a user sees: of these ids, or of everything."""
-    async with context.database.transaction() as session:
+    async with context.reading.transaction() as session:
         if ids is None:
             page = await list_views(session, ViewFilter(user_id), after=None, limit=SNAPSHOT_SIZE)
             views = list(page.items)

@@ -11,7 +11,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.services.errors import WorkspaceNotFound
 
 
-def _named(workspace_id: Annotated[UUID, Path(description="The id of a workspace.")]) -> WorkspaceId:
+async def _named(workspace_id: Annotated[UUID, Path(description="The id of a workspace.")]) -> WorkspaceId:
     return WorkspaceId(str(workspace_id))
 
 
@@ -21,15 +21,15 @@ WorkspacePath = Annotated[WorkspaceId, Depends(_named)]
 
 
 async def load_or_refuse(context: Context, workspace_id: WorkspaceId) -> WorkspaceView:
-    async with context.database.transaction() as session:
+    async with context.reading.transaction() as session:
         view = await load_view(session, workspace_id)
     if view is None:
         raise WorkspaceNotFound(workspace_id)
     return view
 
 
-async def load_undeleted(context: Context, workspace_id: WorkspaceId) -> WorkspaceView:
-    """Also one whose phase is still DELETED: its workflow has not looked at it since it was taken back."""
+async def load_also_deleted(context: Context, workspace_id: WorkspaceId) -> WorkspaceView:
+    """Also one that is DELETED by now."""
     async with context.database.transaction() as session:
         found = await load_view(session, workspace_id)
         wanted = ViewFilter(await load_owner(session, workspace_id), deleted=True)
@@ -38,8 +38,6 @@ async def load_undeleted(context: Context, workspace_id: WorkspaceId) -> Workspa
             page = await list_views(session, wanted, after=after, limit=DELETED_AT_ONCE)
             found = next((each for each in page.items if each.workspace_id == workspace_id), None)
             after, more = page.next, page.next is not None
-        # It may have been looked at in between, and is then no longer among the deleted ones.
-        found = found or await load_view(session, workspace_id)
     if found is None:
         raise WorkspaceNotFound(workspace_id)
     return found

@@ -38,13 +38,13 @@ MOST_ERRORS = 500
 
 
 @router.get("/workspaces", response_model=WorkspacePage, summary="Everybody's workspaces")
-async def list_workspaces(
+async def list_all_workspaces(
     context: Provided,
     phases: Phases = [],  # noqa: B006 (FastAPI copies it)
     search: SearchText = None,
     owner: Annotated[UUID | None, Query(description="Only this user's.")] = None,
     *,
-    deleted: bool = False,
+    deleted: Annotated[bool, Query(description="Those that are deleted.")] = False,
     cursor: Cursor = None,
     limit: PageSize = 50,
 ) -> Response:

@@ -1,5 +1,6 @@
 """Live events."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -46,6 +47,8 @@ async def follow_events(
 
     async def stream() -> AsyncIterator[bytes]:
         async with client:
+            sending = asyncio.current_task()
+            client.give_up = sending.cancel if sending else None
             async for frame in client.frames():
                 yield frame
 

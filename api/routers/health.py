@@ -15,6 +15,7 @@ log = logging.getLogger(__name__)
 router = APIRouter(route_class=GuardedRoute, tags=["operations"])
 
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+METRICS_EXAMPLE = 'codehub_workspaces{phase="RUNNING"} 1.0\n'
 
 
 @router.get("/healthz", response_model=Liveness, summary="Alive")
@@ -44,7 +45,7 @@ async def read_readiness(context: Provided) -> Response:
 @router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}, "example": METRICS_EXAMPLE}}}},
     summary="Prometheus metrics",
 )
 async def read_metrics(context: Provided) -> Response:

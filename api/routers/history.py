@@ -28,6 +28,7 @@ from codehub.domain.history import OperationRecord
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["history"])
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
+LOG_EXAMPLE = "[2026-11-16 09:30:04] The IDE listens.\n"
 
 
 @router.get("/operations", response_model=OperationPage, summary="Operations")
@@ -69,7 +70,7 @@ async def read_archives(workspace_id: WorkspacePath, context: Provided) -> Respo
 @router.get(
     "/logs",
     response_class=StreamingResponse,
-    responses={200: {"content": {PLAIN_TEXT: {"schema": {"type": "string"}}}}},
+    responses={200: {"content": {PLAIN_TEXT: {"schema": {"type": "string"}, "example": LOG_EXAMPLE}}}},
     summary="Log of the instance",
 )
 async def read_logs(

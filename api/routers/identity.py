@@ -1,7 +1,6 @@
 """Signing in and out, one's own sessions and password."""
 
 from datetime import datetime
-from uuid import UUID
 
 from fastapi import APIRouter, Request, Response
 
@@ -13,6 +12,7 @@ from api.errors import ApiError, too_many_requests
 from api.guard import GuardedRoute, client_address
 from api.identity import SignedInCaller, read_credentials
 from api.origin import cookie_may_speak
+from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import ChangePassword, Login, Person, SessionItem, SessionList, SessionView
 from codehub.services import identity, sessions
@@ -105,7 +105,7 @@ async def list_sessions(caller: SignedInCaller, context: Provided) -> Response:
 @router.delete(
     "/sessions/{session_id}", status_code=204, response_class=Response, summary="End one of my sign-ins"
 )
-async def revoke_session(session_id: UUID, caller: SignedInCaller, context: Provided) -> Response:
+async def revoke_session(session_id: Id, caller: SignedInCaller, context: Provided) -> Response:
     """It is signed out at once, wherever it is."""
     await sessions.revoke_session(context.database, caller.user_id, session_id, now=context.now())
     context.hub.end_credential(str(session_id))

@@ -1,7 +1,6 @@
 """Personal tokens for programs."""
 
 from datetime import datetime, timedelta
-from uuid import UUID
 
 from fastapi import APIRouter, Response
 
@@ -11,6 +10,7 @@ from api.context import Provided
 from api.errors import ApiError
 from api.guard import GuardedRoute
 from api.identity import SignedInCaller
+from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import CreatedToken, CreateToken, TokenItem, TokenList
 from codehub.services import tokens
@@ -40,7 +40,7 @@ async def create_token(form: CreateToken, caller: SignedInCaller, context: Provi
 
 
 @router.delete("/{token_id}", status_code=204, response_class=Response, summary="Revoke a token")
-async def revoke_token(token_id: UUID, caller: SignedInCaller, context: Provided) -> Response:
+async def revoke_token(token_id: Id, caller: SignedInCaller, context: Provided) -> Response:
     """It stops working at once, streams included."""
     await tokens.revoke_token(context.database, caller.user_id, token_id, now=context.now())
     context.hub.end_credential(str(token_id))

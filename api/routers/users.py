@@ -9,8 +9,10 @@ from api.answers import answer
 from api.context import Provided
 from api.guard import GuardedRoute
 from api.routers.workspaces import Cursor, PageSize
+from api.schemas.base import Id
 from api.schemas.identity import CreateUser, PatchUser, UserItem, UserPage
 from codehub.services import users
+from codehub.services.passwords import check_password_rules
 from codehub.services.users import UserView
 
 router = APIRouter(prefix=f"{API}/admin/users", route_class=GuardedRoute, tags=["administration"])
@@ -35,14 +37,17 @@ async def add_user(form: CreateUser, context: Provided) -> Response:
 
 
 @router.get("/{user_id}", response_model=UserItem, summary="Read an account")
-async def read_user(user_id: UUID, context: Provided) -> Response:
+async def read_user(user_id: Id, context: Provided) -> Response:
     """One account."""
     return answer(_item(await users.load_user(context.database, user_id)))
 
 
 @router.patch("/{user_id}", response_model=UserItem, summary="Change an account")
-async def change_user(user_id: UUID, form: PatchUser, context: Provided) -> Response:
+async def change_user(user_id: Id, form: PatchUser, context: Provided) -> Response:
     """Disabling ends all sessions and tokens at once; so does a new password, but for the tokens."""
+    if form.password is not None:
+        # Before anything is written: a refused request changes nothing.
+        check_password_rules(form.password)
     user = await users.load_user(context.database, user_id)
     if form.role is not None:
         user = await users.set_role(context.database, user_id, form.role)

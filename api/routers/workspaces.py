@@ -22,7 +22,7 @@ from api.schemas.workspaces import (
     Workspace,
     WorkspacePage,
 )
-from api.workspace_paths import WorkspacePath, load_or_refuse
+from api.workspace_paths import WorkspacePath, load_also_deleted, load_or_refuse
 from codehub.db.requests import NewWorkspace
 from codehub.db.views import ViewFilter, WorkspaceView, list_views
 from codehub.domain.conditions import WorkspaceId
@@ -57,7 +57,10 @@ IfMatch = Annotated[
     str | None,
     Header(alias="If-Match", max_length=100, description="The ETag that the change is meant for, or `*`."),
 ]
-IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match", max_length=1_000)]
+IfNoneMatch = Annotated[
+    str | None,
+    Header(alias="If-None-Match", max_length=1_000, description="ETags that the caller knows already."),
+]
 WaitSeconds = Annotated[
     int, Query(alias="wait", ge=0, le=60, description="Answer when it has arrived, or after so many seconds.")
 ]
@@ -160,7 +163,8 @@ async def remove_workspace(
     purged = await delete_workspace(
         context.database, workspace_id, purge=purge, actor=caller.username, now=context.now()
     )
-    view = await load_or_refuse(context, workspace_id)
+    # A sweep may have been quicker than we are: then it is DELETED already.
+    view = await load_also_deleted(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
     message = PURGED if purged else KEPT_FOR_A_WHILE
     return answer(Deletion(workspace=present(view, context), purge=purged, message=message), 202)
@@ -172,7 +176,7 @@ KEPT_FOR_A_WHILE = "It is being deleted after a last archive; until that is remo
 
 
 async def answer_page(context: Context, wanted: ViewFilter, cursor: str | None, limit: int) -> Response:
-    async with context.database.transaction() as session:
+    async with context.reading.transaction() as session:
         page = await list_views(session, wanted, after=decode_position(cursor), limit=limit)
     items = [present(view, context) for view in page.items]
     return answer(WorkspacePage(items=items, next_cursor=encode_position(page.next)))

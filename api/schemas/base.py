@@ -2,8 +2,9 @@
 
 from datetime import datetime
 from typing import Annotated
+from uuid import UUID
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
 
 def _is_text(value: str) -> str:
@@ -25,6 +26,18 @@ TtlSeconds = Annotated[int, Field(ge=60, le=315_360_000)]
 Username = Annotated[str, StringConstraints(min_length=1, max_length=64), Text]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
 Timestamp = datetime
+
+
+def one_spelling(value: object) -> UUID:
+    """An id as we write it: one thing has one name, in paths and in logs too."""
+    if isinstance(value, str):
+        found = UUID(value)
+        if str(found) == value:
+            return found
+    raise ValueError("must be an id as the API shows it")
+
+
+Id = Annotated[UUID, BeforeValidator(one_spelling), Field(description="An id as the API shows it.")]
 
 
 class Document(BaseModel):

@@ -208,7 +208,7 @@ async def recovers_from_the_archive(person: Person, site: Site, workspace_id: Wo
     await person.ask(workspace_id, "recover", choice="restore_archive")
 
     async def restored() -> bool:
-        return (await person.read(workspace_id))["phase"] == "STANDBY"
+        return bool((await person.read(workspace_id))["phase"] == "STANDBY")
 
     await until(restored, "the last archive is restored")
     await person.go(workspace_id, "RUNNING")

@@ -1,0 +1,149 @@
+"""One example for each document that the API answers; the OpenAPI document shows them."""
+
+from pydantic import JsonValue
+
+from api.schemas.workspaces import EXAMPLE as WORKSPACE
+
+ID = "0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44"
+USER_ID = "7d0c6a52-8a4e-4b0e-b7a4-0d7d5d0f6f10"
+SESSION_ID = "c3b3a0f4-5f0e-4f0b-9d7a-2f6a1f0f9f61"
+TOKEN_ID = "f2a3f0de-7a0c-4c83-8b8c-4f6fb8f7f5f4"  # noqa: S105 (its id)
+ARCHIVE_ID = "b1b8a7c6-0c4f-4a34-9c7c-3f6b2a7d8e90"
+
+TOKEN: dict[str, JsonValue] = {
+    "id": TOKEN_ID,
+    "name": "laptop",
+    "created_at": "2026-11-16T09:30:00Z",
+    "expires_at": "2027-02-14T09:30:00Z",
+    "last_used_at": None,
+}
+USER: dict[str, JsonValue] = {
+    "id": USER_ID,
+    "username": "ada",
+    "role": "user",
+    "created_at": "2026-11-01T08:00:00Z",
+    "disabled_at": None,
+    "locked_until": None,
+}
+PHASES: dict[str, JsonValue] = {"PENDING": 0, "ARCHIVED": 3, "STANDBY": 2, "RUNNING": 1, "ERROR": 0}
+POSTGRESQL: dict[str, JsonValue] = {
+    "name": "postgresql",
+    "required": True,
+    "healthy": True,
+    "version": None,
+    "error": None,
+    "milliseconds": 1.2,
+}
+
+# By the name of the schema.
+EXAMPLES: dict[str, JsonValue] = {
+    "Liveness": {"status": "ok"},
+    "Readiness": {"ready": True, "dependencies": [POSTGRESQL]},
+    "SessionView": {
+        "user": {"id": USER_ID, "username": "ada", "role": "user"},
+        "credential": "session",
+        "expires_at": "2026-11-30T09:30:00Z",
+        "csrf_token": "k5w0Jx7o3yV2mQ9bT1cR8dZ4eU6fS0gH2iL3jN5pA7q",
+    },
+    "ChangePassword": {"current_password": "correct horse battery", "new_password": "staple of a battery"},
+    "SessionList": {
+        "items": [
+            {
+                "id": SESSION_ID,
+                "created_at": "2026-11-16T09:30:00Z",
+                "expires_at": "2026-11-30T09:30:00Z",
+                "last_seen_at": "2026-11-16T10:02:00Z",
+                "user_agent": "Mozilla/5.0 (X11; Linux x86_64; rv:145.0) Gecko/20100101 Firefox/145.0",
+                "current": True,
+            }
+        ]
+    },
+    "TokenList": {"items": [TOKEN]},
+    "CreatedToken": {**TOKEN, "token": "codehub_pat_..."},
+    "Workspace": WORKSPACE,
+    "WorkspacePage": {"items": [WORKSPACE], "next_cursor": None},
+    "Deletion": {
+        "workspace": {
+            **WORKSPACE,
+            "desired_state": "DELETED",
+            "deleted_at": "2026-11-16T10:00:00Z",
+            "undelete_until": "2026-11-16T12:00:00Z",
+            "next_change": None,
+            "version": 6,
+        },
+        "purge": False,
+        "message": (
+            "It is being deleted after a last archive; until that is removed, undelete brings it back."
+        ),
+    },
+    "OperationPage": {
+        "items": [
+            {
+                "operation": "STARTING",
+                "result": "COMPLETED",
+                "started_at": "2026-11-16T09:30:02Z",
+                "ended_at": "2026-11-16T09:30:04Z",
+                "duration_seconds": 2.1,
+                "attempts": 1,
+                "error_reason": None,
+                "message": None,
+                "temporal_url": "http://127.0.0.1:8233/namespaces/default/workflows?query=...",
+            }
+        ],
+        "next_cursor": None,
+    },
+    "EventPage": {
+        "items": [
+            {
+                "id": 5,
+                "at": "2026-11-16T09:30:00Z",
+                "kind": "state_requested",
+                "actor": "ada",
+                "operation": None,
+                "phase": "STANDBY",
+                "error_reason": None,
+                "detail": {"from": "STANDBY", "to": "RUNNING"},
+            }
+        ],
+        "next_cursor": None,
+    },
+    "ArchiveList": {
+        "items": [
+            {
+                "archive_op_id": ARCHIVE_ID,
+                "size_bytes": 1_048_576,
+                "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
+                "created_at": "2026-11-15T18:00:00Z",
+                "verified_at": "2026-11-15T18:00:03Z",
+                "current": True,
+                "orphan_since": None,
+                "removed_at": None,
+            }
+        ]
+    },
+    "UserItem": USER,
+    "UserPage": {"items": [USER], "next_cursor": None},
+    "PhaseCounts": {"phases": PHASES},
+    "BulkRecovered": {
+        "recovered": [ID],
+        "refused": [{"id": ARCHIVE_ID, "message": "There is no such workspace."}],
+    },
+    "SystemStatus": {
+        "version": "0.1.0",
+        "now": "2026-11-16T10:00:00Z",
+        "dependencies": [{**POSTGRESQL, "version": "18.1"}],
+        "sweeps": [
+            {
+                "id": "observe",
+                "paused": False,
+                "running": False,
+                "last_started_at": "2026-11-16T09:59:50Z",
+                "next_at": "2026-11-16T10:00:05Z",
+                "age_seconds": 10.0,
+            }
+        ],
+        "phases": PHASES,
+        "limits": {"running": 1, "max_running_global": 100, "max_running_per_user": 2},
+        "live_clients": 4,
+    },
+}

@@ -1,0 +1,49 @@
+"""The head of a request has a limit, however it arrives."""
+
+import asyncio
+from contextlib import suppress
+
+import pytest
+
+from api.heads import MAX_HEAD_BYTES
+from tests.api.process import running_api
+
+HEALTH = b"GET /healthz HTTP/1.1\r\nHost: codehub\r\n"
+
+
+async def ask(port: int, pieces: list[bytes]) -> bytes:
+    """What is answered until the server closes or says no more."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        # The server may be gone before all is sent.
+        with suppress(ConnectionError):
+            for piece in pieces:
+                writer.write(piece)
+                await writer.drain()
+        async with asyncio.timeout(30):
+            return await reader.read(1_000)
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("piece", [1_000, 50_000], ids=["in small pieces", "in large pieces"])
+async def test_endless_head_is_refused(api_environment: dict[str, str], piece: int) -> None:
+    async with running_api(api_environment) as api:
+        count = 20 * MAX_HEAD_BYTES // piece
+        answer = await ask(api.port, [HEALTH, b"X-Long: ", *[b"x" * piece] * count, b"\r\n\r\n"])
+        assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+        long_but_right = b"X-Long: " + b"x" * (MAX_HEAD_BYTES // 2)
+        answer = await ask(api.port, [HEALTH + long_but_right + b"\r\nConnection: close\r\n\r\n"])
+        assert answer.startswith(b"HTTP/1.1 200")
+
+
+async def test_body_after_a_head_does_not_count(api_environment: dict[str, str]) -> None:
+    async with running_api(api_environment) as api:
+        head = b"POST /api/v1/login HTTP/1.1\r\nHost: codehub\r\nContent-Type: application/json\r\n"
+        body = b'"' + b"x" * (3 * MAX_HEAD_BYTES) + b'"'
+        length = f"Content-Length: {len(body)}\r\n\r\n".encode()
+        answer = await ask(api.port, [head + length + body])
+        assert answer.startswith(b"HTTP/1.1 400")
+        assert b"application/json" in answer  # by the route, not by the limit on heads
