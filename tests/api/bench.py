@@ -1,0 +1,128 @@
+"""An API on real servers, called in this process: people with passwords, cookies and tokens."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import httpx
+from fastapi import FastAPI
+from starlette.types import ASGIApp
+
+from api.app import create_routes
+from api.context import Context
+from api.csrf import HEADER as CSRF_HEADER
+from api.observing import Observing
+from api.wiring import open_context
+from codehub.services.users import add_user
+from codehub.settings import Settings, load_settings
+from tests.fixtures_s3 import NAME as BUCKET
+from tests.redis_server import RedisServer
+from tests.seaweed import S3Server
+from tests.temporal_server import TemporalServer
+
+PASSWORD = "correct horse battery"  # noqa: S105 (of people who exist for one test)
+ORIGIN = "http://127.0.0.1:8080"
+
+
+def environment_of(
+    data_dir: Path, database_url: str, redis: RedisServer, temporal: TemporalServer, s3: S3Server
+) -> dict[str, str]:
+    """Settings of an API, or of a worker, on these servers."""
+    return {
+        "CODEHUB_DATA_DIR": str(data_dir),
+        "CODEHUB_DATABASE_URL": database_url,
+        "CODEHUB_REDIS_URL": redis.url,
+        "CODEHUB_TEMPORAL_ADDRESS": temporal.address,
+        # No worker listens there unless a test runs one.
+        "CODEHUB_TEMPORAL_TASK_QUEUE": f"api-{uuid4()}",
+        "CODEHUB_S3_ENDPOINT_URL": s3.endpoint_url,
+        "CODEHUB_S3_ACCESS_KEY": s3.access_key,
+        "CODEHUB_S3_SECRET_KEY": s3.secret_key,
+        "CODEHUB_S3_BUCKET": BUCKET,
+        "CODEHUB_API_REQUESTS_PER_SECOND": "100000",
+        "CODEHUB_API_SIGN_INS_PER_MINUTE": "100000",
+    }
+
+
+@dataclass
+class Person:
+    """Somebody with an account; `client` is a browser or program of theirs."""
+
+    user_id: UUID
+    username: str
+    client: httpx.AsyncClient
+
+    @property
+    def workspaces(self) -> str:
+        return "/api/v1/workspaces"
+
+    async def create(self, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
+        """A workspace that takes no running place, unless told otherwise."""
+        form = {"name": "home", "desired_state": "STANDBY", **fields}
+        answer = await self.client.post(self.workspaces, json=form)
+        assert answer.status_code == 201, answer.text
+        created: dict[str, Any] = answer.json()
+        return created
+
+
+@dataclass
+class ApiBench:
+    """The API, and everything behind it."""
+
+    context: Context
+    routes: FastAPI
+    app: ASGIApp
+    settings: Settings
+    environment: Mapping[str, str]
+    clients: list[httpx.AsyncClient] = field(default_factory=list)
+
+    def stranger(self, **headers: str) -> httpx.AsyncClient:
+        """A client without any credential."""
+        transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
+        client = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
+        self.clients.append(client)
+        return client
+
+    async def person(self, username: str | None = None, *, admin: bool = False) -> Person:
+        """Somebody new, signed in with a cookie, whose page sends the CSRF token along."""
+        username = username or f"user-{uuid4().hex[:12]}"
+        user = await add_user(
+            self.context.database,
+            self.context.passwords,
+            username,
+            PASSWORD,
+            role="admin" if admin else "user",
+            now=self.context.now(),
+        )
+        client = self.stranger()
+        await self.sign_in(client, username)
+        return Person(user.id, username, client)
+
+    async def sign_in(self, client: httpx.AsyncClient, username: str) -> None:
+        answer = await client.post("/api/v1/login", json={"username": username, "password": PASSWORD})
+        assert answer.status_code == 200, answer.text
+        client.headers[CSRF_HEADER] = answer.json()["csrf_token"]
+
+    async def token_client(self, person: Person, **form: Any) -> tuple[httpx.AsyncClient, str]:  # noqa: ANN401
+        """A program with a new token of this person, and the token's id."""
+        answer = await person.client.post("/api/v1/tokens", json={"name": "program", **form})
+        assert answer.status_code == 201, answer.text
+        created = answer.json()
+        return self.stranger(authorization=f"Bearer {created['token']}"), created["id"]
+
+
+@asynccontextmanager
+async def open_bench(environment: Mapping[str, str]) -> AsyncIterator[ApiBench]:
+    settings = load_settings(environment)
+    async with open_context(settings) as context:
+        routes = create_routes(context)
+        app = Observing(routes, context.metrics, https=context.options.is_https)
+        bench = ApiBench(context, routes, app, settings, environment)
+        try:
+            yield bench
+        finally:
+            for client in bench.clients:
+                await client.aclose()

@@ -1,0 +1,35 @@
+"""Fixtures of the API's tests."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.api.bench import ApiBench, environment_of, open_bench
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.fixtures_services import redis_server, temporal_client, temporal_server
+from tests.redis_server import RedisServer
+from tests.seaweed import S3Server
+from tests.temporal_server import TemporalServer
+
+__all__ = ["bucket", "redis_server", "s3_server", "temporal_client", "temporal_server"]
+
+
+@pytest.fixture
+def api_environment(
+    tmp_path: Path,
+    database_url: str,
+    redis_server: RedisServer,
+    temporal_server: TemporalServer,
+    bucket: Bucket,
+    s3_server: S3Server,
+) -> dict[str, str]:
+    """Settings of an API on a fresh database and an empty bucket."""
+    return environment_of(tmp_path, database_url, redis_server, temporal_server, s3_server)
+
+
+@pytest.fixture
+async def bench(api_environment: dict[str, str]) -> AsyncIterator[ApiBench]:
+    """An API without a worker: whatever is asked for stays asked for."""
+    async with open_bench(api_environment) as opened:
+        yield opened

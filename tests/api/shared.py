@@ -1,0 +1,58 @@
+"""What the tests of one module share: a database, an API in this process, and one in a process of its own."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import pytest
+
+from api.app import create_routes
+from api.observing import Observing
+from codehub.bootstrap import prepare_stores
+from codehub.services.passwords import Passwords
+from codehub.settings import load_settings
+from tests import postgres
+from tests.api.bench import ApiBench, environment_of, open_bench
+from tests.api.process import ApiProcess, running_api
+from tests.identities import CHEAP
+from tests.redis_server import RedisServer
+from tests.seaweed import S3Server
+from tests.temporal_server import TemporalServer
+
+
+@pytest.fixture(scope="module")
+async def shared_environment(
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres_server: postgres.Server,
+    migrated_template: str,
+    redis_server: RedisServer,
+    temporal_server: TemporalServer,
+    s3_server: S3Server,
+) -> AsyncIterator[dict[str, str]]:
+    """Settings of an API on a database of this module."""
+    async with postgres.new_database(postgres_server, migrated_template) as database_url:
+        data_dir = tmp_path_factory.mktemp("api")
+        environment = environment_of(data_dir, database_url, redis_server, temporal_server, s3_server)
+        await prepare_stores(load_settings(environment))
+        yield environment
+
+
+@pytest.fixture(scope="module")
+async def shared_bench(shared_environment: dict[str, str]) -> AsyncIterator[ApiBench]:
+    """An API whose password hashes cost next to nothing, for tests of everything else."""
+    async with open_bench(shared_environment) as opened:
+        context = replace(opened.context, passwords=Passwords(CHEAP))
+        routes = create_routes(context)
+        app = Observing(routes, context.metrics, https=context.options.is_https)
+        yield replace(opened, context=context, routes=routes, app=app)
+
+
+@pytest.fixture(scope="module")
+async def served(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess]:
+    """`python -m api` on the module's database, behind a real socket."""
+    async with running_api(shared_environment) as running:
+        yield running
+
+
+def mistakes_of(api: ApiProcess) -> list[str]:
+    """What it answered 500 to, or could not answer at all."""
+    return [line for line in api.log.read_text().splitlines() if "unforeseen" in line or "Traceback" in line]

@@ -1,0 +1,290 @@
+"""What a page can and cannot do with somebody's cookie, and what every answer says to browsers."""
+
+from collections.abc import AsyncIterator
+from http.cookies import Morsel, SimpleCookie
+
+import httpx
+import pytest
+
+from api.access import ACCESS, API
+from api.csrf import HEADER as CSRF_HEADER
+from api.csrf import csrf_token_of
+from api.observing import SECURITY_HEADERS
+from codehub.db.session import Database
+from tests.api.bench import ORIGIN, PASSWORD, ApiBench, Person, open_bench
+from tests.api.shared import shared_bench, shared_environment
+
+__all__ = ["shared_bench", "shared_environment"]
+
+WORKSPACES = f"{API}/workspaces"
+FORM = {"name": "home", "desired_state": "STANDBY"}
+COOKIE = "codehub_session"
+HTTPS = "https://codehub.example"
+OUR_PAGE = {
+    "Origin": ORIGIN,
+    "Referer": f"{ORIGIN}/workspaces",
+    "Sec-Fetch-Site": "same-origin",
+    "Sec-Fetch-Mode": "cors",
+}
+WORKSPACE_PAGE = OUR_PAGE | {"Referer": f"{ORIGIN}/w/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44/"}
+OTHER_SITE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
+CHANGES = sorted({route for route in ACCESS if route[0] != "GET"} - {("POST", f"{API}/login")})
+
+
+@pytest.fixture(scope="module")
+async def ada(shared_bench: ApiBench) -> Person:
+    return await shared_bench.person()
+
+
+def _without_csrf(person: Person) -> dict[str, str]:
+    return {"Cookie": f"{COOKIE}={person.client.cookies[COOKIE]}"}
+
+
+def _code(answer: httpx.Response) -> str:
+    return str(answer.json()["error"]["code"])
+
+
+@pytest.mark.parametrize("route", CHANGES, ids=" ".join)
+@pytest.mark.parametrize("token", [None, "", "wrong", "x" * 43], ids=["none", "empty", "wrong", "as long"])
+async def test_no_change_by_cookie_without_the_right_csrf_token(
+    token: str | None, route: tuple[str, str], shared_bench: ApiBench, ada: Person
+) -> None:
+    method, path = route
+    headers = _without_csrf(ada) | ({} if token is None else {CSRF_HEADER: token})
+    answer = await shared_bench.stranger().request(method, path, headers=headers)
+    assert (answer.status_code, _code(answer)) == (403, "CSRF_TOKEN_MISSING")
+    assert (await ada.client.get(f"{API}/session")).status_code == 200
+
+
+async def test_a_csrf_token_of_another_session_of_the_same_person_is_wrong(
+    shared_bench: ApiBench, ada: Person
+) -> None:
+    other = shared_bench.stranger()
+    await shared_bench.sign_in(other, ada.username)
+    headers = _without_csrf(ada) | {CSRF_HEADER: other.headers[CSRF_HEADER]}
+    answer = await shared_bench.stranger().post(WORKSPACES, json=FORM, headers=headers)
+    assert (answer.status_code, _code(answer)) == (403, "CSRF_TOKEN_MISSING")
+
+
+async def test_the_right_csrf_token_opens_and_the_session_tells_it(
+    shared_bench: ApiBench, ada: Person
+) -> None:
+    client = shared_bench.stranger()
+    client.headers.update(_without_csrf(ada))
+    token = (await client.get(f"{API}/session")).json()["csrf_token"]
+    assert token == csrf_token_of(ada.client.cookies[COOKIE])
+    answer = await client.post(WORKSPACES, json=FORM, headers=OUR_PAGE | {CSRF_HEADER: token})
+    assert answer.status_code == 201
+
+
+async def test_a_csrf_token_does_not_give_the_cookie_away(ada: Person) -> None:
+    assert ada.client.cookies[COOKIE] not in ada.client.headers[CSRF_HEADER]
+    assert ada.client.headers[CSRF_HEADER] not in ada.client.cookies[COOKIE]
+
+
+async def test_a_csrf_token_alone_is_no_credential(shared_bench: ApiBench, ada: Person) -> None:
+    headers = {CSRF_HEADER: ada.client.headers[CSRF_HEADER]}
+    assert (await shared_bench.stranger().post(WORKSPACES, json=FORM, headers=headers)).status_code == 401
+
+
+async def test_a_token_needs_no_csrf_token_and_has_none(shared_bench: ApiBench, ada: Person) -> None:
+    client, _ = await shared_bench.token_client(ada)
+    assert (await client.post(WORKSPACES, json=FORM)).status_code == 201
+    assert (await client.get(f"{API}/session")).json()["csrf_token"] is None
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json-patch+json",
+        "application/xml",
+        "text/plain; application/json",
+        "application/jsonp",
+        "",
+    ],
+)
+@pytest.mark.parametrize("path", [WORKSPACES, f"{API}/login", f"{API}/logout", f"{API}/tokens"])
+async def test_only_json_is_read(path: str, content_type: str, ada: Person) -> None:
+    headers = {"Content-Type": content_type} if content_type else {}
+    answer = await ada.client.post(path, content=b'{"name": "home"}', headers=headers)
+    assert (answer.status_code, _code(answer)) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", "Application/JSON ;charset=utf-8"]
+)
+async def test_json_may_say_its_encoding(content_type: str, ada: Person) -> None:
+    body = b'{"name": "home", "desired_state": "STANDBY"}'
+    answer = await ada.client.post(WORKSPACES, content=body, headers={"Content-Type": content_type})
+    assert answer.status_code == 201
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("page", [WORKSPACE_PAGE, OTHER_SITE], ids=["workspace", "other site"])
+async def test_a_foreign_page_is_nobody_although_the_cookie_is_valid(
+    page: dict[str, str], method: str, ada: Person
+) -> None:
+    # With the right CSRF token: not even a page that has learned it may use it.
+    answer = await ada.client.request(method, WORKSPACES, json=FORM, headers=page)
+    assert (answer.status_code, _code(answer)) == (401, "UNAUTHORIZED")
+    ours = await ada.client.request(method, WORKSPACES, json=FORM, headers=OUR_PAGE)
+    assert ours.is_success
+
+
+@pytest.mark.parametrize("path", [f"{API}/session", f"{API}/events", f"{API}/sessions", f"{API}/tokens"])
+async def test_a_workspaces_page_learns_nothing(path: str, ada: Person) -> None:
+    assert (await ada.client.get(path, headers=WORKSPACE_PAGE)).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "page", [WORKSPACE_PAGE, OTHER_SITE, {"Origin": "null"}, {"Sec-Fetch-Site": "same-site"}]
+)
+async def test_a_foreign_page_cannot_sign_anybody_in(
+    page: dict[str, str], shared_bench: ApiBench, ada: Person
+) -> None:
+    client = shared_bench.stranger()
+    form = {"username": ada.username, "password": PASSWORD}
+    answer = await client.post(f"{API}/login", json=form, headers=page)
+    assert (answer.status_code, _code(answer)) == (403, "FORBIDDEN")
+    assert "set-cookie" not in answer.headers
+    assert (await client.post(f"{API}/login", json=form, headers=OUR_PAGE)).status_code == 200
+
+
+async def test_a_foreign_page_cannot_sign_anybody_out(ada: Person) -> None:
+    answer = await ada.client.post(f"{API}/logout", headers=OTHER_SITE)
+    assert answer.status_code == 401
+    assert "set-cookie" not in answer.headers
+    assert (await ada.client.get(f"{API}/session")).status_code == 200
+
+
+async def _cookie(bench: ApiBench, person: Person) -> "Morsel[str]":
+    form = {"username": person.username, "password": PASSWORD}
+    answer = await bench.stranger().post(f"{API}/login", json=form)
+    (header,) = answer.headers.get_list("set-cookie")
+    (cookie,) = SimpleCookie(header).values()
+    return cookie
+
+
+async def test_the_cookie_is_for_our_server_alone(shared_bench: ApiBench, ada: Person) -> None:
+    cookie = await _cookie(shared_bench, ada)
+    assert cookie.key == COOKIE
+    assert cookie["httponly"]
+    assert cookie["samesite"].lower() == "lax"
+    assert cookie["path"] == "/"
+    assert cookie["domain"] == ""
+    assert not cookie["secure"]
+    assert cookie["expires"]
+
+
+@pytest.fixture
+async def https_bench(shared_environment: dict[str, str]) -> AsyncIterator[ApiBench]:
+    async with open_bench(shared_environment | {"CODEHUB_PUBLIC_BASE_URL": HTTPS}) as opened:
+        yield opened
+
+
+async def test_on_https_the_cookie_is_secure_and_bound_to_its_host(https_bench: ApiBench) -> None:
+    # The client of a test speaks http, so it would keep a Secure cookie to itself.
+    await https_bench.person("grace-of-https")
+    client = https_bench.stranger()
+    form = {"username": "grace-of-https", "password": PASSWORD}
+    answer = await client.post(f"{API}/login", json=form, headers={"Origin": HTTPS})
+    (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
+    assert cookie.key == "__Host-codehub_session"
+    assert cookie["secure"]
+    assert cookie["path"] == "/"
+    assert cookie["domain"] == ""
+    assert answer.headers["strict-transport-security"].startswith("max-age=")
+    # A cookie without the prefix may have been planted by another host or a page without TLS.
+    for name, status in ((COOKIE, 401), (cookie.key, 200)):
+        headers = {"Cookie": f"{name}={cookie.value}"}
+        assert (await client.get(f"{API}/session", headers=headers)).status_code == status
+    headers = {"Cookie": f"{cookie.key}={cookie.value}", CSRF_HEADER: answer.json()["csrf_token"]}
+    gone = await client.post(f"{API}/logout", headers=headers | {"Origin": HTTPS})
+    (ended,) = SimpleCookie(gone.headers["set-cookie"]).values()
+    # Browsers ignore the deletion of such a cookie unless it has the same attributes.
+    assert (ended.key, ended["path"], ended["secure"]) == (cookie.key, "/", True)
+
+
+async def test_on_https_the_document_names_the_cookie_as_it_is(https_bench: ApiBench) -> None:
+    document = (await https_bench.stranger().get(f"{API}/openapi.json")).json()
+    assert document["components"]["securitySchemes"]["session"]["name"] == "__Host-codehub_session"
+
+
+async def _answers(
+    bench: ApiBench, person: Person, monkeypatch: pytest.MonkeyPatch
+) -> dict[int, httpx.Response]:
+    """One of each kind."""
+    created = await person.create()
+    workspace = f"{WORKSPACES}/{created['id']}"
+    stranger = bench.stranger()
+    answers = [
+        await person.client.get(f"{API}/session"),
+        await person.client.post(WORKSPACES, json=FORM),
+        await person.client.delete(workspace),
+        await person.client.get(workspace, headers={"If-None-Match": "*"}),
+        await person.client.get(WORKSPACES, params={"limit": 0}),
+        await stranger.get(WORKSPACES),
+        await person.client.get(f"{API}/admin/status"),
+        await stranger.get("/nowhere"),
+        await stranger.put(WORKSPACES),
+        await person.client.post(f"{workspace}/recover", json={}),
+        await person.client.patch(workspace, json={}, headers={"If-Match": "none"}),
+        await person.client.post(WORKSPACES, json={"name": "n" * 2_000_000}),
+        await person.client.post(WORKSPACES, content=b"x", headers={"Content-Type": "text/plain"}),
+    ]
+
+    def fail(database: Database) -> None:
+        raise ZeroDivisionError("of a test")
+
+    monkeypatch.setattr(Database, "transaction", fail)
+    answers.append(await person.client.get(f"{API}/session"))
+
+    def be_down(database: Database) -> None:
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(Database, "transaction", be_down)
+    answers.append(await person.client.get(f"{API}/session"))
+    monkeypatch.undo()
+    other = await bench.person()
+    signed_out = await other.client.post(f"{API}/logout")
+    return {answer.status_code: answer for answer in (*answers, signed_out)}
+
+
+async def test_every_kind_of_answer_has_the_security_headers_and_no_cors(
+    shared_bench: ApiBench, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = await _answers(shared_bench, ada, monkeypatch)
+    kinds = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 500, 503}
+    assert set(answers) == kinds
+    for answer in answers.values():
+        for name, value in SECURITY_HEADERS.items():
+            assert answer.headers[name] == value
+        assert answer.headers["x-request-id"]
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+        assert "server" not in answer.headers
+
+
+async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
+    shared_bench: ApiBench, ada: Person, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = await _answers(shared_bench, ada, monkeypatch)
+    problem = answers[500].json()["error"]
+    assert set(problem) == {"code", "message", "request_id"}
+    assert "of a test" not in answers[500].text
+
+
+async def test_no_other_site_is_invited(shared_bench: ApiBench, ada: Person) -> None:
+    headers = OTHER_SITE | {
+        "Access-Control-Request-Method": "POST",
+        "Access-Control-Request-Headers": f"content-type,{CSRF_HEADER}",
+    }
+    for path in sorted({path for _, path in ACCESS}):
+        answer = await shared_bench.stranger().options(path, headers=headers)
+        assert answer.status_code == 405
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
+    for method in ("GET", "POST"):
+        answer = await ada.client.request(method, WORKSPACES, json=FORM, headers=OTHER_SITE)
+        assert not [name for name in answer.headers if name.startswith("access-control-")]

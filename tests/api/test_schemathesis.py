@@ -1,0 +1,154 @@
+"""Requests that Schemathesis makes up from the OpenAPI document, against a running API: it keeps its word."""
+
+import unittest
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.schemas import APIOperation, BaseSchema
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from api.access import ACCESS, API
+from api.csrf import HEADER as CSRF_HEADER
+from tests.api.bench import ApiBench, Person
+from tests.api.process import ApiProcess
+from tests.api.shared import mistakes_of, served, shared_bench, shared_environment
+
+__all__ = ["served", "shared_bench", "shared_environment"]
+
+Route = tuple[str, str]
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+EXCLUDED: dict[Route, str] = {
+    ("GET", f"{API}/openapi.json"): "the document does not describe itself",
+    ("GET", f"{API}/events"): "the answer never ends; test_events.py and the matrix read it",
+}
+ROUTES = sorted(set(ACCESS) - set(EXCLUDED))
+# Each of these hashes a password for most requests, on purpose slowly.
+SLOW = {("POST", f"{API}/login"), ("POST", f"{API}/password"), ("POST", f"{API}/admin/users")}
+SLOW_EXAMPLES = 6
+EXAMPLES = {
+    ("admin", GenerationMode.POSITIVE): 20,
+    ("admin", GenerationMode.NEGATIVE): 15,
+    ("user", GenerationMode.POSITIVE): 10,
+    ("user", GenerationMode.NEGATIVE): 5,
+}
+TIMEOUT_SECONDS = 30
+
+
+@dataclass
+class Trial:
+    """The running API, whoever makes the accounts in its database, and what has been answered so far."""
+
+    bench: ApiBench
+    schema: BaseSchema
+    session: requests.Session
+    statuses: Counter[int] = field(default_factory=Counter)
+
+    async def headers(self, person: Person, who: str) -> dict[str, str]:
+        """An administrator's program sends a token, a user's page a cookie."""
+        if who == "admin":
+            client, _ = await self.bench.token_client(person)
+            return {"Authorization": client.headers["authorization"]}
+        (cookie,) = person.client.cookies.items()
+        return {"Cookie": "=".join(cookie), CSRF_HEADER: person.client.headers[CSRF_HEADER]}
+
+    async def path_parameters(self, path: str, person: Person) -> dict[str, str]:
+        """Things that exist: made-up ids would only ever be answered 404."""
+        if "{workspace_id}" in path:
+            return {"workspace_id": (await person.create())["id"]}
+        if "{user_id}" in path:
+            return {"user_id": str((await self.bench.person()).user_id)}
+        if "{token_id}" in path:
+            return {"token_id": (await self.bench.token_client(person))[1]}
+        if "{session_id}" in path:
+            answer = await person.client.get(f"{API}/sessions")
+            return {"session_id": answer.json()["items"][0]["id"]}
+        return {}
+
+
+@pytest.fixture(scope="module")
+async def trial(shared_bench: ApiBench, served: ApiProcess) -> AsyncIterator[Trial]:
+    schema = schemathesis.openapi.from_url(f"{served.base_url}{API}/openapi.json")
+    # We show our own credentials: made-up ones would only ever be answered 401.
+    schema.config.generation.update(with_security_parameters=False)
+    with requests.Session() as session:
+        yield Trial(shared_bench, schema, session)
+
+
+def _try(
+    trial: Trial,
+    operation: APIOperation[Any, Any, Any, Any],
+    mode: GenerationMode,
+    examples: int,
+    headers: dict[str, str],
+    path_parameters: dict[str, str],
+) -> None:
+    @settings(
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(mode, path_parameters=path_parameters or None))
+    def check(case: schemathesis.Case[Any]) -> None:
+        if "wait" in case.query and str(case.query["wait"]).isdecimal():
+            # Nobody works behind this API, so whoever waits waits in vain.
+            case.query["wait"] = int(case.query["wait"]) % 2 * 99
+        response = case.call(session=trial.session, headers=headers, timeout=TIMEOUT_SECONDS)
+        trial.statuses[response.status_code] += 1
+        case.validate_response(response, checks=CHECKS)
+
+    try:
+        check()
+    except (Unsatisfiable, unittest.SkipTest):
+        assert mode is GenerationMode.NEGATIVE, "a valid request must be possible"
+
+
+def _name(route: Route) -> str:
+    return " ".join(route)
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=_name)
+@pytest.mark.parametrize("who", ["admin", "user"])
+async def test_an_operation_does_what_the_document_says(who: str, route: Route, trial: Trial) -> None:
+    method, path = route
+    operation = trial.schema[path][method]
+    for mode in GenerationMode:
+        examples = EXAMPLES[who, mode]
+        # Somebody new for each: requests may sign out, revoke, or change the password.
+        person = await trial.bench.person(admin=who == "admin")
+        known = await trial.path_parameters(path, person)
+        headers = await trial.headers(person, who)
+        examples = min(examples, SLOW_EXAMPLES) if route in SLOW else examples
+        _try(trial, operation, mode, examples, headers, known)
+
+
+def test_the_answers_were_of_many_kinds_and_none_was_a_mistake(trial: Trial, served: ApiProcess) -> None:
+    # Of a test that is always refused, or never, nobody would learn much.
+    assert {200, 201, 202, 204, 400, 403, 404} <= set(trial.statuses)
+    assert max(trial.statuses) < 500
+    assert mistakes_of(served) == []
+
+
+def test_what_is_left_out_exists() -> None:
+    assert set(EXCLUDED) < set(ACCESS)
