@@ -1,0 +1,138 @@
+"""What goes on behind the API: rows that somebody else writes, and a worker that acts on a fake world."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import update
+
+from api.app import create_routes
+from api.context import Context
+from api.observing import Observing
+from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.bootstrap import connect_temporal, open_ports, policy_of
+from codehub.db.events import EventKind, record_event
+from codehub.db.models import Workspace
+from codehub.db.session import Database
+from codehub.domain.conditions import (
+    Condition,
+    Conditions,
+    Reason,
+    Status,
+    WorkspaceId,
+    conditions_to_json,
+)
+from codehub.domain.states import ErrorReason, Operation, Phase
+from codehub.services.passwords import Passwords
+from tests.api.bench import ApiBench
+from tests.fake_world import FakeWorld
+from tests.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
+from tests.identities import CHEAP
+from worker.registry import create_worker
+
+LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+async def set_columns(database: Database, workspace_id: str, **columns: Any) -> None:  # noqa: ANN401
+    """Write a row as its owner of those columns would."""
+    async with database.transaction() as session:
+        await session.execute(update(Workspace).where(Workspace.id == UUID(workspace_id)).values(**columns))
+
+
+async def begin_operation(database: Database, workspace_id: str, operation: Operation) -> None:
+    await set_columns(database, workspace_id, operation=operation, op_started_at=LONG_AGO)
+
+
+async def mark_deleted(database: Database, workspace_id: str, phase: Phase) -> None:
+    await set_columns(database, workspace_id, phase=phase, desired_state="DELETED", deleted_at=LONG_AGO)
+
+
+async def lose_data(database: Database, workspace_id: str, *, archive_key: str | None = None) -> None:
+    """The row of a workspace whose volume has vanished."""
+    conditions = Conditions(
+        volume_ready=_condition(Status.FALSE, Reason.VANISHED),
+        archive_ready=_condition(Status.TRUE if archive_key else Status.FALSE, Reason.READABLE),
+        container_ready=_condition(Status.FALSE, Reason.ABSENT),
+        healthy=_condition(Status.FALSE, ErrorReason.DATA_LOST),
+    )
+    await set_columns(
+        database,
+        workspace_id,
+        phase=Phase.ERROR,
+        error_reason=ErrorReason.DATA_LOST,
+        error_message="The volume has disappeared.",
+        archive_key=archive_key,
+        conditions=conditions_to_json(conditions),
+    )
+
+
+async def fail(database: Database, workspace_id: str, reason: ErrorReason = ErrorReason.TIMEOUT) -> None:
+    """The row of a workspace in an error that looking again may end."""
+    conditions = Conditions(healthy=_condition(Status.FALSE, reason))
+    await set_columns(
+        database,
+        workspace_id,
+        phase=Phase.ERROR,
+        error_reason=reason,
+        error_message="It took too long.",
+        conditions=conditions_to_json(conditions),
+    )
+
+
+async def write_line(
+    database: Database,
+    workspace_id: str,
+    kind: EventKind,
+    at: datetime,
+    operation: Operation | None = None,
+    actor: str = "worker",
+    **more: Any,  # noqa: ANN401
+) -> None:
+    """A line of the audit trail."""
+    async with database.transaction() as session:
+        await record_event(
+            session, WorkspaceId(workspace_id), kind, at, actor=actor, operation=operation, **more
+        )
+
+
+@asynccontextmanager
+async def working(bench: ApiBench) -> AsyncIterator[FakeWorld]:
+    """A worker for what the API wakes."""
+    world = FakeWorld()
+    world.images.add(bench.context.options.default_image_ref)
+    client = await connect_temporal(bench.settings)
+    task_queue = bench.settings.temporal.task_queue
+    async with open_ports(bench.settings, client) as real:
+        ports = replace(
+            real,
+            instances=FakeInstances(world),
+            volumes=FakeVolumes(world),
+            jobs=FakeStorageJobs(world),
+            archives=FakeArchives(world),
+            convergence=TemporalConvergence(client, task_queue),
+        )
+        async with create_worker(client, task_queue, ports, policy_of(bench.settings)):
+            yield world
+
+
+def with_cheap_passwords(bench: ApiBench) -> ApiBench:
+    """The same API with password hashes that cost next to nothing."""
+    return _with(bench, replace(bench.context, passwords=Passwords(CHEAP)))
+
+
+def with_fake_instances(bench: ApiBench, world: FakeWorld) -> ApiBench:
+    """The same API on instances whose logs a test can write."""
+    return _with(bench, replace(bench.context, instances=FakeInstances(world)))
+
+
+def _with(bench: ApiBench, context: Context) -> ApiBench:
+    routes = create_routes(context)
+    app = Observing(routes, context.metrics, https=context.options.is_https)
+    return replace(bench, context=context, routes=routes, app=app)
+
+
+def _condition(status: Status, reason: str) -> Condition:
+    return Condition(status, reason, "For a test.", LONG_AGO)

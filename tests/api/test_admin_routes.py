@@ -1,0 +1,174 @@
+"""What administrators see and do: accounts, everybody's workspaces, errors, the state of the system."""
+
+from uuid import uuid4
+
+import pytest
+from temporalio.client import Client
+
+from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
+from codehub.domain.states import Operation, Phase
+from tests.api.behind import begin_operation, fail, lose_data, mark_deleted, set_columns, with_cheap_passwords
+from tests.api.bench import PASSWORD, ApiBench
+
+ADMIN = "/api/v1/admin"
+
+
+@pytest.fixture
+def bench(bench: ApiBench) -> ApiBench:
+    return with_cheap_passwords(bench)
+
+
+async def test_an_account_is_added_read_changed_and_can_sign_in(bench: ApiBench) -> None:
+    root = (await bench.person("root", admin=True)).client
+    form = {"username": "grace", "password": PASSWORD}
+    added = await root.post(f"{ADMIN}/users", json=form)
+    assert added.status_code == 201
+    grace = added.json()
+    assert added.headers["location"] == f"{ADMIN}/users/{grace['id']}"
+    assert (grace["username"], grace["role"], grace["disabled_at"]) == ("grace", "user", None)
+    assert PASSWORD not in added.text
+    assert (await root.get(f"{ADMIN}/users/{grace['id']}")).json() == grace
+    assert (await root.post(f"{ADMIN}/users", json={**form, "username": "GRACE"})).status_code == 409
+    client = bench.stranger()
+    await bench.sign_in(client, "grace")
+    assert (await client.get(f"{ADMIN}/users")).status_code == 403
+    await root.patch(f"{ADMIN}/users/{grace['id']}", json={"role": "admin"})
+    assert (await client.get(f"{ADMIN}/users")).status_code == 200
+    assert (await root.get(f"{ADMIN}/users/{uuid4()}")).status_code == 404
+
+
+async def test_a_disabled_account_is_out_at_once_and_comes_back_signed_out(bench: ApiBench) -> None:
+    root = (await bench.person(admin=True)).client
+    ada = await bench.person()
+    program, _ = await bench.token_client(ada)
+    path = f"{ADMIN}/users/{ada.user_id}"
+    assert (await root.patch(path, json={"disabled": True})).json()["disabled_at"] is not None
+    for client in (ada.client, program):
+        assert (await client.get("/api/v1/session")).status_code == 401
+    assert (await root.patch(path, json={"disabled": False})).json()["disabled_at"] is None
+    for client in (ada.client, program):
+        assert (await client.get("/api/v1/session")).status_code == 401
+    await bench.sign_in(bench.stranger(), ada.username)
+
+
+async def test_the_last_administrator_stays_one(bench: ApiBench) -> None:
+    root = await bench.person(admin=True)
+    for form in ({"role": "user"}, {"disabled": True}):
+        answer = await root.client.patch(f"{ADMIN}/users/{root.user_id}", json=form)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
+    assert (await root.client.get(f"{ADMIN}/users")).status_code == 200
+
+
+async def test_a_refused_change_of_an_account_changes_nothing_of_it(bench: ApiBench) -> None:
+    root, ada = await bench.person(admin=True), await bench.person()
+    path = f"{ADMIN}/users/{ada.user_id}"
+    answer = await root.client.patch(path, json={"role": "admin", "password": "short"})
+    assert answer.status_code == 400
+    assert (await root.client.get(path)).json()["role"] == "user"
+
+
+async def test_accounts_are_listed_by_name_in_pages(bench: ApiBench) -> None:
+    root = (await bench.person("root", admin=True)).client
+    for number in range(6):
+        await root.post(f"{ADMIN}/users", json={"username": f"user{number}", "password": PASSWORD})
+    names: list[str] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = (await root.get(f"{ADMIN}/users", params={"limit": 3, **cursor})).json()
+        names += [item["username"] for item in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        cursor = {"cursor": page["next_cursor"]}
+    assert names == ["root", *(f"user{number}" for number in range(6))]
+
+
+async def test_everybodys_workspaces_are_listed_and_narrowed(bench: ApiBench) -> None:
+    root, ada, bob = await bench.person(admin=True), await bench.person(), await bench.person()
+    first, second = (await ada.create(name="first"))["id"], (await bob.create(name="second"))["id"]
+    await set_columns(bench.context.database, second, phase=Phase.STANDBY)
+
+    async def ids(**query: str) -> list[str]:
+        answer = await root.client.get(f"{ADMIN}/workspaces", params=query)
+        return [item["id"] for item in answer.json()["items"]]
+
+    assert await ids() == [second, first]
+    assert await ids(owner=str(ada.user_id)) == [first]
+    assert await ids(phase="STANDBY") == [second]
+    assert await ids(q="irs") == [first]
+    page = (await root.client.get(f"{ADMIN}/workspaces", params={"limit": 1})).json()
+    assert await ids(limit="1", cursor=page["next_cursor"]) == [first]
+    await mark_deleted(bench.context.database, first, Phase.DELETED)
+    assert (await ids(), await ids(deleted="true")) == ([second], [first])
+
+
+async def test_phases_are_counted_without_the_deleted(bench: ApiBench) -> None:
+    root, ada = await bench.person(admin=True), await bench.person()
+    ids = [(await ada.create())["id"] for _ in range(4)]
+    await set_columns(bench.context.database, ids[0], phase=Phase.RUNNING)
+    await fail(bench.context.database, ids[1])
+    await mark_deleted(bench.context.database, ids[2], Phase.DELETED)
+    phases = (await root.client.get(f"{ADMIN}/phases")).json()["phases"]
+    assert phases == {
+        "PENDING": 1, "ARCHIVED": 0, "STANDBY": 0, "RUNNING": 1, "ERROR": 1, "DELETING": 0
+    }  # fmt: skip
+
+
+async def test_errors_are_listed_the_longest_waiting_first(bench: ApiBench) -> None:
+    root, ada = await bench.person(admin=True), await bench.person()
+    ids = [(await ada.create())["id"] for _ in range(3)]
+    for workspace_id in ids[1:]:
+        await fail(bench.context.database, workspace_id)
+    items = (await root.client.get(f"{ADMIN}/errors")).json()["items"]
+    assert [item["id"] for item in items] == ids[1:]
+    assert items[0]["error"]["reason"] == "Timeout"
+    assert len((await root.client.get(f"{ADMIN}/errors", params={"limit": 1})).json()["items"]) == 1
+
+
+async def test_of_many_to_recover_those_that_cannot_do_not_hold_up_the_others(bench: ApiBench) -> None:
+    root, ada = await bench.person(admin=True), await bench.person()
+    broken, lost, well, busy = [(await ada.create())["id"] for _ in range(4)]
+    await fail(bench.context.database, broken)
+    await lose_data(bench.context.database, lost)
+    await fail(bench.context.database, busy)
+    await set_columns(bench.context.database, busy, phase=Phase.PENDING, error_reason=None)
+    await begin_operation(bench.context.database, busy, Operation.STARTING)
+    missing = [str(uuid4()), "nonsense"]
+    form = {"choice": "restore_archive", "ids": [broken, lost, well, busy, *missing]}
+    answer = (await root.client.post(f"{ADMIN}/errors/recover", json=form)).json()
+    assert answer["recovered"] == []
+    messages = {each["id"]: each["message"] for each in answer["refused"]}
+    assert set(messages) == {broken, lost, well, busy, *missing}
+    assert "start_empty" in messages[lost]
+    assert "STARTING" in messages[busy]
+    answer = (await root.client.post(f"{ADMIN}/errors/recover", json={**form, "choice": "retry"})).json()
+    assert sorted(answer["recovered"]) == sorted([broken, lost])
+    assert {each["id"] for each in answer["refused"]} == {well, busy, *missing}
+    read = (await ada.client.get(f"{ada.workspaces}/{broken}")).json()
+    assert read["recovering"] is True
+
+
+async def test_all_errors_can_be_recovered_at_once(bench: ApiBench) -> None:
+    root, ada = await bench.person(admin=True), await bench.person()
+    ids = [(await ada.create())["id"] for _ in range(3)]
+    for workspace_id in ids:
+        await fail(bench.context.database, workspace_id)
+    answer = (await root.client.post(f"{ADMIN}/errors/recover", json={})).json()
+    assert answer == {"recovered": ids, "refused": []}
+
+
+async def test_the_state_of_the_system_names_everything(bench: ApiBench, temporal_client: Client) -> None:
+    await ensure_schedules(temporal_client, bench.settings.temporal.task_queue, SchedulePeriods())
+    root = await bench.person(admin=True)
+    await root.create(desired_state="RUNNING")
+    status = (await root.client.get(f"{ADMIN}/status")).json()
+    assert {each["name"]: each["healthy"] for each in status["dependencies"]} == {
+        "postgresql": True,
+        "redis": True,
+        "temporal": True,
+        "s3": True,
+    }
+    assert all(each["version"] for each in status["dependencies"])
+    assert len(status["sweeps"]) == 3
+    assert status["phases"]["PENDING"] == 1
+    assert status["limits"] == {"running": 1, "max_running_global": 100, "max_running_per_user": 2}
+    assert status["live_clients"] == 0

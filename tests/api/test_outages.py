@@ -1,0 +1,365 @@
+"""Servers that die under a running API: requests are kept, what cannot be served says so, all heals."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+from codehub.embedded.stack import EmbeddedStack
+from codehub.services.tokens import create_token
+from codehub.settings import Settings
+from tests.api.process import ApiProcess, calling, follow, running_api
+from tests.chaos.conftest import Servers
+from tests.chaos.site import BIN, Site, make_template, open_site
+from tests.waiting import until
+
+SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
+WORKSPACES = "/api/v1/workspaces"
+STANDBY = {"name": "home", "desired_state": "STANDBY", "image_ref": "code-server"}
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Servers]:
+    async with EmbeddedStack(tmp_path_factory.mktemp("stack"), Settings()) as stack:
+        yield Servers(stack, await make_template(stack.environment["CODEHUB_DATABASE_URL"]))
+
+
+@pytest.fixture(autouse=True)
+def tiny_ide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A site with its API, and a client with a token of the site's owner."""
+
+    site: Site
+    api: ApiProcess
+    client: httpx.AsyncClient
+
+    async def create(self) -> str:
+        answer = await self.client.post(WORKSPACES, json=STANDBY)
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["id"])
+
+    async def arrive(self, workspace_id: str, phase: str) -> None:
+        async def arrived() -> bool:
+            read = await self.client.get(f"{WORKSPACES}/{workspace_id}")
+            document = read.json()
+            return read.status_code == 200 and (document["phase"], document["operation"]) == (phase, "NONE")
+
+        await until(arrived, f"{workspace_id} in {phase}")
+
+    async def readiness(self) -> tuple[int, dict[str, bool]]:
+        answer = await self.client.get("/readyz")
+        return answer.status_code, {each["name"]: each["healthy"] for each in answer.json()["dependencies"]}
+
+    async def until_ready(self, *names: str) -> None:
+        async def all_well() -> bool:
+            status, healthy = await self.readiness()
+            return status == 200 and all(healthy[name] for name in names)
+
+        await until(all_well, f"{names} are well again")
+
+
+@asynccontextmanager
+async def open_place(servers: Servers, directory: Path, **through: str) -> AsyncIterator[Place]:
+    """An API on a site of its own; `through` leads the API, and nobody else, another way."""
+    async with open_site(servers.stack.environment, servers.template, directory, **SWEEPS) as site:
+        token = await create_token(
+            site.database, site.owner, "outages", expires_at=None, now=datetime.now(UTC)
+        )
+        async with (
+            running_api({**site.environment, **through}) as api,
+            calling(api.base_url, authorization=f"Bearer {token.token}") as client,
+        ):
+            yield Place(site, api, client)
+
+
+class Gate:
+    """A way to a server that can be closed: then connections are refused, and open ones end."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._target = host, port
+        self._server: asyncio.Server | None = None
+        self._port = 0
+        self._open: set[asyncio.StreamWriter] = set()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    async def open(self) -> None:
+        self._server = await asyncio.start_server(self._forward, "127.0.0.1", self._port)
+        self._port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for writer in list(self._open):
+            writer.transport.abort()
+
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            upstream_reader, upstream_writer = await asyncio.open_connection(*self._target)
+            ends = {writer, upstream_writer}
+            self._open |= ends
+            await asyncio.gather(_copy(reader, upstream_writer), _copy(upstream_reader, writer))
+            self._open -= ends
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        with suppress(OSError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def gate_to(url: str) -> AsyncIterator[Gate]:
+    parts = urlsplit(url if "://" in url else f"//{url}")
+    gate = Gate(parts.hostname or "127.0.0.1", parts.port or 0)
+    await gate.open()
+    try:
+        yield gate
+    finally:
+        await gate.close()
+
+
+def led_through(url: str, gate: Gate) -> str:
+    parts = urlsplit(url)
+    user, at, _ = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}{at}{gate.address}").geturl()
+
+
+async def test_without_temporal_what_is_asked_for_is_kept_and_carried_out_later(
+    servers: Servers, tmp_path: Path
+) -> None:
+    async with open_place(servers, tmp_path) as place:
+        with place.site.worker_process():
+            workspace_id = await place.create()
+            await place.arrive(workspace_id, "STANDBY")
+            await servers.stack.kill("temporal")
+            answer = await place.client.patch(
+                f"{WORKSPACES}/{workspace_id}", json={"desired_state": "ARCHIVED"}
+            )
+            assert (answer.status_code, answer.json()["desired_state"]) == (200, "ARCHIVED")
+            assert (await place.client.post(WORKSPACES, json=STANDBY)).status_code == 201
+            await servers.stack.wait_ready("temporal")
+            await place.arrive(workspace_id, "ARCHIVED")
+
+
+async def test_nobody_waits_for_a_temporal_that_does_not_answer(servers: Servers, tmp_path: Path) -> None:
+    address = servers.stack.environment["CODEHUB_TEMPORAL_ADDRESS"]
+    async with (
+        gate_to(address) as gate,
+        open_place(servers, tmp_path, CODEHUB_TEMPORAL_ADDRESS=gate.address) as place,
+    ):
+        workspace_id = await place.create()
+        await place.until_ready("temporal")
+        await gate.close()
+        for desired in ("ARCHIVED", "RUNNING", "STANDBY"):
+            answer = await place.client.patch(f"{WORKSPACES}/{workspace_id}", json={"desired_state": desired})
+            assert answer.status_code == 200, answer.text
+        status, healthy = await place.readiness()
+        assert (status, healthy["temporal"], healthy["postgresql"]) == (200, False, True)
+        await gate.open()
+        await place.until_ready("temporal")
+        # The wakes that were lost are made up for by the sweep, the next one arrives by itself.
+        with place.site.worker_process():
+            await place.arrive(workspace_id, "STANDBY")
+
+
+async def test_without_redis_the_api_works_and_streams_catch_up(servers: Servers, tmp_path: Path) -> None:
+    async with open_place(servers, tmp_path) as place:
+        with place.site.worker_process():
+            workspace_id = await place.create()
+            await place.arrive(workspace_id, "STANDBY")
+            async with follow(place.client) as stream:
+                await stream.next_named("snapshot")
+                await servers.stack.kill("redis")
+                path = f"{WORKSPACES}/{workspace_id}"
+                answer = await place.client.patch(path, json={"name": "while it was away"})
+                assert answer.status_code == 200
+                assert (await place.client.get(path)).status_code == 200
+                # The same stream: nobody has to come back for what was missed.
+                while (await stream.next_named("workspace_updated")).data["name"] != "while it was away":
+                    pass
+                await servers.stack.wait_ready("redis")
+                await place.until_ready("redis")
+                await place.client.patch(path, json={"name": "afterwards"})
+                while (await stream.next_named("workspace_updated")).data["name"] != "afterwards":
+                    pass
+
+
+async def test_without_postgresql_it_says_so_and_heals(servers: Servers, tmp_path: Path) -> None:
+    async with open_place(servers, tmp_path) as place:
+        workspace_id = await place.create()
+        await servers.stack.kill("postgres")
+        refused = await place.client.get(f"{WORKSPACES}/{workspace_id}")
+        assert_is_an_outage(refused)
+        seen: list[httpx.Response] = []
+
+        async def answers_again() -> bool:
+            seen.append(await place.client.patch(f"{WORKSPACES}/{workspace_id}", json={"memo": "m"}))
+            return seen[-1].status_code == 200
+
+        await until(answers_again, "the API heals without a restart")
+        for answer in seen[:-1]:
+            assert_is_an_outage(answer)
+        await servers.stack.wait_ready("postgres")
+        await place.until_ready("postgresql")
+
+
+def assert_is_an_outage(answer: httpx.Response) -> None:
+    assert answer.status_code == 503, answer.text
+    problem: dict[str, Any] = answer.json()["error"]
+    assert problem["code"] == "DEPENDENCY_UNAVAILABLE"
+    assert problem["request_id"] == answer.headers["x-request-id"]
+    assert int(answer.headers["retry-after"]) == problem["retry_after_seconds"] >= 1
+    # Where the database is, and how it failed, is nobody's business.
+    assert "postgres" not in answer.text.lower()
+
+
+async def test_while_postgresql_is_away_it_is_alive_but_not_ready(servers: Servers, tmp_path: Path) -> None:
+    async with open_site(servers.stack.environment, servers.template, tmp_path) as site:
+        url = site.environment["CODEHUB_DATABASE_URL"]
+        async with gate_to(url) as gate:
+            environment = {**site.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
+            async with running_api(environment) as api, calling(api.base_url) as client:
+                assert (await client.get("/readyz")).status_code == 200
+                await gate.close()
+                answer = await client.get("/readyz")
+                assert (answer.status_code, answer.json()["ready"]) == (503, False)
+                assert (await client.get("/healthz")).status_code == 200
+                metrics = await client.get("/metrics")
+                assert "codehub_database_up 0.0" in metrics.text
+                form = {"username": "ada", "password": "correct horse"}
+                assert_is_an_outage(await client.post("/api/v1/login", json=form))
+                await gate.open()
+
+                async def ready() -> bool:
+                    return (await client.get("/readyz")).status_code == 200
+
+                await until(ready, "it is ready again")
+                assert "codehub_database_up 1.0" in (await client.get("/metrics")).text
+
+
+async def test_a_request_whose_connection_is_cut_off_is_an_outage_too(
+    servers: Servers, tmp_path: Path
+) -> None:
+    async with open_place(servers, tmp_path) as place:
+        workspace_id = await place.create()
+        async with place.site.database.engine.connect() as holder:
+            await holder.exec_driver_sql("SELECT * FROM workspaces FOR UPDATE")
+            waiting = asyncio.create_task(
+                place.client.patch(f"{WORKSPACES}/{workspace_id}", json={"name": "new"})
+            )
+
+            async def cut_off() -> bool:
+                result = await holder.exec_driver_sql(
+                    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+                    "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+                )
+                return bool(result.scalar_one())
+
+            await until(cut_off, "the waiting transaction is cut off")
+            assert_is_an_outage(await waiting)
+        assert (await place.client.get(f"{WORKSPACES}/{workspace_id}")).json()["name"] == "home"
+        assert "a dependency is down" in place.api.log.read_text()
+
+
+async def test_a_statement_that_takes_too_long_is_an_outage_whose_values_are_not_logged(
+    servers: Servers, tmp_path: Path
+) -> None:
+    async with open_place(servers, tmp_path, CODEHUB_DATABASE_STATEMENT_TIMEOUT_SECONDS="1") as place:
+        async with place.site.database.engine.connect() as holder:
+            # Held until the API gives up.
+            await holder.exec_driver_sql("LOCK TABLE workspaces IN SHARE MODE")
+            answer = await place.client.post(WORKSPACES, json={**STANDBY, "memo": "her-own-words"})
+        assert_is_an_outage(answer)
+        log = place.api.log.read_text()
+        assert "a dependency is down" in log
+        assert "her-own-words" not in log
+        await place.create()
+
+
+async def test_without_s3_the_api_works_and_readiness_tells(servers: Servers, tmp_path: Path) -> None:
+    url = servers.stack.environment["CODEHUB_S3_ENDPOINT_URL"]
+    async with (
+        gate_to(url) as gate,
+        open_place(servers, tmp_path, CODEHUB_S3_ENDPOINT_URL=led_through(url, gate)) as place,
+    ):
+        await place.until_ready("s3")
+        await gate.close()
+        status, healthy = await place.readiness()
+        assert (status, healthy["s3"]) == (200, False)
+        workspace_id = await place.create()
+        assert (await place.client.get(f"{WORKSPACES}/{workspace_id}/archives")).json() == {"items": []}
+        await gate.open()
+        await place.until_ready("s3")
+
+
+async def test_an_api_starts_without_temporal_redis_and_s3_and_heals(
+    servers: Servers, tmp_path: Path
+) -> None:
+    shared = servers.stack.environment
+    names = ("CODEHUB_TEMPORAL_ADDRESS", "CODEHUB_REDIS_URL", "CODEHUB_S3_ENDPOINT_URL")
+    async with (
+        gate_to(shared[names[0]]) as temporal,
+        gate_to(shared[names[1]]) as redis,
+        gate_to(shared[names[2]]) as s3,
+    ):
+        through = {
+            names[0]: temporal.address,
+            names[1]: led_through(shared[names[1]], redis),
+            names[2]: led_through(shared[names[2]], s3),
+        }
+        for gate in (temporal, redis, s3):
+            await gate.close()
+        async with open_place(servers, tmp_path, **through) as place:
+            status, healthy = await place.readiness()
+            assert (status, healthy) == (
+                200,
+                {"postgresql": True, "redis": False, "temporal": False, "s3": False},
+            )
+            workspace_id = await place.create()
+            async with follow(place.client) as stream:
+                snapshot = await stream.next_named("snapshot")
+                assert [each["id"] for each in snapshot.data["workspaces"]] == [workspace_id]
+                for gate in (temporal, redis, s3):
+                    await gate.open()
+                await place.until_ready("redis", "temporal", "s3")
+                with place.site.worker_process():
+                    await place.arrive(workspace_id, "STANDBY")
+                    while (await stream.next_named("workspace_updated")).data["phase"] != "STANDBY":
+                        pass
+
+
+async def test_an_api_starts_without_postgresql_and_heals(servers: Servers, tmp_path: Path) -> None:
+    async with open_site(servers.stack.environment, servers.template, tmp_path) as site:
+        url = site.environment["CODEHUB_DATABASE_URL"]
+        async with gate_to(url) as gate:
+            await gate.close()
+            environment = {**site.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
+            async with running_api(environment) as api, calling(api.base_url) as client:
+                assert (await client.get("/readyz")).status_code == 503
+                await gate.open()
+
+                async def ready() -> bool:
+                    return (await client.get("/readyz")).status_code == 200
+
+                await until(ready, "it is ready")
