@@ -13,7 +13,7 @@ from api.errors import ApiError, too_many_requests
 from api.identity import identify
 from api.schemas.base import one_spelling
 from api.schemas.errors import Code
-from codehub.db.views import load_owner
+from codehub.db.views import load_any_view
 from codehub.domain.conditions import WorkspaceId
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller
@@ -69,11 +69,12 @@ def _slow_down(request: Request, context: Context, caller: Caller | None) -> Non
 async def _require_owner(request: Request, context: Context, caller: Caller) -> None:
     workspace_id = _workspace_id(request.path_params["workspace_id"])
     async with context.reading.transaction() as session:
-        owner = await load_owner(session, workspace_id)
-    if owner is None:
+        view = await load_any_view(session, workspace_id)
+    if view is None:
         raise WorkspaceNotFound(workspace_id)
-    if owner != caller.user_id and not caller.is_admin:
+    if view.owner_user_id != caller.user_id and not caller.is_admin:
         raise ApiError(403, Code.FORBIDDEN, "This workspace belongs to somebody else.")
+    request.state.workspace = view
 
 
 def _workspace_id(text: str) -> WorkspaceId:

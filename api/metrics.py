@@ -61,7 +61,7 @@ class Metrics:
         self.workspaces = self._gauge("workspaces", "Workspaces by phase.", "phase")
         self.operations = self._counter(
             "operations",
-            "Operations by what became of them, since this process started.",
+            "Operations by what became of them, since this process was first asked.",
             "operation",
             "result",
         )

@@ -2,12 +2,14 @@
 
 import argparse
 import asyncio
+import os
 import signal
 import sys
 import traceback
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
+from typing import NoReturn
 
 from storage_job.errors import EXIT_CODES, EXIT_INVALID_REQUEST, InvalidRequest, JobError, failed
 from storage_job.job import perform
@@ -72,5 +74,15 @@ def _report(error: JobError, code: int) -> int:
     return code
 
 
+def _leave(code: int) -> NoReturn:
+    """End at once. The download client's threads may still want the interpreter for a moment; if it is being
+    taken down then, the process aborts, and a job that has done its work would count as failed."""
+    with suppress(OSError):
+        sys.stdout.flush()
+    with suppress(OSError):
+        sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _leave(main())

@@ -41,3 +41,10 @@ class CorruptedArchive(JobError):
 
 def failed(message: str) -> JobError:
     return JobError(Reason.ACTION_FAILED, message)
+
+
+def unreachable(detail: str) -> JobError:
+    told = " ".join(detail.split())[:300]
+    return JobError(
+        Reason.UNREACHABLE, f"The archive store gave no good answer ({told}); check it and its credentials."
+    )

@@ -1,4 +1,4 @@
-"""One job from start to end: hold the volume, open the store, run the operation, report meanwhile."""
+"""One job from start to end: hold the volume, run the operation, report meanwhile."""
 
 from contextlib import nullcontext
 
@@ -6,7 +6,6 @@ from storage_job.archive import archive
 from storage_job.progress import Outcome, Progress, reported
 from storage_job.request import JobRequest, Operation
 from storage_job.restore import restore
-from storage_job.s3 import open_archive
 from storage_job.volume import locked
 
 
@@ -17,5 +16,5 @@ async def perform(request: JobRequest) -> Outcome:
     # An empty archive comes out of nothing, so that job has no volume.
     volume = nullcontext() if request.operation is Operation.CREATE_EMPTY else locked(request.data_dir)
     with volume:
-        async with reported(progress), open_archive(request) as archive_object:
-            return await operation(archive_object, request, progress)
+        async with reported(progress):
+            return await operation(request, progress)

@@ -10,7 +10,7 @@ _LENGTH = re.compile(rb"[1-9][0-9]{0,7}(?= )")
 _DECIMAL = re.compile(rb"[0-9]{1,18}")
 _NAMES = (b"path", b"linkpath", b"GNU.sparse.name")
 # tar acts on these and the scanner understands them; other GNU words could make the two disagree.
-_GNU_WORDS = {b"GNU.sparse.major", b"GNU.sparse.minor", b"GNU.sparse.name", b"GNU.sparse.realsize"}
+SPARSE_WORDS = {b"GNU.sparse.major", b"GNU.sparse.minor", b"GNU.sparse.name", b"GNU.sparse.realsize"}
 
 Records = dict[bytes, bytes]
 
@@ -39,7 +39,7 @@ def decimal(value: bytes) -> int:
 
 
 def _check(word: bytes, value: bytes) -> None:
-    if word.startswith(b"GNU.") and word not in _GNU_WORDS:
+    if word.startswith(b"GNU.") and word not in SPARSE_WORDS:
         raise CorruptedArchive(f"a pax header uses the unsupported word {word.decode(errors='replace')}")
     # tar would cut such a name at the zero byte and so write to another place than the one checked here.
     if word in _NAMES and (not value or b"\0" in value):

@@ -1,6 +1,7 @@
 """The request of one job: a single JSON document, so that no secret is ever on a command line."""
 
 import json
+import re
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +17,7 @@ SMALLEST_PART = 5 * MIB
 LARGEST_PART = 512 * MIB
 HIGHEST_COMPRESSION = 19
 MOST_IN_FLIGHT = 64
+_UNCLEAR = {"", ".", ".."}
 
 
 class Operation(StrEnum):
@@ -44,6 +46,10 @@ class JobRequest:
             self.bucket != "" and self.key != "", "archive_url must look like s3://bucket/path/home.tar.zst"
         )
         _check(self.key.endswith(SUFFIXES), "archive_url must end in .tar.zst or .tar.gz")
+        # Clients disagree on what such keys mean, so what one has written another would look for elsewhere.
+        unclear = not self.key.isprintable() or _UNCLEAR & {*self.key.split("/")}
+        _check(not unclear, "archive_url must have no empty parts, dots for parts or control characters")
+        _check(_is_address(self.endpoint_url), "endpoint_url must look like https://host or http://host:port")
         writes = self.operation is not Operation.RESTORE
         _check(not writes or self.key.endswith(".tar.zst"), "new archives are .tar.zst only")
         _check(self.data_dir.is_absolute(), "data_dir must be an absolute path")
@@ -60,6 +66,10 @@ class JobRequest:
     @property
     def key(self) -> str:
         return urlsplit(self.archive_url).path.removeprefix("/")
+
+
+def _is_address(url: str | None) -> bool:
+    return url is None or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url) is not None
 
 
 def _check(holds: bool, message: str) -> None:

@@ -6,13 +6,12 @@ from pathlib import Path
 
 from storage_job.children import Child, Pipeline, write_all
 from storage_job.concurrency import settled, together
-from storage_job.download import Download, archive_missing, open_download
+from storage_job.download import Download, StoredArchive
 from storage_job.errors import CorruptedArchive, Reason, failed
 from storage_job.meta import ArchiveMeta, parse_meta
 from storage_job.progress import Outcome, Progress
 from storage_job.pump import copy_scanned
 from storage_job.request import JobRequest
-from storage_job.s3 import ArchiveObject
 from storage_job.scanner import TarScanner
 from storage_job.swap import WorkDirectory, swap
 
@@ -26,21 +25,24 @@ _EXTRACT = (
     "--xattrs",
     "--xattrs-include=*",
     "--delay-directory-restore",
+    # How much tar reads and writes at a time. With 10 KiB, its default, it is a fifth slower.
+    "--record-size=1M",
     "--warning=no-timestamp",
 )
 _DECOMPRESS = {".tar.zst": ("zstd", "--decompress", "--quiet", "--stdout"), ".tar.gz": ("gzip", "-dc")}
 
 
-async def restore(archive_object: ArchiveObject, request: JobRequest, progress: Progress) -> Outcome:
-    meta = await _read_meta(archive_object)
+async def restore(request: JobRequest, progress: Progress) -> Outcome:
+    archive = StoredArchive(request)
+    meta = parse_meta(await archive.read_meta())
     work = WorkDirectory(request.data_dir)
     try:
         await settled(work.create)
         scanner = TarScanner(_limit(request, meta))
-        async with open_download(archive_object) as download:
-            _check_size(download, meta)
-            progress.total = download.size
-            sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
+        download = await archive.download()
+        _check_size(download, meta)
+        progress.total = download.size
+        sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
         if sha256 != meta.sha256:
             raise CorruptedArchive("its content does not match the sha256 in its .meta")
         progress.phase = "swap"
@@ -50,13 +52,6 @@ async def restore(archive_object: ArchiveObject, request: JobRequest, progress: 
     finally:
         await settled(work.remove)
     return Outcome(progress.bytes, meta.sha256, scanner.entries, scanner.bytes)
-
-
-async def _read_meta(archive_object: ArchiveObject) -> ArchiveMeta:
-    content = await archive_object.read_meta()
-    if content is None:
-        raise archive_missing(f"The committed archive {archive_object.key}")
-    return parse_meta(content)
 
 
 def _limit(request: JobRequest, meta: ArchiveMeta) -> int | None:
@@ -99,17 +94,20 @@ async def _extract(
 async def _feed(download: Download, decompressor: Child, pipeline: Pipeline, progress: Progress) -> str:
     digest = hashlib.sha256()
 
-    def pass_on(chunk: bytes) -> None:
+    def pass_on(chunk: memoryview) -> None:
         digest.update(chunk)
-        write_all(decompressor.stdin, memoryview(chunk))
+        write_all(decompressor.stdin, chunk)
 
-    async for chunk in download.chunks:
+    chunk = await anext(download.chunks, None)
+    while chunk is not None:
+        view = memoryview(chunk)
         try:
-            await pipeline.in_thread(pass_on, chunk)
+            # The next one comes while this one goes.
+            _, chunk = await together(pipeline.in_thread(pass_on, view), anext(download.chunks, None))
         except BrokenPipeError:
             # Its status says why it stopped reading; the broken pipe is only the consequence.
             await pipeline.in_thread(decompressor.check)
             raise
-        progress.bytes += len(chunk)
+        progress.bytes += len(view)
     decompressor.stdin.close()
     return digest.hexdigest()

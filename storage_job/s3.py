@@ -1,16 +1,16 @@
-"""One archive and its meta in S3; every failure of the store becomes a JobError."""
+"""The archive that is being written and its meta in S3; every failure of the store becomes a JobError."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
 
-import aioboto3
 from aiobotocore.config import AioConfig
+from aiobotocore.session import get_session
 from aiohttp import ClientError as HttpError
 from botocore.exceptions import BotoCoreError, ClientError
 
 from storage_job import meta
-from storage_job.errors import JobError, Reason
+from storage_job.errors import unreachable
 from storage_job.request import JobRequest
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _NOT_FOUND = {"NoSuchKey", "404", "NotFound"}
 _NO_UPLOAD = {"NoSuchUpload", "404", "NotFound"}
-_session = aioboto3.Session()
+_session = get_session()
 
 
 @contextlib.contextmanager
@@ -26,21 +26,14 @@ def translated() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError, HttpError, TimeoutError, ConnectionError) as error:
-        raise JobError(
-            Reason.UNREACHABLE,
-            f"The archive store gave no good answer ({_describe(error)}); check it and its credentials.",
-        ) from error
-
-
-def _describe(error: Exception) -> str:
-    return " ".join(str(error).split())[:300] or type(error).__name__
+        raise unreachable(str(error) or type(error).__name__) from error
 
 
 def _code(error: ClientError) -> str:
     return error.response.get("Error", {}).get("Code", "")
 
 
-def is_missing(error: ClientError) -> bool:
+def _is_missing(error: ClientError) -> bool:
     return _code(error) in _NOT_FOUND
 
 
@@ -59,7 +52,7 @@ class ArchiveObject:
             try:
                 answer = await self.client.head_object(Bucket=self.bucket, Key=self.key)
             except ClientError as error:
-                if is_missing(error):
+                if _is_missing(error):
                     return None
                 raise
             return answer["ContentLength"]
@@ -70,7 +63,7 @@ class ArchiveObject:
             try:
                 answer = await self.client.get_object(Bucket=self.bucket, Key=self.meta_key)
             except ClientError as error:
-                if is_missing(error):
+                if _is_missing(error):
                     return None
                 raise
             body = answer["Body"]
@@ -115,7 +108,7 @@ async def open_archive(request: JobRequest) -> AsyncIterator[ArchiveObject]:
         response_checksum_validation="when_required",
         s3={"addressing_style": "path" if request.endpoint_url else "auto"},
     )
-    async with _session.client(
+    async with _session.create_client(
         "s3",
         endpoint_url=request.endpoint_url,
         region_name=request.region,

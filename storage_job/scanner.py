@@ -21,13 +21,16 @@ _ZEROS = bytes(BLOCK)
 Steps = Generator[int, bytes, None]
 
 
-@dataclass
+@dataclass(slots=True)
 class _Extensions:
     """What headers before a member say about it."""
 
     records: pax.Records | None = None
     long_name: bytes | None = None
     long_link: bytes | None = None
+
+    def is_empty(self) -> bool:
+        return self.records is None and self.long_name is None and self.long_link is None
 
 
 class TarScanner:
@@ -48,27 +51,31 @@ class TarScanner:
             raise CorruptedArchive(f"it unpacks to more than the {self._max_bytes} bytes that are allowed")
         position = 0
         while position < len(chunk):
-            position += self._consume(chunk, position)
+            if self._wanted < 0:
+                position += self._pass(len(chunk) - position)
+            else:
+                position += self._collect(chunk, position)
 
     def finish(self) -> None:
         if not self._ended:
             raise CorruptedArchive("it ends too early")
 
-    def _consume(self, chunk: memoryview, position: int) -> int:
-        """Advance by what the current step can take of the chunk; return how much that is."""
-        available = len(chunk) - position
-        if self._wanted < 0:
-            count = min(-self._wanted, available)
-            self._wanted += count
-            if self._wanted == 0:
-                self._wanted = next(self._steps)
-            return count
-        count = min(self._wanted - len(self._collected), available)
-        self._collected += chunk[position : position + count]
-        if len(self._collected) == self._wanted:
-            data, self._collected = self._collected, b""
-            self._wanted = self._steps.send(data)
+    def _pass(self, available: int) -> int:
+        count = min(-self._wanted, available)
+        self._wanted += count
+        if self._wanted == 0:
+            self._wanted = next(self._steps)
         return count
+
+    def _collect(self, chunk: memoryview, position: int) -> int:
+        part = bytes(chunk[position : position + self._wanted - len(self._collected)])
+        data = self._collected + part
+        if len(data) == self._wanted:
+            self._collected = b""
+            self._wanted = self._steps.send(data)
+        else:
+            self._collected = data
+        return len(part)
 
     def _read(self) -> Steps:
         while (block := (yield BLOCK)) != _ZEROS:
@@ -101,7 +108,7 @@ def _read_extension(header: Header, extensions: _Extensions) -> Steps:
     if not 0 < header.size <= limit:
         raise CorruptedArchive("an extended header is empty or too large")
     payload = (yield padded(header.size))[: header.size]
-    if header.kind == _PAX and extensions == _Extensions():
+    if header.kind == _PAX and extensions.is_empty():
         extensions.records = pax.parse_pax(payload)
     elif header.kind == _LONG_NAME and extensions.records is None and extensions.long_name is None:
         extensions.long_name = _long_text(payload)
@@ -119,12 +126,13 @@ def _long_text(payload: bytes) -> bytes:
 
 
 def _skip_data(header: Header, records: pax.Records, size: int) -> Steps:
-    if is_sparse(records) and header.kind != FILE:
+    sparse = is_sparse(records)
+    if sparse and header.kind != FILE:
         raise CorruptedArchive("something other than a file claims to be sparse")
     if header.kind not in (FILE, OLD_SPARSE) and size:
         raise CorruptedArchive("something other than a file has content")
     remaining = padded(size)
-    if is_sparse(records):
+    if sparse:
         remaining -= yield from read_pax_map(records, size)
     elif header.kind == OLD_SPARSE:
         if b"size" in records:

@@ -3,7 +3,7 @@
 from collections.abc import Generator, Iterator
 
 from storage_job.errors import CorruptedArchive
-from storage_job.pax import Records, decimal
+from storage_job.pax import SPARSE_WORDS, Records, decimal
 from storage_job.tar_header import BLOCK, Header, number
 
 _SUPPORTED = {b"GNU.sparse.major": b"1", b"GNU.sparse.minor": b"0"}
@@ -49,7 +49,7 @@ class _Numbers:
 
 
 def is_sparse(records: Records) -> bool:
-    return any(word.startswith(b"GNU.sparse.") for word in records)
+    return not SPARSE_WORDS.isdisjoint(records)
 
 
 def read_pax_map(records: Records, size: int) -> Blocks:

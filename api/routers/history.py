@@ -19,7 +19,7 @@ from api.schemas.history import (
     OperationItem,
     OperationPage,
 )
-from api.workspace_paths import WorkspacePath, load_or_refuse
+from api.workspace_paths import SeenWorkspace
 from codehub.db.archive_views import list_archives
 from codehub.db.history import list_events, list_operations
 from codehub.domain.conditions import WorkspaceId
@@ -33,36 +33,34 @@ LOG_EXAMPLE = "[2026-11-16 09:30:04] The IDE listens.\n"
 
 @router.get("/operations", response_model=OperationPage, summary="Operations")
 async def read_operations(
-    workspace_id: WorkspacePath, context: Provided, cursor: Cursor = None, limit: PageSize = 50
+    workspace: SeenWorkspace, context: Provided, cursor: Cursor = None, limit: PageSize = 50
 ) -> Response:
     """Each from its claim to its end, newest first, with a link into the Temporal Web UI."""
-    await load_or_refuse(context, workspace_id)
     async with context.database.transaction() as session:
-        records = await list_operations(session, workspace_id, before=decode_number(cursor), limit=limit)
-    items = [_operation_item(record, workspace_id, context) for record in records]
+        before = decode_number(cursor)
+        records = await list_operations(session, workspace.workspace_id, before=before, limit=limit)
+    items = [_operation_item(record, workspace.workspace_id, context) for record in records]
     last = str(records[-1].event_id) if len(records) == limit else None
     return answer(OperationPage(items=items, next_cursor=last))
 
 
 @router.get("/events", response_model=EventPage, summary="Audit trail")
 async def read_events(
-    workspace_id: WorkspacePath, context: Provided, cursor: Cursor = None, limit: PageSize = 50
+    workspace: SeenWorkspace, context: Provided, cursor: Cursor = None, limit: PageSize = 50
 ) -> Response:
     """Who asked for what, and what was done, newest first."""
-    await load_or_refuse(context, workspace_id)
     async with context.database.transaction() as session:
-        events = await list_events(session, workspace_id, before=decode_number(cursor), limit=limit)
+        events = await list_events(session, workspace.workspace_id, before=decode_number(cursor), limit=limit)
     items = [EventItem.model_validate(event, from_attributes=True) for event in events]
     last = str(events[-1].id) if len(events) == limit else None
     return answer(EventPage(items=items, next_cursor=last))
 
 
 @router.get("/archives", response_model=ArchiveList, summary="Archives")
-async def read_archives(workspace_id: WorkspacePath, context: Provided) -> Response:
+async def read_archives(workspace: SeenWorkspace, context: Provided) -> Response:
     """Newest first; one that nothing needs is removed after a while."""
-    await load_or_refuse(context, workspace_id)
     async with context.database.transaction() as session:
-        archives = await list_archives(session, workspace_id)
+        archives = await list_archives(session, workspace.workspace_id)
     items = [ArchiveItem.model_validate(archive, from_attributes=True) for archive in archives]
     return answer(ArchiveList(items=items))
 
@@ -74,15 +72,14 @@ async def read_archives(workspace_id: WorkspacePath, context: Provided) -> Respo
     summary="Log of the instance",
 )
 async def read_logs(
-    workspace_id: WorkspacePath,
+    workspace: SeenWorkspace,
     context: Provided,
     tail: Annotated[int, Query(ge=0, le=10_000, description="How many of the last lines.")] = 200,
     *,
     follow: Annotated[bool, Query(description="Stay, and send what comes.")] = False,
 ) -> Response:
     """What its IDE has printed; nothing if there is no instance."""
-    await load_or_refuse(context, workspace_id)
-    lines = await begin(context.instances.read_log(workspace_id, tail=tail, follow=follow))
+    lines = await begin(context.instances.read_log(workspace.workspace_id, tail=tail, follow=follow))
     # Nobody between us may wait for a buffer to fill.
     return StreamingResponse(lines, media_type=PLAIN_TEXT, headers={"X-Accel-Buffering": "no"})
 

@@ -8,7 +8,7 @@ from api.guard import GuardedRoute
 from api.identity import SignedInCaller
 from api.routers.workspaces import answer_workspace
 from api.schemas.workspaces import Recover, Workspace
-from api.workspace_paths import WorkspacePath, load_or_refuse
+from api.workspace_paths import WorkspacePath, load_again
 from codehub.services.recovery import request_recovery, undelete_workspace
 
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["workspaces"])
@@ -27,7 +27,7 @@ async def recover(
         limits=context.limits,
         now=context.now(),
     )
-    view = await load_or_refuse(context, workspace_id)
+    view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
     return answer_workspace(view, context, 202)
 
@@ -36,6 +36,6 @@ async def recover(
 async def undelete(workspace_id: WorkspacePath, caller: SignedInCaller, context: Provided) -> Response:
     """It comes back as ARCHIVED, as long as its last archive has not been removed."""
     await undelete_workspace(context.database, workspace_id, actor=caller.username, now=context.now())
-    view = await load_or_refuse(context, workspace_id)
+    view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
     return answer_workspace(view, context, 202)

@@ -22,7 +22,7 @@ from api.schemas.workspaces import (
     Workspace,
     WorkspacePage,
 )
-from api.workspace_paths import WorkspacePath, load_also_deleted, load_or_refuse
+from api.workspace_paths import SeenWorkspace, WorkspacePath, load_again
 from codehub.db.requests import NewWorkspace
 from codehub.db.views import ViewFilter, WorkspaceView, list_views
 from codehub.domain.conditions import WorkspaceId
@@ -100,7 +100,7 @@ async def create_workspace(
         now=context.now(),
     )
     context.waker.wake(workspace_id, str(caller.user_id))
-    view = await load_or_refuse(context, workspace_id)
+    view = await load_again(context, workspace_id)
     return answer_workspace(view, context, 201, Location=f"{API}/workspaces/{workspace_id}")
 
 
@@ -111,14 +111,13 @@ async def create_workspace(
     summary="Read a workspace",
 )
 async def read_workspace(
-    workspace_id: WorkspacePath, context: Provided, if_none_match: IfNoneMatch = None
+    workspace: SeenWorkspace, context: Provided, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The ETag changes with everything that one can see, but not with the time of the last use."""
-    view = await load_or_refuse(context, workspace_id)
-    etag = etag_of(view.version)
+    etag = etag_of(workspace.version)
     if if_none_match is not None and _knows(if_none_match, etag):
         return Response(status_code=304, headers={"ETag": etag})
-    return answer_workspace(view, context)
+    return answer_workspace(workspace, context)
 
 
 @router.patch("/{workspace_id}", response_model=Workspace, summary="Change a workspace")
@@ -143,7 +142,7 @@ async def change_workspace(
         limits=context.limits,
         now=context.now(),
     )
-    view = await load_or_refuse(context, workspace_id)
+    view = await load_again(context, workspace_id)
     if "desired_state" in sent:
         context.waker.wake(workspace_id, str(view.owner_user_id))
     if wait:
@@ -164,7 +163,7 @@ async def remove_workspace(
         context.database, workspace_id, purge=purge, actor=caller.username, now=context.now()
     )
     # A sweep may have been quicker than we are: then it is DELETED already.
-    view = await load_also_deleted(context, workspace_id)
+    view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
     message = PURGED if purged else KEPT_FOR_A_WHILE
     return answer(Deletion(workspace=present(view, context), purge=purged, message=message), 202)

@@ -65,6 +65,8 @@ def create_engine(
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=statement_timeout_seconds,
+        # What people wrote, and hashes of their passwords, are among the values of a statement.
+        hide_parameters=True,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
     return engine

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, func, or_, select, text, tuple_
+from sqlalchemy import ColumnElement, Row, Select, Uuid, bindparam, func, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -60,6 +60,7 @@ _VIEWS: ViewSelect = (
     .join(User, User.id == Workspace.owner_user_id)
     .outerjoin(Archive, Archive.key == Workspace.archive_key)
 )
+_ONE_VIEW = _VIEWS.where(Workspace.id == bindparam("id", type_=Uuid()))
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,11 @@ class WorkspaceView:
     deleted_at: datetime | None
     version: int
 
+    @property
+    def is_visible(self) -> bool:
+        """Also once its deletion was taken back, before its workflow has looked at it again."""
+        return self.phase is not Phase.DELETED or self.deleted_at is None
+
 
 @dataclass(frozen=True)
 class Position:
@@ -127,13 +133,14 @@ class ViewPage:
 
 async def load_view(session: AsyncSession, workspace_id: WorkspaceId) -> WorkspaceView | None:
     """None if there is none or it is DELETED; one that is being deleted is still shown."""
-    found = await list_views_by_id(session, [workspace_id])
-    return found[0] if found else None
+    view = await load_any_view(session, workspace_id)
+    return view if view is not None and view.is_visible else None
 
 
-async def load_owner(session: AsyncSession, workspace_id: WorkspaceId) -> UUID | None:
-    """Whose it is; also of a DELETED one, because its owner may take the deletion back."""
-    return await session.scalar(select(Workspace.owner_user_id).where(Workspace.id == UUID(workspace_id)))
+async def load_any_view(session: AsyncSession, workspace_id: WorkspaceId) -> WorkspaceView | None:
+    """Also of a DELETED one, because its owner may take the deletion back."""
+    row = (await session.execute(_ONE_VIEW, {"id": UUID(workspace_id)})).one_or_none()
+    return _view(row) if row else None
 
 
 async def list_views(

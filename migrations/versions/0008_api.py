@@ -1,5 +1,7 @@
 """What the API needs: recover requests, a version for ETags, who a session is, keys of repeated requests."""
 
+from collections.abc import Sequence
+
 from alembic import op
 
 from migrations.steps import (
@@ -89,6 +91,34 @@ $$
 """
 TRIGGER = "ws_version"
 
+# What 0006 watches: a copy, because revisions do not change once they are released.
+WATCHED = (
+    "phase",
+    "operation",
+    "error_reason",
+    "error_message",
+    "name",
+    "description",
+    "memo",
+    "desired_state",
+    "archive_key",
+    "deleted_at",
+    "standby_ttl_seconds",
+    "archive_ttl_seconds",
+)
+# Beside those, when a recovery is asked for and carried out.
+RECOVERY_COLUMNS = ("recover_requested_at", "recover_handled_at")
+
+
+def watch(columns: Sequence[str]) -> None:
+    """Tell listeners when one of these changes."""
+    before, after = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
+    op.execute("DROP TRIGGER IF EXISTS ws_sse_update ON workspaces")
+    op.execute(
+        f"CREATE TRIGGER ws_sse_update AFTER UPDATE ON workspaces FOR EACH ROW WHEN (NEW.phase <> 'DELETED' "
+        f"AND ({before}) IS DISTINCT FROM ({after})) EXECUTE FUNCTION notify_workspace('ws_sse')"
+    )
+
 
 def upgrade() -> None:
     with each_statement_by_itself():
@@ -105,9 +135,11 @@ def upgrade() -> None:
         f"CREATE TRIGGER {TRIGGER} BEFORE UPDATE ON workspaces FOR EACH ROW "
         f"WHEN (({OLD_ROW}) IS DISTINCT FROM ({NEW_ROW})) EXECUTE FUNCTION count_workspace_version()"
     )
+    watch((*WATCHED, *RECOVERY_COLUMNS))
 
 
 def downgrade() -> None:
+    watch(WATCHED)
     op.execute(f"DROP TRIGGER IF EXISTS {TRIGGER} ON workspaces")
     op.execute("DROP FUNCTION IF EXISTS count_workspace_version")
     create_indexes(REPLACED_INDEXES)

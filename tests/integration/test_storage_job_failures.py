@@ -1,6 +1,8 @@
 """No failing process in the pipe goes unnoticed, and every failure is told in one last line."""
 
+import asyncio
 import json
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -100,6 +102,20 @@ async def test_success_is_the_last_line_and_zero(bucket: Bucket, home: Path) -> 
     assert run.events[0] == {"event": "progress", "phase": "upload", "bytes": 0, "total": None}
     assert run.events[-1].keys() == {"event", "bytes", "sha256", "entries", "uncompressed", "skipped"}
     assert run.events[-1]["entries"] == 2
+
+
+async def test_a_job_ends_without_taking_the_interpreter_down(bucket: Bucket, home: Path) -> None:
+    # Threads of the download client that are still at work would abort it then, and its exit code be lost.
+    script = "import atexit, runpy, sys; atexit.register(print, 'taken down'); sys.argv[1:] = ['restore']; "
+    script += "runpy.run_module('storage_job', run_name='__main__')"
+    request = json.dumps(request_for(bucket, home)).encode()
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", script), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate(request)
+    assert process.returncode == 10
+    assert b"DataLost" in output
+    assert b"taken down" not in output
 
 
 async def test_an_invalid_request_says_what_is_wrong_and_keeps_the_secret(tmp_path: Path) -> None:

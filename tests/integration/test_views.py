@@ -20,7 +20,7 @@ from codehub.db.views import (
     list_errors,
     list_views,
     list_views_by_id,
-    load_owner,
+    load_any_view,
     load_view,
 )
 from codehub.domain.conditions import Condition, Conditions, Status, WorkspaceId, conditions_to_json
@@ -165,12 +165,13 @@ async def test_workspace_is_seen_again_as_soon_as_its_deletion_is_taken_back(dat
     assert (seen.desired_state, seen.deleted_at) == (DesiredState.ARCHIVED, None)
 
 
-async def test_owner_is_known_also_of_a_deleted_workspace(database: Database) -> None:
+async def test_deleted_workspace_is_still_known_by_its_id(database: Database) -> None:
+    deleted = await add(database, **DELETED)
     async with database.transaction() as session:
-        owner = await add_user(session)
-        deleted = await add_workspace(session, owner, **DELETED)
-        assert await load_owner(session, deleted) == owner
-        assert await load_owner(session, new_workspace_id()) is None
+        found = await load_any_view(session, deleted)
+        assert await load_any_view(session, new_workspace_id()) is None
+    assert found is not None
+    assert (found.workspace_id, found.is_visible) == (deleted, False)
 
 
 async def test_recovery_shows_until_it_is_handled(database: Database) -> None:

@@ -1,0 +1,163 @@
+"""A restore reads what the request names, survives a broken connection, and mistakes no outage for a loss."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from storage_job.errors import JobError, Reason
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.storage_job_runs import KEY, archive, path_with_fake, request_for, restore, run_job
+from tests.trees import describe_tree
+
+__all__ = ["bucket", "s3_server"]
+HOME_BYTES = 12_000_000
+CUT_BYTES = 3_000_000
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "random").write_bytes(os.urandom(HOME_BYTES))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Path:
+    (tmp_path / "volume").mkdir()
+    (tmp_path / "volume" / "old").write_text("old")
+    return tmp_path / "volume"
+
+
+async def send(source: asyncio.StreamReader, sink: asyncio.StreamWriter, limit: int | None) -> None:
+    """Pass on what comes, but no more than `limit` bytes; then hang up."""
+    passed = 0
+    with contextlib.suppress(ConnectionError):
+        while (limit is None or passed < limit) and (chunk := await source.read(65_536)):
+            passed += len(chunk)
+            sink.write(chunk)
+            await sink.drain()
+    sink.close()
+
+
+@contextlib.asynccontextmanager
+async def unsteady(bucket: Bucket, cuts: int) -> AsyncIterator[str]:
+    """The address of a way to the server on which the first `cuts` connections break within an answer."""
+    server = urlsplit(bucket.server.endpoint_url)
+    connections: list[asyncio.StreamWriter] = []
+
+    async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        limit = CUT_BYTES if len(connections) <= cuts else None
+        there, back = await asyncio.open_connection(server.hostname, server.port)
+        await asyncio.gather(send(reader, back, None), send(there, writer, limit))
+
+    relaying = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with relaying:
+        yield f"http://127.0.0.1:{relaying.sockets[0].getsockname()[1]}"
+        for connection in connections:
+            connection.close()
+
+
+@contextlib.asynccontextmanager
+async def answering(answer: bytes) -> AsyncIterator[str]:
+    """The address of a server that has the same answer to everything."""
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        head = b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(answer)
+        writer.write(head + answer)
+        await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(reply, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+
+async def test_a_connection_cut_once_is_taken_up_again(bucket: Bucket, home: Path, volume: Path) -> None:
+    await archive(bucket, home)
+    async with unsteady(bucket, cuts=1) as endpoint_url:
+        await restore(bucket, volume, endpoint_url=endpoint_url)
+    assert describe_tree(volume) == describe_tree(home)
+
+
+async def test_a_connection_that_keeps_breaking_is_an_outage(
+    bucket: Bucket, home: Path, volume: Path
+) -> None:
+    await archive(bucket, home)
+    async with unsteady(bucket, cuts=100) as endpoint_url:
+        with pytest.raises(JobError) as caught:
+            await restore(bucket, volume, endpoint_url=endpoint_url)
+    assert caught.value.reason is Reason.UNREACHABLE
+    assert describe_tree(volume).keys() == {b".", b"old"}
+
+
+ANSWERS = {
+    "the object": (b"<Error><Code>NoSuchKey</Code></Error>", Reason.DATA_LOST),
+    "the bucket": (b"<Error><Code>NoSuchBucket</Code></Error>", Reason.UNREACHABLE),
+    "the bucket of that name": (
+        b"<Error><Code>NoSuchBucket</Code><Key><Code>NoSuchKey</Code></Key></Error>",
+        Reason.UNREACHABLE,
+    ),
+    "the page": (b"<html><body>404 NoSuchKey</body></html>", Reason.UNREACHABLE),
+    "nobody knows what": (b"", Reason.UNREACHABLE),
+}
+
+
+@pytest.mark.parametrize("missing", ANSWERS)
+async def test_only_a_missing_object_is_lost_data(bucket: Bucket, volume: Path, missing: str) -> None:
+    answer, reason = ANSWERS[missing]
+    async with answering(answer) as endpoint_url:
+        with pytest.raises(JobError) as caught:
+            await restore(bucket, volume, endpoint_url=endpoint_url)
+    assert caught.value.reason is reason, caught.value.message
+
+
+FAULTS = [{"secret_key": "wrong"}, {"access_key": "wrong"}, {"archive_url": f"s3://absent/{KEY}"}]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=["wrong secret", "wrong key", "missing bucket"])
+async def test_a_store_that_shuts_us_out_is_not_lost_data(
+    bucket: Bucket, home: Path, volume: Path, fault: dict[str, str]
+) -> None:
+    await archive(bucket, home)
+    with pytest.raises(JobError) as caught:
+        await restore(bucket, volume, **fault)
+    assert caught.value.reason is Reason.UNREACHABLE
+    assert "Debug" not in caught.value.message
+    assert describe_tree(volume).keys() == {b".", b"old"}
+
+
+async def test_settings_of_the_surroundings_do_not_change_where_archives_come_from(
+    bucket: Bucket, home: Path, volume: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await archive(bucket, home)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of another account")
+    before = dict(os.environ)
+    await restore(bucket, volume)
+    assert dict(os.environ) == before
+    assert describe_tree(volume) == describe_tree(home)
+
+
+async def test_a_certificate_bundle_that_cannot_be_read_is_told(
+    bucket: Bucket, volume: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(volume / "absent.pem"))
+    with pytest.raises(JobError, match=r"absent\.pem") as caught:
+        await restore(bucket, volume)
+    assert caught.value.reason is Reason.UNREACHABLE
+
+
+async def test_a_committed_archive_counts_even_if_its_home_can_no_longer_be_read(
+    bucket: Bucket, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    await archive(bucket, home)
+    monkeypatch.setenv("PATH", path_with_fake(tmp_path / "fakes", "tar", "exit 2"))
+    run = await run_job("archive", request_for(bucket, home))
+    assert (run.code, run.stderr, run.events[-1]["skipped"]) == (0, "", True)
