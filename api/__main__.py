@@ -1,7 +1,6 @@
 """`python -m api`: serves the REST API until it is told to stop."""
 
 import asyncio
-import gc
 import logging
 import signal
 import socket
@@ -17,6 +16,7 @@ from api.app import create_app
 from api.context import Context
 from api.heads import BoundedHeads
 from api.wiring import open_context
+from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.settings import Settings, SettingsError, load_settings
 
@@ -24,8 +24,6 @@ log = logging.getLogger("api")
 
 WRONG_SETTINGS = 2
 KEEP_ALIVE_SECONDS = 75
-# A list of 200 workspaces makes thousands of objects, all of which are gone right after.
-COLLECTOR_THRESHOLDS = (20_000, 20, 20)
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -71,13 +69,6 @@ def main() -> int:
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
         return WRONG_SETTINGS
-
-
-def spare_the_collector() -> None:
-    """What was loaded stays: without this, every page of a list makes Python look through all of it again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(*COLLECTOR_THRESHOLDS)
 
 
 async def serve(settings: Settings) -> int:

@@ -21,6 +21,7 @@ from codehub.bootstrap import (
     policy_of,
     prepare_stores,
 )
+from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.crash_points import armed_crash_points
@@ -59,6 +60,7 @@ async def run(settings: Settings) -> None:
             stopping = _stop_signal()
             running = tasks.create_task(worker.run())
             relaying = tasks.create_task(relay.run())
+            spare_the_collector()
             _say_ready(settings.worker.ready_file)
             told = tasks.create_task(stopping.wait())
             await asyncio.wait([running, told], return_when=asyncio.FIRST_COMPLETED)

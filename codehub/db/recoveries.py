@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, select, text, update
+from sqlalchemy import Uuid, bindparam, func, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
@@ -71,12 +71,15 @@ async def set_undeleted(
     )
 
 
+# Built once: every look at a workspace asks.
+_RECOVER_REQUEST = select(Workspace.recover_choice, Workspace.recover_requested_at).where(
+    Workspace.id == bindparam("id", type_=Uuid()), text(predicates.RECOVERING)
+)
+
+
 async def load_recover_request(session: AsyncSession, workspace_id: WorkspaceId) -> RecoverRequest | None:
     """What is still to be carried out; None if nothing is."""
-    statement = select(Workspace.recover_choice, Workspace.recover_requested_at).where(
-        Workspace.id == UUID(workspace_id), text(predicates.RECOVERING)
-    )
-    row = (await session.execute(statement)).one_or_none()
+    row = (await session.execute(_RECOVER_REQUEST, {"id": UUID(workspace_id)})).one_or_none()
     if row is None or row[0] is None or row[1] is None:
         return None
     return RecoverRequest(RecoverChoice(row[0]), row[1])

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Update, case, func, null, select, update
+from sqlalchemy import ColumnElement, Row, Update, Uuid, bindparam, case, func, null, select, update
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -30,16 +30,17 @@ _SNAPSHOT_COLUMNS = (
     Workspace.deleted_at,
     Workspace.purge,
 )
+# Built once: that is most of the work of a statement, and every step of an operation begins with one.
+_SNAPSHOT = select(*_SNAPSHOT_COLUMNS).where(Workspace.id == bindparam("id", type_=Uuid()))
+_LOCKED_SNAPSHOT = _SNAPSHOT.with_for_update(key_share=True)
 
 
 async def load_snapshot(
     session: AsyncSession, workspace_id: WorkspaceId, *, for_update: bool = False
 ) -> Snapshot | None:
     """Read what decisions look at. `for_update` keeps others from changing it until the transaction ends."""
-    statement = select(*_SNAPSHOT_COLUMNS).where(Workspace.id == UUID(workspace_id))
-    if for_update:
-        statement = statement.with_for_update(key_share=True)
-    row = (await session.execute(statement)).one_or_none()
+    statement = _LOCKED_SNAPSHOT if for_update else _SNAPSHOT
+    row = (await session.execute(statement, {"id": UUID(workspace_id)})).one_or_none()
     return _snapshot(row) if row else None
 
 
