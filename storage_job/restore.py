@@ -14,6 +14,7 @@ from storage_job.pump import copy_scanned
 from storage_job.request import JobRequest
 from storage_job.scanner import TarScanner
 from storage_job.swap import WorkDirectory, swap
+from storage_job.writeback import Writeback
 
 _EXTRACT = (
     "tar",
@@ -42,7 +43,8 @@ async def restore(request: JobRequest, progress: Progress) -> Outcome:
         download = await archive.download()
         _check_size(download, meta)
         progress.total = download.size
-        sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
+        async with Writeback(request.data_dir):
+            sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
         if sha256 != meta.sha256:
             raise CorruptedArchive("its content does not match the sha256 in its .meta")
         progress.phase = "swap"
