@@ -1,0 +1,173 @@
+"""Answer heads: the upstream's, read as strictly as requests, and our own."""
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+
+from proxy.fields import FIELD, LENGTH, Framing, read_list
+from proxy.forwarding import HOP_BY_HOP, NEVER_DROPPED, cookie_name, encode
+from proxy.routing import Answer
+
+STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*+))?+\r\n")
+MAX_MEMORISED_NAMES = 1024
+BODILESS = frozenset({204, 304})
+PHRASES = {status.value: status.phrase for status in HTTPStatus}
+# What Connection says apart from names of fields, and names that it says in vain.
+NOT_LISTED = NEVER_DROPPED | {b"close", b"keep-alive", b"upgrade"}
+
+# An IDE shares its origin with us: it must not speak for the other paths of it.
+NOT_FOR_AN_IDE_TO_SAY = frozenset({
+    b"alt-svc", b"clear-site-data", b"service-worker-allowed", b"strict-transport-security",
+})  # fmt: skip
+CROSS_ORIGIN_PREFIX = b"access-control-"
+
+
+class AnswerRefused(Exception):
+    """The upstream's answer is not HTTP/1.1 as we take it."""
+
+
+# What a field of an answer is to us: one of these, or the name in lower case of one that we read.
+KEEP, DROP = b"keep", b"drop"
+READ = frozenset({b"connection", b"content-length", b"set-cookie", b"transfer-encoding", b"upgrade"})
+_roles: dict[bytes, bytes] = {}
+
+
+@dataclass(slots=True)
+class UpstreamAnswer:
+    """One answer without its body; `fields` are those that may be passed on, framing apart."""
+
+    status: int
+    reason: bytes
+    fields: list[bytes]
+    framing: Framing
+    length: int
+    keep_alive: bool
+    upgrade: bytes | None
+    # Also known where no body follows: for HEAD and 304.
+    told_length: bytes | None
+    chunked: bool
+
+    def render(self, *, modern: bool, keep_alive: bool) -> bytes:
+        """The head for a client; one of HTTP/1.0 is not told of chunks."""
+        lines = [b"HTTP/1.1 %d %b\r\n" % (self.status, self.reason), *self.fields]
+        if self.told_length is not None:
+            lines.append(b"Content-Length: %b\r\n" % self.told_length)
+        elif self.chunked and modern:
+            lines.append(b"Transfer-Encoding: chunked\r\n")
+        lines.append(connection_line(modern=modern, keep_alive=keep_alive))
+        return b"".join(lines)
+
+    def render_interim(self) -> bytes:
+        return b"HTTP/1.1 %d %b\r\n%b\r\n" % (self.status, self.reason, b"".join(self.fields))
+
+    def render_upgrade(self) -> bytes:
+        head = b"HTTP/1.1 101 %b\r\n%bConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        return head % (self.reason, b"".join(self.fields))
+
+
+def read_answer(raw: bytes, method: bytes, drop_cookies: frozenset[bytes]) -> UpstreamAnswer:
+    """Read one whole head, up to and with its empty line."""
+    line = STATUS_LINE.match(raw)
+    if line is None:
+        raise AnswerRefused("malformed status line")
+    start = line.end()
+    found = FIELD.findall(raw, start)
+    if sum([len(each) for each, _, _ in found]) + 2 != len(raw) - start:
+        raise AnswerRefused("malformed field")
+    special: dict[bytes, bytes] = {}
+    kept = []
+    for each, name, value in found:
+        role = _roles.get(name) or role_of(name)
+        if role is KEEP or (role == b"set-cookie" and may_set(value, drop_cookies)):
+            kept.append(each)
+        elif role in special:
+            special[role] += b"," + value
+        else:
+            special[role] = value
+    minor, status, reason = line.groups()
+    return build((int(minor), int(status), reason or b""), kept, special, method)
+
+
+def build(
+    line: tuple[int, int, bytes], kept: list[bytes], special: dict[bytes, bytes], method: bytes
+) -> UpstreamAnswer:
+    minor, status, reason = line
+    connection = read_list(special.get(b"connection", b""))
+    if listed := connection - NOT_LISTED:
+        kept = [each for each in kept if each.partition(b":")[0].lower() not in listed]
+    told_length = special.get(b"content-length")
+    coding = special.get(b"transfer-encoding")
+    framing, length = read_framing(minor, told_length, coding)
+    bodiless = status in BODILESS or status < HTTPStatus.OK
+    if bodiless or method == b"HEAD":
+        framing, length = Framing.NONE, 0
+    upgrade = special.get(b"upgrade")
+    says_length = told_length is not None and status >= HTTPStatus.OK and status != HTTPStatus.NO_CONTENT
+    return UpstreamAnswer(
+        status=status,
+        reason=reason,
+        fields=kept,
+        framing=framing,
+        length=length,
+        keep_alive=b"close" not in connection if minor else b"keep-alive" in connection,
+        upgrade=upgrade.strip(b" \t").lower() if upgrade and b"upgrade" in connection else None,
+        told_length=told_length.rstrip(b" \t") if told_length is not None and says_length else None,
+        chunked=coding is not None and not bodiless,
+    )
+
+
+def read_framing(minor: int, length: bytes | None, coding: bytes | None) -> tuple[Framing, int]:
+    if coding is not None:
+        if length is not None or not minor or coding.rstrip(b" \t") != b"chunked":
+            raise AnswerRefused("ambiguous framing")
+        return Framing.CHUNKED, 0
+    if length is None:
+        return Framing.CLOSE, 0
+    length = length.rstrip(b" \t")
+    if LENGTH.fullmatch(length) is None:
+        raise AnswerRefused("malformed content-length")
+    return Framing.LENGTH, int(length)
+
+
+def role_of(name: bytes) -> bytes:
+    lower = name.lower()
+    if lower in READ:
+        role = lower
+    elif lower in HOP_BY_HOP or lower in NOT_FOR_AN_IDE_TO_SAY or lower.startswith(CROSS_ORIGIN_PREFIX):
+        role = DROP
+    else:
+        role = KEEP
+    if len(_roles) < MAX_MEMORISED_NAMES:
+        _roles[name] = role
+    return role
+
+
+def may_set(cookie: bytes, ours: frozenset[bytes]) -> bool:
+    """Whether a Set-Cookie leaves our cookies alone; one without a name can pose as any other."""
+    name = cookie_name(cookie.partition(b";")[0])
+    return bool(name) and all(name != each.lower() for each in ours)
+
+
+def connection_line(*, modern: bool, keep_alive: bool) -> bytes:
+    """The last field of a head and its empty line; what the version implies is left unsaid."""
+    if modern == keep_alive:
+        return b"\r\n"
+    return b"Connection: keep-alive\r\n\r\n" if keep_alive else b"Connection: close\r\n\r\n"
+
+
+def render_answer(answer: Answer, *, method: bytes, modern: bool, keep_alive: bool) -> bytes:
+    """An answer of our own, with its length and its body."""
+    phrase = PHRASES.get(answer.status, "")
+    lines = [b"HTTP/1.1 %d %b\r\n" % (answer.status, encode(phrase))]
+    lines += [b"%b: %b\r\n" % (encode(name), encode(value)) for name, value in answer.headers]
+    if answer.status not in BODILESS:
+        lines.append(b"Content-Length: %d\r\n" % len(answer.body))
+    lines.append(connection_line(modern=modern, keep_alive=keep_alive))
+    if method != b"HEAD" and answer.status not in BODILESS:
+        lines.append(answer.body)
+    return b"".join(lines)
+
+
+def plain_answer(status: int, reason: str) -> Answer:
+    """What the transport says by itself; pages for people are the router's."""
+    return Answer(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{reason}\n".encode())

@@ -1,0 +1,29 @@
+"""What every connection works with."""
+
+import asyncio
+
+from proxy.forwarding import Forwarding
+from proxy.heads import HeadReader
+from proxy.routing import Router
+from proxy.shared import Counters, Limits, Registry, Timeouts
+from proxy.upstream import UpstreamPool
+
+
+class Core:
+    """The parts of one proxy; made once, in its event loop."""
+
+    def __init__(self, router: Router, limits: Limits, timeouts: Timeouts, scheme: str) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.router = router
+        self.limits = limits
+        self.timeouts = timeouts
+        self.counters = Counters()
+        self.registry = Registry(limits)
+        self.reader = HeadReader(limits.head_bytes, limits.fields)
+        self.forwarding = Forwarding(scheme)
+        self.pool = UpstreamPool(
+            max_resting=limits.resting_upstreams_per_key,
+            idle=timeouts.upstream_idle,
+            age=timeouts.upstream_age,
+            connect=timeouts.connect,
+        )

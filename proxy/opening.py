@@ -1,0 +1,38 @@
+"""The way to an upstream that no resting connection leads to."""
+
+from typing import NamedTuple
+
+from proxy.answers import plain_answer
+from proxy.heads import RequestHead
+from proxy.routing import Answer, Forward, Router
+from proxy.shared import Counters
+from proxy.upstream import UpstreamConnection, UpstreamPool
+
+
+class Opened(NamedTuple):
+    """A connection, and the route that it was opened for."""
+
+    route: Forward
+    connection: UpstreamConnection
+
+
+async def open_upstream(
+    head: RequestHead, route: Forward, pool: UpstreamPool, router: Router, counters: Counters
+) -> Opened | Answer:
+    """Connect; if that fails, ask the router once more: the instance may have moved."""
+    if (connection := await connect(route, pool, counters)) is not None:
+        return Opened(route, connection)
+    routed = await router.route_again(head, route)
+    if isinstance(routed, Answer):
+        return routed
+    if (connection := await connect(routed, pool, counters)) is not None:
+        return Opened(routed, connection)
+    return plain_answer(502, "the upstream cannot be connected")
+
+
+async def connect(route: Forward, pool: UpstreamPool, counters: Counters) -> UpstreamConnection | None:
+    try:
+        return await pool.connect(route)
+    except (OSError, TimeoutError):
+        counters.upstream_failures["connect"] += 1
+        return None

@@ -1,0 +1,58 @@
+"""What the transport asks: where a request goes, or what to answer. Who may pass is decided behind this."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Protocol
+
+from codehub.ports import Upstream
+from proxy.heads import RequestHead
+
+
+class UseObserver(Protocol):
+    """Whoever wants to know of use. Must be quick and must not raise."""
+
+    def request(self, head: RequestHead) -> None:
+        """A request goes to the upstream."""
+
+    def message(self, opcode: int, length: int, start: bytes) -> None:
+        """The client sent a WebSocket frame; `start` is the beginning of its payload, at most 64 bytes."""
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Send the request there.
+
+    Connections are shared among routes with the same pool key. `plain_messages` keeps WebSockets from
+    being compressed, so that the observer can read them.
+    """
+
+    upstream: Upstream
+    pool_key: str
+    target: bytes
+    drop_cookies: frozenset[bytes] = frozenset()
+    drop_authorization: bool = False
+    observer: UseObserver | None = None
+    credential: str | None = None
+    plain_messages: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Answer so, without any upstream; the length and `Connection` are added."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+
+
+Routed = Forward | Answer
+
+
+class Router(Protocol):
+    """Decides. What it raises costs the client a 500."""
+
+    def route(self, head: RequestHead, peer: str) -> Routed | Awaitable[Routed]:
+        """Where it goes. Return at once if everything is known: an awaitable costs a task."""
+
+    async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
+        """Where it goes now that the upstream could not be connected; asked once per request."""

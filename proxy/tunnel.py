@@ -1,0 +1,149 @@
+"""Upgraded connections: bytes both ways, each side as fast as the other can take them."""
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+
+from proxy.routing import UseObserver
+from proxy.shared import Counters
+from proxy.websocket import FrameScanner
+
+logger = logging.getLogger(__name__)
+
+
+class Tunnel:
+    """Two transports that have become one connection. Ends once both sides ended, or either was lost."""
+
+    __slots__ = (
+        "_client",
+        "_deadline",
+        "_ends",
+        "_from_client",
+        "_on_end",
+        "_timeout",
+        "_upstream",
+        "counters",
+        "moved",
+    )
+
+    def __init__(
+        self,
+        client: asyncio.Transport,
+        upstream: asyncio.Transport,
+        *,
+        observer: UseObserver | None,
+        counters: Counters,
+        timeout: float,
+        on_end: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._upstream = upstream
+        self._timeout = timeout
+        self._on_end: Callable[[], None] | None = on_end
+        self._ends = 0
+        self._deadline = math.inf
+        self.counters = counters
+        self.moved = True
+        self._from_client = ClientSide(self, upstream, observer)
+        client.set_protocol(self._from_client)
+        upstream.set_protocol(UpstreamSide(self, client))
+
+    def start(self, *, early: bytes, client_blocked: bool, client_ended: bool) -> None:
+        """Take over in the state in which the client's connection is."""
+        if client_blocked:
+            self._upstream.pause_reading()
+        if early:
+            self._from_client.data_received(early)
+        if client_ended:
+            self.side_ended(self._upstream)
+        elif not self._client.is_closing():
+            self._client.resume_reading()
+
+    def expire(self, now: float) -> float:
+        """End it if nothing moved for the timeout; return when to look again."""
+        if self.moved:
+            self.moved = False
+            self._deadline = now + self._timeout
+        elif now >= self._deadline:
+            self.abort()
+        return self._deadline
+
+    def side_ended(self, other: asyncio.Transport) -> None:
+        """One side will say no more; the other may still have something to say."""
+        self._ends += 1
+        if self._ends > 1:
+            self._client.close()
+            self._upstream.close()
+        elif not other.is_closing():
+            other.write_eof()
+
+    def side_lost(self, other: asyncio.Transport, error: Exception | None) -> None:
+        if error is None:
+            # What was read before the end still goes out.
+            other.close()
+        else:
+            other.abort()
+        if self._on_end is not None and other is self._upstream:
+            on_end, self._on_end = self._on_end, None
+            on_end()
+
+    def abort(self) -> None:
+        self._client.abort()
+        self._upstream.abort()
+
+
+class UpstreamSide(asyncio.Protocol):
+    """From the upstream to the client."""
+
+    __slots__ = ("_target", "_tunnel")
+
+    def __init__(self, tunnel: Tunnel, target: asyncio.Transport) -> None:
+        self._tunnel = tunnel
+        self._target = target
+
+    def data_received(self, data: bytes) -> None:
+        self._tunnel.moved = True
+        self._tunnel.counters.bytes_to_clients += len(data)
+        self._target.write(data)
+
+    def eof_received(self) -> bool:
+        self._tunnel.side_ended(self._target)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._tunnel.side_lost(self._target, exc)
+
+    def pause_writing(self) -> None:
+        if not self._target.is_closing():
+            self._target.pause_reading()
+
+    def resume_writing(self) -> None:
+        if not self._target.is_closing():
+            self._target.resume_reading()
+
+
+class ClientSide(UpstreamSide):
+    """From the client to the upstream, under the eyes of an observer."""
+
+    __slots__ = ("_scanner",)
+
+    def __init__(self, tunnel: Tunnel, target: asyncio.Transport, observer: UseObserver | None) -> None:
+        super().__init__(tunnel, target)
+        self._scanner = None if observer is None else FrameScanner(observer.message)
+
+    def data_received(self, data: bytes) -> None:
+        self._tunnel.moved = True
+        self._tunnel.counters.bytes_from_clients += len(data)
+        self._target.write(data)
+        if self._scanner is not None:
+            self._observe(self._scanner, data)
+
+    def _observe(self, scanner: FrameScanner, data: bytes) -> None:
+        try:
+            scanner.feed(data)
+        except Exception:
+            # A tunnel is worth more than the knowledge of its use.
+            logger.exception("an observer failed; this connection goes on unobserved")
+            self._tunnel.counters.errors += 1
+            self._scanner = None

@@ -1,0 +1,76 @@
+"""Frame headers of a WebSocket, read beside the bytes that pass."""
+
+from collections.abc import Callable
+
+MAX_START_BYTES = 64
+# The longest header is 14 bytes long.
+MAX_GLANCE_BYTES = 14 + MAX_START_BYTES
+SHORT_LENGTH, LONG_LENGTH = 126, 127
+
+Observe = Callable[[int, int, bytes], None]
+
+
+class FrameScanner:
+    """Tells of every frame once its header and the start of its payload are here; payloads are not kept."""
+
+    __slots__ = ("_held", "_observe", "_skip")
+
+    def __init__(self, observe: Observe) -> None:
+        self._observe = observe
+        self._skip = 0
+        self._held = b""
+
+    def feed(self, data: bytes) -> None:
+        position = self._skip
+        held = self._held
+        if held:
+            # Only the beginning is needed to go on; the rest is not copied.
+            glance = held + data[:MAX_GLANCE_BYTES]
+            end = self._glance(glance, 0)
+            if end < 0:
+                self._held = glance
+                return
+            self._held = b""
+            position = end - len(held)
+        size = len(data)
+        while position < size:
+            end = self._glance(data, position)
+            if end < 0:
+                self._held = data[position:]
+                self._skip = 0
+                return
+            position = end
+        self._skip = position - size
+
+    def _glance(self, data: bytes, position: int) -> int:
+        """Observe the frame here and return where it ends; -1 if too little of it is here."""
+        here = len(data) - position
+        if here < 2:  # noqa: PLR2004 - every header has two bytes
+            return -1
+        second = data[position + 1]
+        length = second & 0x7F
+        masked = second & 0x80
+        start = position + 2
+        if length >= SHORT_LENGTH:
+            wide = 2 if length == SHORT_LENGTH else 8
+            if here < 2 + wide:
+                return -1
+            length = int.from_bytes(data[start : start + wide], "big")
+            start += wide
+        key_start = start
+        if masked:
+            start += 4
+        shown = min(MAX_START_BYTES, length)
+        if start + shown > len(data):
+            return -1
+        payload = data[start : start + shown]
+        if masked and shown:
+            payload = unmask(payload, data[key_start:start])
+        self._observe(data[position] & 0x0F, length, payload)
+        return start + length
+
+
+def unmask(payload: bytes, key: bytes) -> bytes:
+    size = len(payload)
+    mask = (key * (size // 4 + 1))[:size]
+    return (int.from_bytes(payload, "big") ^ int.from_bytes(mask, "big")).to_bytes(size, "big")

@@ -1,0 +1,1 @@
+"""The transport of the proxy, over raw sockets."""

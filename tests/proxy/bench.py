@@ -1,0 +1,136 @@
+"""A proxy on uvloop in a thread of its own, between sockets that the test holds."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import uvloop
+
+from codehub.ports import Upstream
+from proxy.heads import RequestHead
+from proxy.routing import Forward, Routed, UseObserver
+from proxy.server import ProxyServer
+from proxy.shared import Limits, Timeouts
+from tests.proxy.wire import DEADLINE_SECONDS, RawUpstream, Wire
+
+T = TypeVar("T")
+
+
+class ScriptedRouter:
+    """Sends everything to one upstream, as it is; a test changes the route or takes the decision over."""
+
+    def __init__(self, upstream: Upstream) -> None:
+        self.forward = Forward(
+            upstream, pool_key="workspace", target=b"/", drop_cookies=frozenset({b"codehub_session"})
+        )
+        self.decide: Callable[[RequestHead], Routed | Awaitable[Routed]] | None = None
+        self.decide_again: Callable[[RequestHead], Routed] | None = None
+        self.heads: list[RequestHead] = []
+        self.peers: list[str] = []
+        self.asked_again = 0
+
+    def route(self, head: RequestHead, peer: str) -> Routed | Awaitable[Routed]:
+        self.heads.append(head)
+        self.peers.append(peer)
+        if self.decide is not None:
+            return self.decide(head)
+        return replace(self.forward, target=head.target)
+
+    async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
+        self.asked_again += 1
+        return failed if self.decide_again is None else self.decide_again(head)
+
+    def change(self, **changes: Any) -> None:  # noqa: ANN401 - whatever a route has
+        self.forward = replace(self.forward, **changes)
+
+
+class RecordingObserver(UseObserver):
+    """Keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.requests: list[bytes] = []
+        self.messages: list[tuple[int, int, bytes]] = []
+
+    def request(self, head: RequestHead) -> None:
+        self.requests.append(head.target)
+
+    def message(self, opcode: int, length: int, start: bytes) -> None:
+        self.messages.append((opcode, length, start))
+
+
+class Bench:
+    """Use as a fixture; `close` fails if the proxy's event loop had an exception to report."""
+
+    def __init__(self) -> None:
+        self.upstream = RawUpstream()
+        self.router = ScriptedRouter(Upstream("127.0.0.1", self.upstream.port, keep_prefix=True))
+        self.escaped: list[dict[str, Any]] = []
+        self._loop = uvloop.new_event_loop()
+        self._loop.set_exception_handler(lambda _loop, context: self.escaped.append(context))
+        self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
+        self._thread.start()
+        self._clients: list[Wire] = []
+        self.server: ProxyServer
+        self.port = 0
+
+    def start(self, limits: Limits | None = None, timeouts: Timeouts | None = None) -> None:
+        async def start() -> None:
+            self.server = ProxyServer(self.router, limits, timeouts, scheme="https")
+            self.port = await self.server.listen("127.0.0.1", 0)
+
+        self.run(start())
+
+    def run(self, work: Coroutine[None, None, T]) -> T:
+        """Run it in the proxy's loop and return what it returns."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(DEADLINE_SECONDS)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Call it in the proxy's loop."""
+
+        async def call() -> T:
+            return function()
+
+        return self.run(call())
+
+    def connect(self) -> Wire:
+        wire = Wire(socket.create_connection(("127.0.0.1", self.port)))
+        self._clients.append(wire)
+        return wire
+
+    def exchange(self, request: bytes, answer: bytes) -> tuple[bytes, bytes]:
+        """One request without a body on connections of its own; what the upstream and the client received."""
+        client = self.connect()
+        client.send(request)
+        upstream = self.upstream.accept()
+        received = upstream.receive_head()
+        upstream.send(answer)
+        upstream.close()
+        client.half_close()
+        return received, client.receive_rest()
+
+    def refused(self, request: bytes) -> bytes:
+        """What the client gets for a request that must not reach any upstream."""
+        client = self.connect()
+        client.send(request)
+        answer = client.receive_rest()
+        assert self.upstream.is_untouched()
+        client.close()
+        return answer
+
+    def drain(self, deadline: float = 0) -> None:
+        self.run(self.server.drain(deadline))
+
+    def close(self) -> None:
+        if self.port:
+            self.drain()
+        for client in self._clients:
+            client.close()
+        self.upstream.close()
+        self.run(self._loop.shutdown_asyncgens())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+        assert self.escaped == []

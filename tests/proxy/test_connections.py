@@ -1,0 +1,340 @@
+"""A client's connection: it stays, it waits its turn, it ends in time, and errors stay on it."""
+
+import asyncio
+from collections.abc import Awaitable
+
+import pytest
+
+from proxy.heads import RequestHead
+from proxy.routing import Answer, Routed
+from proxy.shared import Timeouts
+from tests.proxy.bench import Bench
+from tests.proxy.wire import Wire
+
+GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+BLOB = b"x" * 1_000_000
+
+
+def get(path: bytes) -> bytes:
+    return b"GET " + path + b" HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+def post(length: int, *fields: bytes) -> bytes:
+    return b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n" % length + b"".join(fields) + b"\r\n"
+
+
+def test_a_connection_serves_one_request_after_the_other_on_one_upstream_connection(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(get(b"/1"))
+    upstream = bench.upstream.accept()
+    for path in (b"/1", b"/2", b"/3"):
+        assert upstream.receive_head().startswith(b"GET " + path + b" ")
+        upstream.send(OK)
+        assert client.receive_to(b"hi") == OK
+        client.send(get(b"/%d" % (int(path[1:]) + 1)))
+    assert bench.upstream.is_untouched()
+
+
+def test_a_head_in_single_bytes_is_the_same_head(bench: Bench) -> None:
+    client = bench.connect()
+    client.send_in_pieces(GET)
+    assert bench.upstream.accept().receive_head().startswith(b"GET / HTTP/1.1\r\nHost: h\r\n")
+
+
+def test_pipelined_requests_are_sent_one_after_the_other(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(get(b"/1") + get(b"/2") + post(3) + b"abc" + get(b"/4"))
+    upstream = bench.upstream.accept()
+    answers = b""
+    for beginning in (b"GET /1 ", b"GET /2 ", b"POST / ", b"GET /4 "):
+        assert upstream.receive_head().startswith(beginning)
+        if beginning == b"POST / ":
+            assert upstream.receive_exactly(3) == b"abc"
+        assert not upstream.has_input()
+        upstream.send(OK)
+        answers += client.receive_to(b"hi")
+    assert answers == OK * 4
+
+
+def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(bench: Bench) -> None:
+    bench.router.decide = lambda head: Answer(200, body=head.target)
+    client = bench.connect()
+    client.send(b"".join(get(b"/%05d" % number) for number in range(5000)) + get(b"/last"))
+    received = client.receive_to(b"/last")
+    assert received.count(b"HTTP/1.1 200 OK\r\n") == 5001
+    assert bench.server.counters.errors == 0
+
+
+def test_an_answer_of_the_router_is_complete_and_the_connection_stays(bench: Bench) -> None:
+    bench.router.decide = lambda _head: Answer(401, (("X-Why", "login"),), b"no")
+    client = bench.connect()
+    for _ in range(2):
+        client.send(GET)
+        assert client.receive_to(b"\r\n\r\nno") == (
+            b"HTTP/1.1 401 Unauthorized\r\nX-Why: login\r\nContent-Length: 2\r\n\r\nno"
+        )
+
+
+def test_an_answer_of_the_router_to_head_has_no_body(bench: Bench) -> None:
+    bench.router.decide = lambda _head: Answer(200, body=b"body")
+    client = bench.connect()
+    client.send(b"HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
+    assert client.receive_rest() == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
+
+
+def test_a_body_that_came_with_a_request_the_router_answers_is_skipped(bench: Bench) -> None:
+    bench.router.decide = lambda head: Answer(200, body=head.target)
+    client = bench.connect()
+    client.send(post(len(GET)) + GET + get(b"/next"))
+    assert client.receive_to(b"/next").count(b"HTTP/1.1 200 OK") == 2
+    assert [head.target for head in bench.router.heads] == [b"/", b"/next"]
+
+
+def test_a_router_may_take_its_time(bench: Bench) -> None:
+    asked = asyncio.Event()
+    decided: asyncio.Future[Routed] = bench.call(lambda: asyncio.get_running_loop().create_future())
+
+    def decide(head: RequestHead) -> Awaitable[Routed]:
+        asked.set()
+        return decided
+
+    bench.router.decide = decide
+    client = bench.connect()
+    client.send(post(5) + b"hello")
+    bench.run(asked.wait())
+    bench.call(lambda: decided.set_result(bench.router.forward))
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    assert upstream.receive_exactly(5) == b"hello"
+    upstream.send(OK)
+    assert client.receive_to(b"hi") == OK
+
+
+def test_a_router_that_raises_costs_only_that_connection(
+    bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(head: RequestHead) -> Routed:
+        raise LookupError("deliberate")
+
+    async def fail_later(head: RequestHead) -> Routed:
+        raise LookupError("deliberate")
+
+    for decide in (fail, fail_later):
+        bench.router.decide = decide
+        client = bench.connect()
+        client.send(GET)
+        assert client.receive_rest().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert bench.server.counters.errors == 2
+    bench.router.decide = None
+    assert bench.exchange(GET, OK)[1] == OK
+
+
+def test_a_client_that_leaves_while_the_router_thinks_cancels_it(bench: Bench) -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def think(head: RequestHead) -> Routed:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        raise AssertionError("nobody sets it")
+
+    bench.router.decide = think
+    client = bench.connect()
+    client.send(GET)
+    bench.run(begun.wait())
+    client.reset()
+    bench.run(cancelled.wait())
+
+
+def test_a_client_that_leaves_ends_its_upstream_connection(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(GET)
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    client.reset()
+    assert upstream.is_ended()
+
+
+def test_a_client_that_closes_its_half_still_gets_its_answer(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(post(5) + b"hello")
+    client.half_close()
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    upstream.receive_exactly(5)
+    upstream.send(OK)
+    assert client.receive_rest() == OK
+
+
+def test_requests_that_wait_when_the_client_closes_its_half_are_answered(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(GET * 3)
+    client.half_close()
+    upstream = bench.upstream.accept()
+    for _ in range(3):
+        upstream.receive_head()
+        upstream.send(OK)
+    assert client.receive_rest() == OK * 3
+
+
+def test_a_client_that_closes_its_half_within_a_body_gets_an_error(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(post(10) + b"hello")
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    client.half_close()
+    assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert upstream.receive_until_lost() == b"hello"
+
+
+@pytest.mark.parametrize("beginning", [b"", b"GET / HT"])
+def test_a_client_that_closes_its_half_before_a_request_is_closed(bench: Bench, beginning: bytes) -> None:
+    client = bench.connect()
+    client.send(beginning)
+    client.half_close()
+    assert client.receive_rest() == b""
+
+
+def test_continue_is_passed_on_before_the_body(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(post(5, b"Expect: 100-continue\r\n"))
+    upstream = bench.upstream.accept()
+    assert b"Expect: 100-continue\r\n" in upstream.receive_head()
+    upstream.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert client.receive_head() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    client.send(b"hello")
+    assert upstream.receive_exactly(5) == b"hello"
+    upstream.send(OK)
+    assert client.receive_to(b"hi") == OK
+
+
+def test_a_final_answer_instead_of_continue_ends_the_connection(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(post(5, b"Expect: 100-continue\r\n"))
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    upstream.send(b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n")
+    assert client.receive_rest() == b"HTTP/1.1 417 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+    assert upstream.is_ended()
+
+
+def send_all_then_read(client: Wire, request: bytes) -> bytes:
+    """Like many simple clients: they look for the answer only after the whole body."""
+    client.send(request)
+    return client.receive_rest()
+
+
+def test_an_early_answer_reaches_a_client_that_still_sends_its_body(bench: Bench) -> None:
+    bench.router.decide = lambda _head: Answer(413, body=b"too large")
+    answer = send_all_then_read(bench.connect(), post(20 * len(BLOB)) + BLOB * 20)
+    assert (
+        answer
+        == b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large"
+    )
+
+
+def test_an_early_answer_of_the_upstream_reaches_a_client_that_still_sends_its_body(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(post(20 * len(BLOB)))
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    upstream.send(b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\n\r\nno")
+    answer = send_all_then_read(client, BLOB * 20)
+    assert answer == b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+
+
+def test_a_refusal_reaches_a_client_that_still_sends(bench: Bench) -> None:
+    answer = send_all_then_read(bench.connect(), b"GET / HTTP/9.9\r\n\r\n" + BLOB * 20)
+    assert answer.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
+
+
+def test_an_answer_may_begin_and_the_body_go_on(bench: Bench) -> None:
+    client = bench.connect()
+    client.send(post(10) + b"hello")
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    upstream.receive_exactly(5)
+    upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
+    assert client.receive_to(b"first").endswith(b"Connection: close\r\n\r\nfirst")
+    client.send(b"world")
+    assert upstream.receive_exactly(5) == b"world"
+    upstream.send(b"after")
+    assert client.receive_rest() == b"after"
+
+
+QUICK = 0.2
+
+
+def test_a_head_that_comes_too_slowly_is_refused(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(head=QUICK))
+    client = idle_bench.connect()
+    client.send(b"GET / HTTP/1.1\r\nHo")
+    assert client.receive_rest().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+
+
+def test_bytes_that_trickle_do_not_move_the_heads_deadline(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(head=QUICK))
+    client = idle_bench.connect()
+    client.send(b"GET / HTTP/1.1\r\n")
+    while not client.has_input(within=QUICK / 5):
+        client.send(b"A")
+    assert client.receive_until_lost().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+
+
+@pytest.mark.parametrize("requests", [0, 1])
+def test_a_connection_that_is_not_used_is_closed(idle_bench: Bench, requests: int) -> None:
+    idle_bench.start(timeouts=Timeouts(head=QUICK, idle=QUICK))
+    idle_bench.router.decide = lambda _head: Answer(204)
+    client = idle_bench.connect()
+    client.send(GET * requests)
+    assert client.receive_until_lost() == b"HTTP/1.1 204 No Content\r\n\r\n" * requests
+
+
+def test_a_body_that_does_not_come_is_given_up(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(body=QUICK))
+    client = idle_bench.connect()
+    client.send(post(10) + b"hello")
+    upstream = idle_bench.upstream.accept()
+    upstream.receive_head()
+    assert client.receive_rest().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert upstream.receive_until_lost() == b"hello"
+
+
+def test_an_answer_that_does_not_come_is_given_up(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(answer=QUICK))
+    client = idle_bench.connect()
+    client.send(GET)
+    upstream = idle_bench.upstream.accept()
+    upstream.receive_head()
+    assert client.receive_rest().startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
+    assert upstream.is_ended()
+    assert idle_bench.server.counters.upstream_failures == {"answer timeout": 1}
+
+
+def test_an_answer_that_stops_is_given_up_without_a_second_status_line(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(stream=QUICK))
+    client = idle_bench.connect()
+    client.send(GET)
+    upstream = idle_bench.upstream.accept()
+    upstream.receive_head()
+    upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
+    received = client.receive_until_lost()
+    assert received == b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"
+
+
+def send_for_ever(client: Wire) -> None:
+    while True:
+        client.send(b"more")
+
+
+def test_a_client_that_lingers_too_long_is_cut_off(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(linger=QUICK))
+    client = idle_bench.connect()
+    client.send(b"nonsense\r\n\r\n")
+    assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    with pytest.raises(ConnectionError):
+        send_for_ever(client)

@@ -1,0 +1,137 @@
+"""What the upstream receives, byte for byte, for what a client sends."""
+
+from typing import NamedTuple
+
+import pytest
+
+from codehub.ports import Upstream
+from tests.proxy.bench import Bench
+
+OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+OURS = (
+    b"X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: hub.example\r\n"
+    b"Via: 1.1 codehub\r\n"
+)
+
+
+class Case(NamedTuple):
+    """Fields of a request, and what of them goes on."""
+
+    name: str
+    sent: bytes
+    passed: bytes
+
+
+CASES = (
+    Case("nothing", b"", b""),
+    Case("an unknown field keeps its case", b"X-cUstom:  a b \t\r\n", b"X-cUstom: a b\r\n"),
+    Case("fields keep their order", b"B: 1\r\nA: 2\r\nB: 3\r\n", b"B: 1\r\nA: 2\r\nB: 3\r\n"),
+    Case("an empty value stays", b"Accept:\r\n", b"Accept: \r\n"),
+    Case("bytes beyond ASCII stay", b"X: caf\xe9\r\n", b"X: caf\xe9\r\n"),
+    Case(
+        "hop-by-hop",
+        b"Keep-Alive: 5\r\nTE: trailers\r\nTrailer: X\r\n"
+        b"Proxy-Connection: a\r\nProxy-Authorization: b\r\nProxy: c\r\n",
+        b"",
+    ),
+    Case(
+        "listed in Connection", b"Connection: close, X-Hop\r\nx-hop: 1\r\nX-Other: 2\r\n", b"X-Other: 2\r\n"
+    ),
+    Case(
+        "protected although listed in Connection",
+        b"Connection: host, cookie, content-length, origin\r\n"
+        b"Cookie: a=1\r\nOrigin: https://x\r\nContent-Length: 0\r\n",
+        b"Cookie: a=1\r\nOrigin: https://x\r\nContent-Length: 0\r\n",
+    ),
+    Case(
+        "the client's word on where it came from",
+        b"Forwarded: for=1\r\nX-Forwarded-For: 6.6.6.6\r\nx-forwarded-prefix: /x\r\n"
+        b"X-Real-IP: 1\r\nVia: 1.0 me\r\n",
+        b"",
+    ),
+    Case("disguised by an underscore", b"X_Forwarded_For: 6\r\nContent_Length: 9\r\nX_any: 1\r\n", b""),
+    Case("our cookie", b"Cookie: a=1; codehub_session=secret; b=2\r\n", b"Cookie: a=1; b=2\r\n"),
+    Case("our cookie alone", b"Cookie: codehub_session=secret\r\n", b""),
+    Case("our cookie twice", b"Cookie: codehub_session=s;codehub_session=t; b=2\r\n", b"Cookie: b=2\r\n"),
+    Case("our cookie in a second field", b"Cookie: a=1\r\nCookie: codehub_session=s\r\n", b"Cookie: a=1\r\n"),
+    Case("our cookie with spaces", b"Cookie: a=1;\t codehub_session =s\r\n", b"Cookie: a=1\r\n"),
+    Case(
+        "a cookie that is nearly ours",
+        b"Cookie: codehub_session2=x; xcodehub_session=y\r\n",
+        b"Cookie: codehub_session2=x; xcodehub_session=y\r\n",
+    ),
+    Case("somebody else's authorization", b"Authorization: Basic eDp5\r\n", b"Authorization: Basic eDp5\r\n"),
+    Case(
+        "an upgrade to HTTP/2",
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: A\r\n",
+        b"",
+    ),
+    Case("an upgrade that Connection does not name", b"Upgrade: websocket\r\n", b""),
+    Case(
+        "an upgrade to WebSocket",
+        b"Connection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Key: k\r\n",
+        b"Sec-WebSocket-Key: k\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n",
+    ),
+)
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_fields_reach_the_upstream_like_this(bench: Bench, case: Case) -> None:
+    request = b"GET /path?q=1 HTTP/1.1\r\nHost: hub.example\r\n" + case.sent + b"\r\n"
+    upstream, client = bench.exchange(request, OK)
+    assert upstream == b"GET /path?q=1 HTTP/1.1\r\nHost: hub.example\r\n" + case.passed + OURS + b"\r\n"
+    assert client.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+def test_the_routes_target_and_headers_replace_what_the_client_sent(bench: Bench) -> None:
+    address = Upstream("127.0.0.1", bench.upstream.port, keep_prefix=False, headers=(("X-Token", "ours"),))
+    bench.router.decide = lambda _head: bench.router.forward
+    bench.router.change(upstream=address, target=b"/stripped?x")
+    received, _ = bench.exchange(
+        b"GET /w/1/stripped?x HTTP/1.1\r\nHost: hub.example\r\nx-token: theirs\r\n\r\n", OK
+    )
+    assert received == (
+        b"GET /stripped?x HTTP/1.1\r\nHost: hub.example\r\n" + OURS + b"X-Token: ours\r\n\r\n"
+    )
+
+
+def test_authorization_that_is_ours_stays_here(bench: Bench) -> None:
+    bench.router.change(drop_authorization=True)
+    received, _ = bench.exchange(b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\n\r\n", OK)
+    assert b"secret" not in received
+
+
+def test_compression_of_messages_is_not_offered_if_they_must_be_readable(bench: Bench) -> None:
+    bench.router.change(plain_messages=True)
+    received, _ = bench.exchange(
+        b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+        b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
+        OK,
+    )
+    assert b"permessage-deflate" not in received
+
+
+def test_a_repeated_head_is_forwarded_the_same_way_for_another_route(bench: Bench) -> None:
+    request = b"GET / HTTP/1.1\r\nHost: h\r\nCookie: a=1; b=2\r\nAuthorization: x\r\n\r\n"
+    first, _ = bench.exchange(request, OK)
+    bench.router.change(drop_cookies=frozenset({b"a"}), drop_authorization=True)
+    second, _ = bench.exchange(request, OK)
+    assert b"Cookie: a=1; b=2\r\nAuthorization: x\r\n" in first
+    assert b"Cookie: b=2\r\n" in second
+    assert b"Authorization" not in second
+
+
+def test_http_1_0_without_a_host_gets_the_upstreams(bench: Bench) -> None:
+    received, answer = bench.exchange(b"GET / HTTP/1.0\r\n\r\n", OK)
+    assert received.startswith(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % bench.upstream.port)
+    assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+
+
+@pytest.mark.parametrize("target", [b"", b"x", b"/a b", b"/a\r\nX: y", b"/\x00", b"/#"])
+def test_a_routers_target_that_would_break_the_head_is_our_error(bench: Bench, target: bytes) -> None:
+    bench.router.decide = lambda _head: bench.router.forward
+    bench.router.change(target=target)
+    client = bench.connect()
+    client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+    assert client.receive_head().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert bench.upstream.accept().receive_rest() == b""

@@ -1,0 +1,234 @@
+"""Whatever is sent in whatever pieces: the upstream sees only what we accepted, and nothing hangs."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codehub.ports import Upstream
+from proxy.shared import Timeouts
+from tests.proxy.bench import Bench
+from tests.proxy.oracle import PLAIN_ANSWER, Oracle, Seen, read_answers
+
+EXAMPLES = settings(max_examples=300, deadline=None)
+
+HEADS = (
+    b"GET /a HTTP/1.1\r\nHost: h\r\n",
+    b"POST /b HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n",
+    b"POST /c HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n",
+    b"GET /d HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n",
+    b"HEAD /e HTTP/1.0\r\nConnection: keep-alive\r\n",
+    b"PUT /f HTTP/1.1\r\nHost: h\r\nExpect: 100-continue\r\nContent-Length: 3\r\n",
+)
+FIELDS = (
+    b"Content-Length: 5\r\n", b"Content-Length: 0\r\n", b"Content-Length: 5, 5\r\n", b"Content-Length:+5\r\n",
+    b"Transfer-Encoding: chunked\r\n", b"Transfer-Encoding:\tchunked \r\n", b"Transfer-Encoding: Chunked\r\n",
+    b"Transfer-Encoding : chunked\r\n", b"Transfer-Encoding: identity\r\n", b"Transfer_Encoding: chunked\r\n",
+    b"Connection: close\r\n", b"Connection: Content-Length, Transfer-Encoding, Host\r\n", b"Host: other\r\n",
+    b"X: y\r\n z\r\n", b"X: y\n", b"X: y\r", b"X:\x00\r\n", b"X-Y: \xff\r\n",
+    b"Cookie: a=b; codehub_session=s\r\n",
+)  # fmt: skip
+BODIES = (
+    b"hello", b"5\r\nhello\r\n0\r\n\r\n", b"0\r\n\r\n", b"5;x=y\r\nhello\r\n0\r\nTrailer: t\r\n\r\n", b"abc",
+    b"5\nhello\r\n0\r\n\r\n", b"+5\r\nhello\r\n0\r\n\r\n", b"00000000000000005\r\nhello\r\n0\r\n\r\n", b"",
+    b"GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n", b"0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: h\r\n\r\n",
+)  # fmt: skip
+TOKENS = (
+    b"\r\n",
+    b"\n",
+    b"\r",
+    b" ",
+    b"\t",
+    b"\x00",
+    b":",
+    b";",
+    b",",
+    b"0",
+    b"5",
+    b"\r\n\r\n",
+    b"chunked",
+    b"\xff",
+)
+
+requests = st.builds(
+    lambda head, fields, body: head + b"".join(fields) + b"\r\n" + body,
+    st.sampled_from(HEADS),
+    st.lists(st.sampled_from(FIELDS), max_size=3),
+    st.sampled_from(BODIES),
+)
+mutations = st.lists(st.tuples(st.integers(0, 600), st.integers(0, 4), st.sampled_from(TOKENS)), max_size=3)
+cuts = st.lists(st.integers(1, 80), max_size=12)
+
+
+def mutate(stream: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
+    """Replace some bytes at a place by a token."""
+    for place, length, token in changes:
+        position = place % (len(stream) + 1)
+        stream = stream[:position] + token + stream[position + length :]
+    return stream
+
+
+def pieces_of(stream: bytes, sizes: list[int]) -> list[bytes]:
+    pieces = []
+    for size in sizes:
+        pieces.append(stream[:size])
+        stream = stream[size:]
+    return [piece for piece in [*pieces, stream] if piece]
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Oracle:
+    return Oracle()
+
+
+@pytest.fixture(scope="module")
+def fuzz_bench(oracle: Oracle) -> Iterator[Bench]:
+    bench = Bench()
+    bench.start(timeouts=Timeouts(linger=1))
+    port = bench.run(oracle.listen())
+    bench.router.change(upstream=Upstream("127.0.0.1", port, keep_prefix=True))
+    yield bench
+    bench.drain()
+    bench.run(oracle.close())
+    bench.close()
+
+
+def converse(bench: Bench, pieces: list[bytes]) -> bytes:
+    """Send the pieces, close our half, return everything that came."""
+    bench.router.heads.clear()
+    with bench.connect() as client:
+        try:
+            for piece in pieces:
+                client.send(piece)
+            client.half_close()
+        except OSError:
+            # The proxy has closed already; what it said is still there.
+            pass
+        return client.receive_until_lost()
+
+
+@EXAMPLES
+@given(stream=st.lists(requests, min_size=1, max_size=4).map(b"".join), changes=mutations, sizes=cuts)
+def test_the_upstream_sees_only_what_was_accepted(
+    fuzz_bench: Bench, oracle: Oracle, stream: bytes, changes: list[tuple[int, int, bytes]], sizes: list[int]
+) -> None:
+    oracle.forget()
+    received = converse(fuzz_bench, pieces_of(mutate(stream, changes), sizes))
+    heads = list(fuzz_bench.router.heads)
+    assert oracle.violations == []
+    # Whole requests, in order; only the last one may have been broken off, or refused for its body.
+    seen = [(request.method, request.target) for request in oracle.requests]
+    assert seen == [(head.method, head.target) for head in heads][: len(seen)]
+    assert len(heads) - len(seen) <= 1
+    assert all(b"codehub_session" not in value for request in oracle.requests for _, value in request.fields)
+    # One answer each, and perhaps a refusal after the last.
+    statuses, _ = read_answers(received, [*(head.method for head in heads), b"GET"])
+    assert statuses[: len(seen)] == [200] * len(seen)
+    assert fuzz_bench.server.counters.errors == 0
+    assert fuzz_bench.escaped == []
+
+
+@EXAMPLES
+@given(stream=st.binary(max_size=2000), sizes=cuts)
+def test_any_bytes_are_answered_or_refused(
+    fuzz_bench: Bench, oracle: Oracle, stream: bytes, sizes: list[int]
+) -> None:
+    oracle.forget()
+    converse(fuzz_bench, pieces_of(stream, sizes))
+    assert oracle.violations == []
+    assert len(oracle.requests) <= len(fuzz_bench.router.heads)
+    assert fuzz_bench.escaped == []
+
+
+names = st.text("abcXYZ-!#$%&'*+.^`|~019", min_size=1, max_size=12).map(lambda name: f"X-{name}".encode())
+values = st.binary(max_size=30).map(lambda value: bytes(byte for byte in value if byte > 32 and byte != 127))
+bodies = st.one_of(
+    st.none(), st.binary(max_size=400), st.lists(st.binary(min_size=1, max_size=60), max_size=6)
+)
+
+
+def render(number: int, fields: list[tuple[bytes, bytes]], body: bytes | list[bytes] | None) -> bytes:
+    lines = [b"POST /%d HTTP/1.1" % number, b"Host: h", *(name + b": " + value for name, value in fields)]
+    if isinstance(body, bytes):
+        lines.append(b"Content-Length: %d" % len(body))
+        end = body
+    elif body is not None:
+        lines.append(b"Transfer-Encoding: chunked")
+        end = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in body) + b"0\r\n\r\n"
+    else:
+        end = b""
+    return b"\r\n".join(lines) + b"\r\n\r\n" + end
+
+
+@EXAMPLES
+@given(
+    parts=st.lists(st.tuples(st.lists(st.tuples(names, values), max_size=5), bodies), min_size=1, max_size=5),
+    sizes=cuts,
+)
+def test_good_requests_reach_the_upstream_as_they_were(
+    fuzz_bench: Bench,
+    oracle: Oracle,
+    parts: list[tuple[list[tuple[bytes, bytes]], bytes | list[bytes] | None]],
+    sizes: list[int],
+) -> None:
+    oracle.forget()
+    stream = b"".join(render(number, fields, body) for number, (fields, body) in enumerate(parts))
+    received = converse(fuzz_bench, pieces_of(stream, sizes))
+    assert [strip(request) for request in oracle.requests] == [
+        (b"/%d" % number, [(name.lower(), value) for name, value in fields], flat(body))
+        for number, (fields, body) in enumerate(parts)
+    ]
+    assert received == PLAIN_ANSWER * len(parts)
+
+
+def strip(request: Seen) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
+    """A request without the fields that every one has, or that frame it."""
+    added = {b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"}
+    own = [(name, value) for name, value in request.fields if name.startswith(b"x-") and name not in added]
+    return request.target, own, request.body
+
+
+def flat(body: bytes | list[bytes] | None) -> bytes:
+    return b"".join(body) if isinstance(body, list) else body or b""
+
+
+ANSWERS = (
+    PLAIN_ANSWER,
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end",
+    b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+    b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    b"HTTP/1.1 304 Not Modified\r\nContent-Length: 9\r\n\r\n",
+    b"HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+)
+
+
+@EXAMPLES
+@given(
+    answer=st.sampled_from(ANSWERS),
+    fields=st.lists(st.sampled_from(FIELDS), max_size=2),
+    changes=mutations,
+    method=st.sampled_from([b"GET", b"HEAD"]),
+)
+def test_whatever_an_upstream_answers_the_client_gets_http(
+    fuzz_bench: Bench,
+    oracle: Oracle,
+    answer: bytes,
+    fields: list[bytes],
+    changes: list[tuple[int, int, bytes]],
+    method: bytes,
+) -> None:
+    oracle.forget()
+    line, _, rest = answer.partition(b"\r\n")
+    oracle.answer, oracle.closes = mutate(line + b"\r\n" + b"".join(fields) + rest, changes), True
+    try:
+        received = converse(fuzz_bench, [method + b" / HTTP/1.1\r\nHost: h\r\n\r\n"])
+    finally:
+        oracle.answer, oracle.closes = PLAIN_ANSWER, False
+    statuses, whole = read_answers(received, [method])
+    assert len(statuses) <= 1
+    assert statuses or not whole or received == b""
+    assert b"Access-Control" not in received
+    assert fuzz_bench.server.counters.errors == 0
+    assert fuzz_bench.escaped == []

@@ -1,0 +1,118 @@
+"""Raw ends of a connection: what a test sends and receives, byte for byte, with a deadline for everything."""
+
+import select
+import socket
+from types import TracebackType
+from typing import Self
+
+DEADLINE_SECONDS = 10.0
+READ_BYTES = 256 * 1024
+
+
+class Wire:
+    """One end of a TCP connection."""
+
+    def __init__(self, end: socket.socket) -> None:
+        self.socket = end
+        end.settimeout(DEADLINE_SECONDS)
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._read = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def send_in_pieces(self, data: bytes, size: int = 1) -> None:
+        for start in range(0, len(data), size):
+            self.socket.sendall(data[start : start + size])
+
+    def receive_head(self) -> bytes:
+        """Up to and with the next empty line."""
+        return self.receive_to(b"\r\n\r\n")
+
+    def receive_to(self, end: bytes) -> bytes:
+        while end not in self._read:
+            self._fill(f"waiting for {end!r}")
+        head, _, self._read = self._read.partition(end)
+        return head + end
+
+    def receive_exactly(self, size: int) -> bytes:
+        while len(self._read) < size:
+            self._fill(f"waiting for {size} bytes")
+        data, self._read = self._read[:size], self._read[size:]
+        return data
+
+    def receive_rest(self) -> bytes:
+        """Everything until the other end closes; a reset fails the test."""
+        while data := self.socket.recv(READ_BYTES):
+            self._read += data
+        data, self._read = self._read, b""
+        return data
+
+    def receive_until_lost(self) -> bytes:
+        """Everything until the other end closes or resets."""
+        try:
+            while data := self.socket.recv(READ_BYTES):
+                self._read += data
+        except ConnectionError:
+            pass
+        data, self._read = self._read, b""
+        return data
+
+    def is_ended(self) -> bool:
+        """Whether the other end has closed or reset the connection; waits for it."""
+        return self.receive_until_lost() == b""
+
+    def has_input(self, within: float = 0) -> bool:
+        return bool(self._read) or bool(select.select([self.socket], [], [], within)[0])
+
+    def half_close(self) -> None:
+        self.socket.shutdown(socket.SHUT_WR)
+
+    def reset(self) -> None:
+        linger_zero = b"\x01\x00\x00\x00\x00\x00\x00\x00"
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger_zero)
+        self.socket.close()
+
+    def close(self) -> None:
+        self.socket.close()
+
+    def _fill(self, why: str) -> None:
+        data = self.socket.recv(READ_BYTES)
+        if not data:
+            raise AssertionError(f"the connection ended, {why}; received {self._read[-2000:]!r}")
+        self._read += data
+
+
+class RawUpstream:
+    """A listening socket whose connections the test drives by hand."""
+
+    def __init__(self) -> None:
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._listening.settimeout(DEADLINE_SECONDS)
+        self.port: int = self._listening.getsockname()[1]
+        self._accepted: list[Wire] = []
+
+    def accept(self) -> Wire:
+        wire = Wire(self._listening.accept()[0])
+        self._accepted.append(wire)
+        return wire
+
+    def is_untouched(self) -> bool:
+        """Nobody has connected, apart from those accepted."""
+        return not select.select([self._listening], [], [], 0)[0]
+
+    def stop_listening(self) -> None:
+        self._listening.close()
+
+    def close(self) -> None:
+        self._listening.close()
+        for wire in self._accepted:
+            wire.close()
