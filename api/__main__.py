@@ -22,8 +22,11 @@ from codehub.settings import Settings, SettingsError, load_settings
 
 log = logging.getLogger("api")
 
+CANNOT_LISTEN = 1
 WRONG_SETTINGS = 2
 KEEP_ALIVE_SECONDS = 75
+UNTAKEN_SECONDS = 60
+BACKLOG = 2048
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -75,9 +78,29 @@ async def serve(settings: Settings) -> int:
     async with open_context(settings) as context:
         spare_the_collector()
         server = Server(config_of(settings, context), context, settings.api.ready_file)
-        await server.serve()
+        try:
+            listening = listen(settings.api.host, settings.api.port)
+        except OSError as error:
+            log.error(  # noqa: TRY400 (the reason says it all)
+                "cannot listen on %s:%s (%s); choose another port with CODEHUB_API_PORT",
+                settings.api.host,
+                settings.api.port,
+                error.strerror,
+            )
+            return CANNOT_LISTEN
+        await server.serve(sockets=[listening])
     log.info("stopped")
     return 0 if server.started else 1
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket whose connections end when nobody takes what is sent: a stream may have no other end."""
+    listening = socket.create_server(
+        (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
+    )
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNTAKEN_SECONDS * 1000)
+    listening.setblocking(False)
+    return listening
 
 
 def config_of(settings: Settings, context: Context) -> uvicorn.Config:

@@ -60,6 +60,11 @@ class LiveClient:
         self.give_up = None
         self._host.dismiss(self)
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more comes."""
+        return self._ended
+
     def frames(self) -> Self:
         return self
 

@@ -1,7 +1,5 @@
 """Live events."""
 
-import asyncio
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
@@ -10,21 +8,16 @@ from starlette.responses import StreamingResponse
 from api.access import API
 from api.context import Provided
 from api.errors import too_many_requests
+from api.event_stream import EVENT_STREAM, EventStream
 from api.guard import GuardedRoute
 from api.identity import SignedInCaller
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["events"])
 
-EVENT_STREAM = "text/event-stream"
 # Tabs of one person; more than that is a program that forgets to close.
 MOST_STREAMS = 100
 RETRY_SECONDS = 30
 EXAMPLE = 'event: workspace_updated\nid: 5f1d\ndata: {"id":"0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44"}\n\n'
-HEADERS = {
-    # Nobody between us and the browser may keep or hold back any of it.
-    "Cache-Control": "no-store",
-    "X-Accel-Buffering": "no",
-}
 LastEventId = Annotated[
     str | None,
     Header(alias="Last-Event-ID", max_length=200, description="A browser sends it when it reconnects."),
@@ -40,16 +33,7 @@ LastEventId = Annotated[
 async def follow_events(
     caller: SignedInCaller, context: Provided, last_event_id: LastEventId = None
 ) -> Response:
-    """Server-sent events: `snapshot` first, then `workspace_updated`, `workspace_deleted`, `heartbeat`."""
+    """Server-sent events: `snapshot`, then `workspace_updated`, `workspace_deleted`, and `heartbeat`s."""
     if context.hub.streams_of(caller.user_id) >= MOST_STREAMS:
         raise too_many_requests(f"You have {MOST_STREAMS} streams open already; close one.", RETRY_SECONDS)
-    client = context.hub.connect(caller.user_id, str(caller.credential_id), last_event_id)
-
-    async def stream() -> AsyncIterator[bytes]:
-        async with client:
-            sending = asyncio.current_task()
-            client.give_up = sending.cancel if sending else None
-            async for frame in client.frames():
-                yield frame
-
-    return StreamingResponse(stream(), media_type=EVENT_STREAM, headers=HEADERS)
+    return EventStream(context.hub.connect(caller.user_id, str(caller.credential_id), last_event_id))
