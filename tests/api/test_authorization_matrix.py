@@ -15,7 +15,7 @@ from sqlalchemy import text, update
 from api.access import ACCESS, ADMIN_USER, API, WORKSPACE, Access
 from api.csrf import HEADER as CSRF_HEADER
 from api.csrf import csrf_token_of
-from api.routers.events import EVENT_STREAM
+from api.event_stream import EVENT_STREAM
 from codehub.db.credentials import SessionView, TokenView, insert_session, insert_token
 from codehub.db.models import ApiToken, Session, User
 from codehub.services.secret_tokens import hash_token, new_api_token, new_session_token

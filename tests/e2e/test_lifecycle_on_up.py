@@ -227,3 +227,5 @@ async def comes_back_after_a_deletion(person: Person, site: Site, workspace_id: 
     await person.ask(workspace_id, "undelete")
     await person.go(workspace_id, "RUNNING")
     assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
+    # An instance outlives everything else, and nobody would end this one.
+    await person.go(workspace_id, "STANDBY")
