@@ -34,12 +34,14 @@ def _take(held: ExitStack, preferred: int | None) -> int:
 
 
 def _hold(held: ExitStack, port: int) -> bool:
-    """Bind until all ports are known; False if somebody else has it."""
+    """Listen until all ports are known; False if somebody else has it, also if that is us."""
     bound = held.enter_context(socket.socket())
     # What lingers of closed connections does not count; a server that listens does.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((LOOPBACK, port))
+        # Bound alone, it could be bound a second time with that option.
+        bound.listen()
     except OSError:
         return False
     return True

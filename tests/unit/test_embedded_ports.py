@@ -36,3 +36,10 @@ def test_port_that_somebody_serves_on_all_interfaces_is_taken() -> None:
     remembered = choose_ports(["one"], {})
     with socket.create_server(("0.0.0.0", remembered["one"])):  # noqa: S104 (that is the point)
         assert choose_ports(["one"], remembered) != remembered
+
+
+def test_port_that_two_names_remember_goes_to_one_of_them() -> None:
+    port = choose_ports(["first"], {})["first"]
+    ports = choose_ports(["first", "second"], {"first": port, "second": port})
+    assert ports["first"] == port
+    assert ports["second"] != port
