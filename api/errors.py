@@ -4,12 +4,12 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError, StatementError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
@@ -49,9 +49,6 @@ class ApiError(Exception):
             self.more["retry_after_seconds"] = seconds
 
 
-Refusal = TypeVar("Refusal", bound=refusals.RequestRefused)
-
-
 def _operation_in_progress(refused: refusals.OperationInProgress) -> ApiError:
     return ApiError(
         409,
@@ -64,10 +61,9 @@ def _operation_in_progress(refused: refusals.OperationInProgress) -> ApiError:
 
 
 def _invalid_state(refused: refusals.InvalidState) -> ApiError:
-    choices = getattr(refused, "choices", None)
     error = ApiError(409, Code.INVALID_STATE, str(refused), phase=refused.phase)
-    if choices:
-        error.more["choices"] = list(choices)
+    if refused.choices:
+        error.more["choices"] = list(refused.choices)
     return error
 
 
@@ -200,16 +196,9 @@ def _is_outage(error: Exception) -> bool:
     return error.connection_invalidated or code[:2] in OUTAGE_CLASSES
 
 
-def _hide_values(error: Exception) -> None:
-    """What people wrote, and hashes of their passwords, are among the values of a statement."""
-    if isinstance(error, StatementError):
-        error.hide_parameters = True
-
-
 async def _answer_outage(request: Request, error: Exception) -> JSONResponse:
     if not _is_outage(error):
         return await _answer_unforeseen(request, error)
-    _hide_values(error)
     log.warning("a dependency is down: %s", error, extra={"fields": {"request_id": request_id_of(request)}})
     message = (
         "A service that CodeHub needs does not answer; it is tried again by itself. Repeat the request soon."
@@ -219,7 +208,6 @@ async def _answer_outage(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _answer_unforeseen(request: Request, error: Exception) -> JSONResponse:
-    _hide_values(error)
     log.error("unforeseen", exc_info=error, extra={"fields": {"request_id": request_id_of(request)}})
     message = "CodeHub made a mistake. Tell an administrator the request id."
     return _answer(request, ApiError(500, Code.INTERNAL_ERROR, message))

@@ -2,12 +2,12 @@
 
 import asyncio
 import logging
-import random
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from api.live_knowledge import LiveWorkspace
+from codehub.backoff import delay_after
 from codehub.ports import EventSubscription
 
 log = logging.getLogger(__name__)
@@ -26,9 +26,7 @@ class LiveTiming:
     max_delay: float = 10.0
 
     def delay(self, failures: int) -> float:
-        """Longer after each failure in a row, never in step with others."""
-        longest = min(self.first_delay * 2.0 ** min(failures - 1, 30), self.max_delay)
-        return longest * random.uniform(0.5, 1)  # noqa: S311 (nothing secret)
+        return delay_after(failures, self.first_delay, self.max_delay)
 
 
 @dataclass

@@ -45,6 +45,10 @@ class LiveFigures(Protocol):
     def dropped(self) -> int:
         """How many were read too slowly."""
 
+    @property
+    def frames_sent(self) -> int:
+        """How many events and heartbeats were sent."""
+
 
 class Metrics:
     """One registry per application, so that two in one process do not mix."""
@@ -69,6 +73,7 @@ class Metrics:
         self.collected = self._gauge("archives_collected", "Archives that the collector has removed, ever.")
         self.live_clients = self._gauge("live_clients", "Open streams of live events.")
         self.live_dropped = self._gauge("live_dropped", "Streams ended because they were read too slowly.")
+        self.live_frames = self._gauge("live_frames", "Events and heartbeats sent on streams.")
         self.database_up = self._gauge("database_up", "1 if the last reading of these figures succeeded.")
         self._last_event: int | None = None
         # Two readers at once would both count the same lines.
@@ -82,6 +87,7 @@ class Metrics:
         """Bring the figures that live elsewhere up to date; work in proportion to what is new."""
         self.live_clients.set(live.clients)
         self.live_dropped.set(live.dropped)
+        self.live_frames.set(live.frames_sent)
         async with self._reading:
             await self._read(database, now)
 

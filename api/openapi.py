@@ -74,7 +74,6 @@ ERRORS: dict[int, Answer] = {
 }
 HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 CHANGES = frozenset({"POST", "PATCH", "DELETE"})
-CONFLICTS = frozenset({"POST", "PATCH", "DELETE"})
 
 
 def security_schemes(cookie_name: str) -> dict[str, Any]:
@@ -133,7 +132,7 @@ def _statuses(method: str, access: Access, route: APIRoute) -> list[int]:
         found |= {401, 403}
     if "{" in route.path_format:
         found.add(404)
-    if method in CONFLICTS and access is not Access.PUBLIC:
+    if method in CHANGES and access is not Access.PUBLIC:
         found.add(409)
     if method == "PATCH" and access is Access.OWNER:
         found.add(412)

@@ -1,8 +1,7 @@
 """`python -m benchmarks.api`: what the API can do, beside JupyterHub's, and how soon live events arrive."""
 
-import argparse
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +10,9 @@ from benchmarks.api_events import EventSize, measure_events
 from benchmarks.api_jupyterhub import CannotInstall, JupyterHub, jupyterhub
 from benchmarks.api_requests import measure_requests
 from benchmarks.api_site import Population, api_of, populate
+from benchmarks.command import run_command
 from benchmarks.report import Report
-from benchmarks.servers import real_site, run_to_the_end
+from benchmarks.servers import real_site
 from tests.chaos.site import Site
 
 PARTS = ("requests", "events")
@@ -34,7 +34,7 @@ FULL = Size(10_000, 500, 100, 3, 1.2, EventSize(1_000, 100, 20))
 QUICK = Size(1_000, 100, 10, 1, 0.5, EventSize(50, 20, 3))
 
 
-async def run(size: Size, parts: list[str], report: Report) -> None:
+async def run(size: Size, parts: Sequence[str], report: Report) -> None:
     async with real_site() as site:
         report.say(f"{size.workspaces} workspaces")
         people = await populate(site, size.workspaces, size.of_the_caller, size.users)
@@ -65,16 +65,5 @@ async def _hub(users: int, report: Report) -> AsyncIterator[JupyterHub | None]:
             yield hub
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.api", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to measure; everything if none")
-    parser.add_argument("--quick", action="store_true", help="a small version, for trying it out")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
-    arguments = parser.parse_args()
-    report = Report(arguments.json)
-    run_to_the_end(run(QUICK if arguments.quick else FULL, arguments.parts or list(PARTS), report))
-    report.finish()
-
-
 if __name__ == "__main__":
-    main()
+    run_command("benchmarks.api", __doc__, PARTS, (FULL, QUICK), run)

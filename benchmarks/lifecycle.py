@@ -1,11 +1,12 @@
 """`python -m benchmarks.lifecycle`: what control plane and storage job cost beside the bare thing."""
 
-import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from benchmarks.command import run_command
 from benchmarks.overhead import measure_overhead
 from benchmarks.report import MEGABYTE, Report
-from benchmarks.servers import real_site, run_to_the_end
+from benchmarks.servers import real_site
 from benchmarks.throughput import measure_throughput
 from benchmarks.transfers import HomeSize, measure_transfers
 
@@ -26,7 +27,7 @@ FULL = Size(40, 500, HomeSize(28_000, 962 * MEGABYTE), 5)
 QUICK = Size(8, 40, HomeSize(3_000, 100 * MEGABYTE), 2)
 
 
-async def run(size: Size, parts: list[str], report: Report) -> None:
+async def run(size: Size, parts: Sequence[str], report: Report) -> None:
     """Each part on fresh servers, so that none inherits what another left."""
     if "overhead" in parts:
         async with real_site() as site:
@@ -39,16 +40,5 @@ async def run(size: Size, parts: list[str], report: Report) -> None:
             await measure_transfers(site, size.home, size.transfer_rounds, report)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="benchmarks.lifecycle", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], help="what to measure; everything if none")
-    parser.add_argument("--quick", action="store_true", help="a small version, for trying it out")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
-    arguments = parser.parse_args()
-    report = Report(arguments.json)
-    run_to_the_end(run(QUICK if arguments.quick else FULL, arguments.parts or list(PARTS), report))
-    report.finish()
-
-
 if __name__ == "__main__":
-    main()
+    run_command("benchmarks.lifecycle", __doc__, PARTS, (FULL, QUICK), run)

@@ -7,7 +7,6 @@ stand for many changes; where changes may have been missed, everybody is asked t
 import asyncio
 import json
 import logging
-import random
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +15,7 @@ from typing import NoReturn, Protocol
 
 import asyncpg  # type: ignore[import-untyped]
 
+from codehub.backoff import delay_after
 from codehub.db.session import Connection, DatabaseUnavailable, connect
 from codehub.domain.failures import Transient
 from codehub.ports import EventBus
@@ -112,11 +112,11 @@ class Backoff:
         self.reset()
 
     def reset(self) -> None:
-        self._delay = self._timing.first_delay
+        self._failures = 0
 
     async def wait(self) -> None:
-        delay, self._delay = self._delay, min(self._delay * 2, self._timing.max_delay)
-        await asyncio.sleep(delay * random.uniform(0.5, 1))  # noqa: S311 (nothing secret)
+        self._failures += 1
+        await asyncio.sleep(delay_after(self._failures, self._timing.first_delay, self._timing.max_delay))
 
 
 class EventRelay:

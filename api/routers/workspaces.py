@@ -223,9 +223,7 @@ def _knows(if_none_match: str, etag: str) -> bool:
 
 
 async def _wait(context: Context, workspace_id: WorkspaceId, seconds: int) -> WorkspaceView:
-    view = await wait_converged(
-        context.database, workspace_id, timeout=timedelta(seconds=seconds), changed=None
-    )
+    view = await wait_converged(context.database, workspace_id, timeout=timedelta(seconds=seconds))
     if view is None:
         raise WorkspaceNotFound(workspace_id)
     return view

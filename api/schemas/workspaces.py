@@ -18,7 +18,7 @@ from api.schemas.base import (
 )
 from codehub.domain.conditions import Status
 from codehub.domain.recovery import RecoverChoice
-from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase, parse_desired_state
 
 EXAMPLE: dict[str, JsonValue] = {
     "id": "0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44",
@@ -154,7 +154,7 @@ class RequestedState(StrEnum):
 
     @property
     def desired(self) -> DesiredState:
-        return DesiredState.ARCHIVED if self is RequestedState.PENDING else DesiredState(self)
+        return parse_desired_state(self)
 
 
 def _forget_default(schema: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -9,6 +10,7 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     LargeBinary,
+    Select,
     bindparam,
     delete,
     func,
@@ -18,6 +20,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db.models import ApiToken, Session, User
 
@@ -88,29 +91,38 @@ SELECT_TOKEN_HOLDER = (
 
 async def use_session(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
     """Who holds the session; None unless it is live and its user enabled."""
-    row = (await session.execute(SELECT_SESSION_HOLDER, {"token_hash": token_hash, "now": now})).one_or_none()
-    if row is None:
-        return None
-    holder = Holder(*row)
-    if _is_stale(holder.used_at, now):
-        last_seen = update(Session).where(Session.id == holder.credential_id)
-        # Asked again by the statement: of many requests at once, one writes.
-        stale = or_(Session.last_seen_at.is_(None), Session.last_seen_at <= now - USE_IS_WRITTEN_EVERY)
-        await session.execute(last_seen.where(stale).values(last_seen_at=now))
+    holder = await _find_holder(session, SELECT_SESSION_HOLDER, token_hash, now)
+    if holder is not None and _is_stale(holder.used_at, now):
+        await _write_use(session, Session, Session.last_seen_at, holder, now)
     return holder
 
 
 async def use_token(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
     """Who holds the token; None unless it is live and its user enabled."""
-    row = (await session.execute(SELECT_TOKEN_HOLDER, {"token_hash": token_hash, "now": now})).one_or_none()
-    if row is None:
-        return None
-    holder = Holder(*row)
-    if _is_stale(holder.used_at, now):
-        last_used = update(ApiToken).where(ApiToken.id == holder.credential_id)
-        stale = or_(ApiToken.last_used_at.is_(None), ApiToken.last_used_at <= now - USE_IS_WRITTEN_EVERY)
-        await session.execute(last_used.where(stale).values(last_used_at=now))
+    holder = await _find_holder(session, SELECT_TOKEN_HOLDER, token_hash, now)
+    if holder is not None and _is_stale(holder.used_at, now):
+        await _write_use(session, ApiToken, ApiToken.last_used_at, holder, now)
     return holder
+
+
+async def _find_holder(
+    session: AsyncSession, statement: Select[*tuple[Any, ...]], token_hash: bytes, now: datetime
+) -> Holder | None:
+    row = (await session.execute(statement, {"token_hash": token_hash, "now": now})).one_or_none()
+    return Holder(*row) if row else None
+
+
+async def _write_use(
+    session: AsyncSession,
+    table: type[Session | ApiToken],
+    used_at: InstrumentedAttribute[datetime | None],
+    holder: Holder,
+    now: datetime,
+) -> None:
+    # Asked again by the statement: of many requests at once, one writes.
+    stale = or_(used_at.is_(None), used_at <= now - USE_IS_WRITTEN_EVERY)
+    this_one = update(table).where(table.id == holder.credential_id, stale)
+    await session.execute(this_one.values({used_at.key: now}))
 
 
 async def insert_session(session: AsyncSession, user_id: UUID, new: SessionView, token_hash: bytes) -> None:

@@ -1,4 +1,4 @@
-"""What is not where it should be: still on its way, stuck, or waiting for a person."""
+"""What is not where it should be: still on its way, or stuck."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +11,7 @@ from codehub.db import predicates
 from codehub.db.models import Workspace
 from codehub.db.workspaces import workspace_ids
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.states import ErrorReason, Operation
+from codehub.domain.states import Operation
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,6 @@ class OperationInProgress:
     workspace_id: WorkspaceId
     operation: Operation
     started_at: datetime | None
-
-
-@dataclass(frozen=True)
-class WorkspaceInError:
-    """A workspace that only a person's recover brings back."""
-
-    workspace_id: WorkspaceId
-    reason: ErrorReason
-    message: str | None
-    since: datetime
 
 
 async def not_converged(session: AsyncSession, limit: int) -> list[WorkspaceId]:
@@ -44,17 +34,6 @@ async def not_converged(session: AsyncSession, limit: int) -> list[WorkspaceId]:
 async def operations_in_progress(session: AsyncSession) -> list[OperationInProgress]:
     rows = await session.execute(select_operations_in_progress())
     return [OperationInProgress(WorkspaceId(str(row[0])), Operation(row[1]), row[2]) for row in rows]
-
-
-async def in_error(session: AsyncSession, limit: int) -> list[WorkspaceInError]:
-    """The newest errors first."""
-    rows = await session.execute(select_in_error(limit))
-    return [
-        WorkspaceInError(
-            WorkspaceId(str(row.id)), ErrorReason(row.error_reason), row.error_message, row.since
-        )
-        for row in rows
-    ]
 
 
 def select_not_converged(limit: int) -> Select[UUID]:
@@ -79,18 +58,4 @@ def select_operations_in_progress() -> Select[UUID, str, datetime | None]:
         select(Workspace.id, Workspace.operation, Workspace.op_started_at)
         .where(text(predicates.OPERATION_IN_PROGRESS))
         .order_by(Workspace.op_started_at)
-    )
-
-
-def select_in_error(limit: int) -> Select[UUID, str | None, str | None, datetime]:
-    return (
-        select(
-            Workspace.id,
-            Workspace.error_reason,
-            Workspace.error_message,
-            Workspace.phase_changed_at.label("since"),
-        )
-        .where(text(predicates.IN_ERROR))
-        .order_by(Workspace.phase_changed_at.desc())
-        .limit(limit)
     )

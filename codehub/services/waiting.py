@@ -20,12 +20,9 @@ async def wait_converged(
     workspace_id: WorkspaceId,
     *,
     timeout: timedelta,  # noqa: ASYNC109
-    changed: Callable[[], Awaitable[None]] | None,
+    pause_for: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> WorkspaceView | None:
-    """The workspace as soon as nothing more is going to happen to it, or when the time is up; None if gone.
-
-    `changed` returns when there may be news; a lost one costs no more than the pause that it would have cut.
-    """
+    """The workspace once nothing more is going to happen to it, or when the time is up; None if gone."""
     clock = asyncio.get_running_loop()
     deadline = clock.time() + timeout.total_seconds()
     pause = FIRST_PAUSE_SECONDS
@@ -34,7 +31,7 @@ async def wait_converged(
         remaining = deadline - clock.time()
         if view is None or is_settled(view) or remaining <= 0:
             return view
-        await _pause(min(pause, remaining), changed)
+        await pause_for(min(pause, remaining))
         pause = next_pause(pause)
 
 
@@ -56,14 +53,3 @@ async def _load(database: Database, workspace_id: WorkspaceId) -> WorkspaceView 
     """In a transaction of its own: none is open during a pause."""
     async with database.transaction() as session:
         return await load_view(session, workspace_id)
-
-
-async def _pause(seconds: float, changed: Callable[[], Awaitable[None]] | None) -> None:
-    if changed is None:
-        await asyncio.sleep(seconds)
-        return
-    try:
-        async with asyncio.timeout(seconds):
-            await changed()
-    except TimeoutError:
-        pass

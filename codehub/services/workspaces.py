@@ -97,14 +97,6 @@ async def delete_workspace(
     return purges
 
 
-async def create_workspace(
-    database: Database, new: NewWorkspace, *, actor: str, limits: RunningLimits, now: datetime
-) -> None:
-    """Add a workspace; one that shall run needs a place from the start."""
-    async with database.transaction() as session:
-        await add_workspace(session, new, actor=actor, limits=limits, now=now)
-
-
 async def add_workspace(
     session: AsyncSession, new: NewWorkspace, *, actor: str, limits: RunningLimits, now: datetime
 ) -> None:

@@ -3,23 +3,25 @@
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from sqlalchemy import text
 
 from codehub.embedded.stack import EmbeddedStack
 from codehub.services.tokens import create_token
 from codehub.settings import Settings
+from tests.api.gates import gate_to, led_through
 from tests.api.process import ApiProcess, calling, follow, running_api
 from tests.chaos.conftest import Servers
 from tests.chaos.site import BIN, Site, make_template, open_site
 from tests.waiting import until
+from worker.relay import APPLICATION_NAME, RELAY_LOCK
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 WORKSPACES = "/api/v1/workspaces"
@@ -84,65 +86,6 @@ async def open_place(servers: Servers, directory: Path, **through: str) -> Async
             calling(api.base_url, authorization=f"Bearer {token.token}") as client,
         ):
             yield Place(site, api, client)
-
-
-class Gate:
-    """A way to a server that can be closed: then connections are refused, and open ones end."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self._target = host, port
-        self._server: asyncio.Server | None = None
-        self._port = 0
-        self._open: set[asyncio.StreamWriter] = set()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self._port}"
-
-    async def open(self) -> None:
-        self._server = await asyncio.start_server(self._forward, "127.0.0.1", self._port)
-        self._port = self._server.sockets[0].getsockname()[1]
-
-    async def close(self) -> None:
-        if self._server is not None:
-            self._server.close()
-        for writer in list(self._open):
-            writer.transport.abort()
-
-    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with suppress(OSError):
-            upstream_reader, upstream_writer = await asyncio.open_connection(*self._target)
-            ends = {writer, upstream_writer}
-            self._open |= ends
-            await asyncio.gather(_copy(reader, upstream_writer), _copy(upstream_reader, writer))
-            self._open -= ends
-
-
-async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        with suppress(OSError):
-            while data := await reader.read(65_536):
-                writer.write(data)
-                await writer.drain()
-    finally:
-        writer.close()
-
-
-@asynccontextmanager
-async def gate_to(url: str) -> AsyncIterator[Gate]:
-    parts = urlsplit(url if "://" in url else f"//{url}")
-    gate = Gate(parts.hostname or "127.0.0.1", parts.port or 0)
-    await gate.open()
-    try:
-        yield gate
-    finally:
-        await gate.close()
-
-
-def led_through(url: str, gate: Gate) -> str:
-    parts = urlsplit(url)
-    user, at, _ = parts.netloc.rpartition("@")
-    return parts._replace(netloc=f"{user}{at}{gate.address}").geturl()
 
 
 async def test_without_temporal_what_is_asked_for_is_kept_and_carried_out_later(
@@ -363,3 +306,41 @@ async def test_an_api_starts_without_postgresql_and_heals(servers: Servers, tmp_
                     return (await client.get("/readyz")).status_code == 200
 
                 await until(ready, "it is ready")
+
+
+async def test_a_killed_relay_is_followed_by_that_of_another_worker(servers: Servers, tmp_path: Path) -> None:
+    async with open_place(servers, tmp_path) as place:
+        workspace_id = await place.create()
+        with place.site.worker_process() as first:
+            await until_relays(place.site, standing_by=1)
+            with place.site.worker_process():
+                await until_relays(place.site, standing_by=2)
+                await place.arrive(workspace_id, "STANDBY")
+                async with follow(place.client) as stream:
+                    await stream.next_named("snapshot")
+                    first.kill()
+                    # Told by nobody yet: the one that listened is dead.
+                    await place.client.patch(f"{WORKSPACES}/{workspace_id}", json={"name": "new"})
+                    while (await stream.next_named("workspace_updated")).data["name"] != "new":
+                        pass
+
+
+async def until_relays(site: Site, standing_by: int) -> None:
+    """Until so many are connected and one of them is elected."""
+    connected = (
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE application_name = :name AND datname = current_database()"
+    )
+    elected = (
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND objid = :key "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+
+    async def so_many() -> bool:
+        async with site.database.transaction() as session:
+            relays = await session.scalar(text(connected), {"name": APPLICATION_NAME})
+            # The lock's number is split into halves there; ours fits into less than five bytes.
+            holders = await session.scalar(text(elected), {"key": RELAY_LOCK & 0xFFFFFFFF})
+        return (relays, holders) == (standing_by, 1)
+
+    await until(so_many, f"{standing_by} relays, one of them elected")

@@ -14,8 +14,9 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.states import DesiredState
+from codehub.services.creating import create_once
 from codehub.services.errors import LimitExceeded
-from codehub.services.workspaces import create_workspace, request_state
+from codehub.services.workspaces import request_state
 from tests.rows import NOW, add_user, add_workspace, new_workspace_id
 
 USERS = 20
@@ -37,7 +38,9 @@ def new_workspace(owner: UUID, desired: DesiredState = DesiredState.RUNNING) -> 
 
 async def create(database: Database, owner: UUID, limits: RunningLimits = LIMITS) -> WorkspaceId:
     new = new_workspace(owner)
-    await create_workspace(database, new, actor="test", limits=limits, now=NOW)
+    await create_once(
+        database, new, idempotency_key=None, request_hash=b"", actor="test", limits=limits, now=NOW
+    )
     return new.workspace_id
 
 

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql
 from codehub.db.history import last_event_id, select_counts, select_events, select_operation_lines
 from codehub.db.idempotency import delete_forgotten
 from codehub.db.idle import select_due_for_archive, select_due_for_standby
-from codehub.db.progress import select_in_error, select_not_converged, select_operations_in_progress
+from codehub.db.progress import select_not_converged, select_operations_in_progress
 from codehub.db.running import select_count_running, select_running_of
 from codehub.db.session import Database, create_engine
 from codehub.db.views import Position, ViewFilter, select_errors, select_page
@@ -107,7 +107,6 @@ QUERIES = {
     "limit per user": (select_running_of(OWNER, None), {"ix_workspaces_running"}),
     "limit in all": (select_count_running(None), {"ix_workspaces_running"}),
     "operations": (select_operations_in_progress(), {"ix_workspaces_operation"}),
-    "errors": (select_in_error(100), {"ix_workspaces_error"}),
 }
 
 PLACE = Position(NOW, WorkspaceId(str(OWNER)))

@@ -41,10 +41,10 @@ async def wait(
     workspace_id: WorkspaceId,
     timeout: timedelta = timedelta(),  # noqa: ASYNC109
 ) -> WorkspaceView | None:
-    return await wait_converged(database, workspace_id, timeout=timeout, changed=None)
+    return await wait_converged(database, workspace_id, timeout=timeout)
 
 
-async def unexpected() -> None:
+async def unexpected(_seconds: float) -> None:
     raise AssertionError("there is nothing to wait for")
 
 
@@ -59,7 +59,7 @@ async def unexpected() -> None:
 )
 async def test_settled_workspace_is_not_waited_for(database: Database, columns: dict[str, object]) -> None:
     workspace_id = await add(database, **columns)
-    seen = await wait_converged(database, workspace_id, timeout=LONG, changed=unexpected)
+    seen = await wait_converged(database, workspace_id, timeout=LONG, pause_for=unexpected)
     assert seen is not None
     assert seen.phase == columns["phase"]
 
@@ -67,7 +67,7 @@ async def test_settled_workspace_is_not_waited_for(database: Database, columns: 
 @pytest.mark.parametrize("phase", ["DELETED", None])
 async def test_gone_workspace_is_not_waited_for(database: Database, phase: str | None) -> None:
     workspace_id = await add(database, **{**DELETING, "phase": phase}) if phase else new_workspace_id()
-    assert await wait_converged(database, workspace_id, timeout=LONG, changed=unexpected) is None
+    assert await wait_converged(database, workspace_id, timeout=LONG, pause_for=unexpected) is None
 
 
 class Waited(Exception):
@@ -91,12 +91,12 @@ class Waited(Exception):
 async def test_workspace_with_something_to_come_is_waited_for(
     database: Database, columns: dict[str, object]
 ) -> None:
-    async def changed() -> None:
+    async def pause(_seconds: float) -> None:
         raise Waited
 
     workspace_id = await add(database, **columns)
     with pytest.raises(Waited):
-        await wait_converged(database, workspace_id, timeout=LONG, changed=changed)
+        await wait_converged(database, workspace_id, timeout=LONG, pause_for=pause)
 
 
 async def test_change_is_noticed_and_no_connection_is_held_meanwhile(database: Database) -> None:
@@ -106,11 +106,11 @@ async def test_change_is_noticed_and_no_connection_is_held_meanwhile(database: D
     held: list[int] = []
     news: list[dict[str, object]] = [{"operation": "NONE", "op_started_at": None}, {"phase": "RUNNING"}]
 
-    async def changed() -> None:
+    async def pause(_seconds: float) -> None:
         held.append(pool.checkedout())
         await change(database, workspace_id, **news[len(held) - 1])
 
-    seen = await wait_converged(database, workspace_id, timeout=LONG, changed=changed)
+    seen = await wait_converged(database, workspace_id, timeout=LONG, pause_for=pause)
     assert seen is not None
     assert (seen.phase, held) == (Phase.RUNNING, [0, 0])
 
@@ -132,31 +132,15 @@ async def test_when_time_is_up_the_present_state_is_returned(database: Database,
     assert seen.phase is Phase.STANDBY
 
 
-async def test_silent_notices_only_cost_the_pause(database: Database) -> None:
-    workspace_id = await add(database, **STARTING)
-    pauses = 0
-
-    async def changed() -> None:
-        nonlocal pauses
-        pauses += 1
-        if pauses == 2:
-            await change(database, workspace_id, phase="RUNNING", operation="NONE", op_started_at=None)
-        await asyncio.Event().wait()
-
-    seen = await wait_converged(database, workspace_id, timeout=LONG, changed=changed)
-    assert seen is not None
-    assert (seen.phase, pauses) == (Phase.RUNNING, 2)
-
-
 async def test_waiting_ends_when_it_is_cancelled(database: Database) -> None:
     begun = asyncio.Event()
 
-    async def changed() -> None:
+    async def pause(_seconds: float) -> None:
         begun.set()
         await asyncio.Event().wait()
 
     workspace_id = await add(database, **STARTING)
-    waiting = asyncio.create_task(wait_converged(database, workspace_id, timeout=LONG, changed=changed))
+    waiting = asyncio.create_task(wait_converged(database, workspace_id, timeout=LONG, pause_for=pause))
     await begun.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
-from codehub.db.progress import in_error, not_converged, operations_in_progress
+from codehub.db.progress import not_converged, operations_in_progress
 from codehub.db.running import count_running, running_of
 from codehub.db.session import Database
 from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, VolumeFact
@@ -109,24 +109,14 @@ async def test_those_not_looked_at_for_longest_come_first(database: Database) ->
         assert await not_converged(session, 1) == [never]
 
 
-async def test_operations_and_errors_are_listed_with_what_a_person_asks_first(database: Database) -> None:
+async def test_operations_are_listed_with_what_a_person_asks_first(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         busy = await add_workspace(session, owner, operation="STARTING", op_started_at=NOW)
-        broken = await add_workspace(
-            session, owner, phase="ERROR", error_reason="Timeout", error_message="Late."
-        )
         [operation] = await operations_in_progress(session)
-        [error] = await in_error(session, 10)
     assert (operation.workspace_id, operation.operation, operation.started_at) == (
         busy,
         Operation.STARTING,
-        NOW,
-    )
-    assert (error.workspace_id, error.reason, error.message, error.since) == (
-        broken,
-        ErrorReason.TIMEOUT,
-        "Late.",
         NOW,
     )
 

@@ -8,8 +8,9 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState, Operation
+from codehub.services.creating import create_once
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
-from codehub.services.workspaces import create_workspace, request_state
+from codehub.services.workspaces import request_state
 from tests.integration.test_limits import new_workspace
 from tests.rows import NOW, add_user, add_workspace, new_workspace_id
 
@@ -44,7 +45,15 @@ async def test_request_for_what_is_desired_already_leaves_no_trace(database: Dat
 async def test_new_workspace_is_written_with_who_made_it(database: Database) -> None:
     async with database.transaction() as session:
         new = new_workspace(await add_user(session), DesiredState.STANDBY)
-    await create_workspace(database, new, actor="ann", limits=RunningLimits(), now=NOW)
+    await create_once(
+        database,
+        new,
+        idempotency_key=None,
+        request_hash=b"",
+        actor="ann",
+        limits=RunningLimits(),
+        now=NOW,
+    )
     assert await desired_and_events(database) == ("STANDBY", [("created", "ann", {"to": "STANDBY"})])
 
 

@@ -1,7 +1,6 @@
 """One connection that hears for many users, and what it has been asked for; nothing outlives it."""
 
 import asyncio
-import random
 from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as ConnectionLost
 
 from codehub.adapters.redis.events import RESYNC_CHANNEL, user_channel
+from codehub.backoff import delay_after
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,7 @@ class SubscriptionTiming:
     max_delay: float = 10.0
 
     def delay(self, failures: int) -> float:
-        """Longer after each failure in a row, never in step with others."""
-        longest = min(self.first_delay * 2.0 ** min(failures - 1, 30), self.max_delay)
-        return longest * random.uniform(0.5, 1)  # noqa: S311 (nothing secret)
+        return delay_after(failures, self.first_delay, self.max_delay)
 
 
 class Link:
