@@ -1,294 +1,37 @@
 """Every route for every kind of caller: what is allowed follows from the access table alone."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from enum import StrEnum
 from typing import Any
-from uuid import UUID, uuid4
 
-import httpx
 import pytest
 from fastapi.routing import APIRoute
-from sqlalchemy import text, update
+from sqlalchemy import update
 
-from api.access import ACCESS, ADMIN_USER, API, WORKSPACE, Access
-from api.csrf import HEADER as CSRF_HEADER
-from api.csrf import csrf_token_of
+from api.access import ACCESS, API, Access
 from api.event_stream import EVENT_STREAM
-from codehub.db.credentials import SessionView, TokenView, insert_session, insert_token
-from codehub.db.models import ApiToken, Session, User
-from codehub.services.secret_tokens import hash_token, new_api_token, new_session_token
-from tests.api.bench import PASSWORD, ApiBench
+from codehub.db.models import User
+from tests.api.authorization_stage import (
+    ALLOWED,
+    BY_TOKEN,
+    LIFETIME,
+    REQUESTS,
+    STRANGERS,
+    UNCHANGED_METHODS,
+    Asker,
+    Kind,
+    Route,
+    Sent,
+    Stage,
+    stage,
+)
+from tests.api.bench import ApiBench
 from tests.api.shared import shared_bench, shared_environment
 from tests.api.streams import status_of_stream
-from tests.rows import add_workspace
 
-__all__ = ["shared_bench", "shared_environment"]
+__all__ = ["shared_bench", "shared_environment", "stage"]
 
-Route = tuple[str, str]
-UNCHANGED_METHODS = frozenset({"GET"})
-STREAMS = frozenset({("GET", f"{API}/events")})
-LIFETIME = timedelta(hours=1)
-TABLES = text("SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'")
-LINES = "SELECT '{table}' || (to_jsonb(t) - 'last_used_at' - 'last_seen_at')::text AS line FROM {table} t"
-
-
-class Kind(StrEnum):
-    """Who asks. Those with a dead credential would be administrators, who may do everything, if it lived."""
-
-    ANONYMOUS = "anonymous"
-    OTHER = "other user"
-    OWNER = "owner"
-    OWNER_TOKEN = "owner by token"  # noqa: S105
-    ADMIN = "admin"
-    ADMIN_TOKEN = "admin by token"  # noqa: S105
-    DISABLED = "disabled user"
-    DISABLED_TOKEN = "disabled user by token"  # noqa: S105
-    EXPIRED_SESSION = "expired session"
-    REVOKED_SESSION = "revoked session"
-    EXPIRED_TOKEN = "expired token"  # noqa: S105
-    REVOKED_TOKEN = "revoked token"  # noqa: S105
-
-
-STRANGERS = frozenset(
-    {
-        Kind.ANONYMOUS,
-        Kind.DISABLED,
-        Kind.DISABLED_TOKEN,
-        Kind.EXPIRED_SESSION,
-        Kind.REVOKED_SESSION,
-        Kind.EXPIRED_TOKEN,
-        Kind.REVOKED_TOKEN,
-    }
-)
-ADMINS = frozenset({Kind.ADMIN, Kind.ADMIN_TOKEN})
-OWNERS = frozenset({Kind.OWNER, Kind.OWNER_TOKEN})
-ALLOWED: dict[Access, frozenset[Kind]] = {
-    Access.PUBLIC: frozenset(Kind),
-    Access.USER: frozenset(Kind) - STRANGERS,
-    Access.OWNER: ADMINS | OWNERS,
-    Access.ADMIN: ADMINS,
-}
-BY_TOKEN = frozenset(
-    {Kind.OWNER_TOKEN, Kind.ADMIN_TOKEN, Kind.DISABLED_TOKEN, Kind.EXPIRED_TOKEN, Kind.REVOKED_TOKEN}
-)
-
-
-@dataclass(frozen=True)
-class Asker:
-    """Somebody with a fresh credential: a request may end it."""
-
-    user_id: UUID
-    headers: dict[str, str]
-    credential_id: UUID | None = None
-
-
-@dataclass(frozen=True)
-class Sent:
-    """One valid request to a route."""
-
-    path: str
-    body: dict[str, Any] | None = None
-
-
-@dataclass
-class Stage:
-    """The people, made once, and what their requests are about, made anew for each."""
-
-    bench: ApiBench
-    people: dict[str, UUID]
-    names: dict[str, str]
-    client: httpx.AsyncClient = field(init=False)
-    statement: str = ""
-
-    def __post_init__(self) -> None:
-        self.client = self.bench.stranger()
-
-    async def asker(self, kind: Kind) -> Asker:
-        now = self.bench.context.now()
-        user_id = self.people[_person_of(kind)]
-        if kind is Kind.ANONYMOUS:
-            return Asker(user_id, {})
-        if kind in BY_TOKEN:
-            expires_at = now - LIFETIME if kind is Kind.EXPIRED_TOKEN else now + LIFETIME * 24 * 365
-            token_id, token = await self.add_token(user_id, expires_at)
-            if kind is Kind.REVOKED_TOKEN:
-                await self._execute(update(ApiToken).where(ApiToken.id == token_id).values(revoked_at=now))
-            return Asker(user_id, {"Authorization": f"Bearer {token}"}, token_id)
-        expires_at = now - LIFETIME if kind is Kind.EXPIRED_SESSION else now + LIFETIME
-        session_id, cookie = await self.add_session(user_id, expires_at)
-        if kind is Kind.REVOKED_SESSION:
-            await self._execute(update(Session).where(Session.id == session_id).values(revoked_at=now))
-        headers = {"Cookie": f"codehub_session={cookie}", CSRF_HEADER: csrf_token_of(cookie)}
-        return Asker(user_id, headers, session_id)
-
-    async def add_session(self, user_id: UUID, expires_at: datetime) -> tuple[UUID, str]:
-        now = self.bench.context.now()
-        view, secret = SessionView(uuid4(), now, expires_at, now, None), new_session_token()
-        async with self.bench.context.database.transaction() as session:
-            await insert_session(session, user_id, view, hash_token(secret))
-        return view.id, secret
-
-    async def add_token(self, user_id: UUID, expires_at: datetime) -> tuple[UUID, str]:
-        now = self.bench.context.now()
-        view, secret = TokenView(uuid4(), "program", now, expires_at, None, None), new_api_token()
-        async with self.bench.context.database.transaction() as session:
-            await insert_token(session, user_id, view, hash_token(secret))
-        return view.id, secret
-
-    async def add_workspace(self, **columns: Any) -> str:  # noqa: ANN401
-        async with self.bench.context.database.transaction() as session:
-            return await add_workspace(session, self.people["owner"], **columns)
-
-    async def fingerprint(self) -> str:
-        """Of everything in the database but the times of last use."""
-        async with self.bench.context.database.transaction() as session:
-            if not self.statement:
-                tables = await session.scalars(TABLES)
-                self.statement = " UNION ALL ".join(LINES.format(table=table) for table in sorted(tables))
-            digest = text(f"SELECT md5(string_agg(line, '' ORDER BY line)) FROM ({self.statement}) AS lines")  # noqa: S608
-            return str(await session.scalar(digest))
-
-    async def send(self, route: Route, asker: Asker, sent: Sent) -> int:
-        method, _ = route
-        if route in STREAMS:
-            return await status_of_stream(self.bench.app, method, sent.path, asker.headers)
-        answer = await self.client.request(method, sent.path, json=sent.body, headers=asker.headers)
-        # What login sets must not speak for the next caller.
-        self.client.cookies.clear()
-        return answer.status_code
-
-    async def _execute(self, statement: Any) -> None:  # noqa: ANN401
-        async with self.bench.context.database.transaction() as session:
-            await session.execute(statement)
-
-
-def _person_of(kind: Kind) -> str:
-    if kind in {Kind.OTHER, Kind.ANONYMOUS}:
-        return "other"
-    if kind in OWNERS:
-        return "owner"
-    return "disabled" if kind in {Kind.DISABLED, Kind.DISABLED_TOKEN} else "admin"
-
-
-Prepare = Callable[[Stage, Asker], Awaitable[Sent]]
-
-
-def _at(path: str, body: dict[str, Any] | None = None) -> Prepare:
-    async def prepare(stage: Stage, asker: Asker) -> Sent:
-        return Sent(path, body)
-
-    return prepare
-
-
-def _about_workspace(
-    suffix: str = "",
-    body: dict[str, Any] | None = None,
-    **columns: Any,  # noqa: ANN401
-) -> Prepare:
-    async def prepare(stage: Stage, asker: Asker) -> Sent:
-        workspace_id = await stage.add_workspace(**columns)
-        return Sent(f"{API}/workspaces/{workspace_id}{suffix}", body)
-
-    return prepare
-
-
-async def _sign_in(stage: Stage, asker: Asker) -> Sent:
-    return Sent(f"{API}/login", {"username": stage.names["owner"], "password": PASSWORD})
-
-
-async def _revoke_session(stage: Stage, asker: Asker) -> Sent:
-    session_id, _ = await stage.add_session(asker.user_id, stage.bench.context.now() + LIFETIME)
-    return Sent(f"{API}/sessions/{session_id}")
-
-
-async def _revoke_token(stage: Stage, asker: Asker) -> Sent:
-    token_id, _ = await stage.add_token(asker.user_id, stage.bench.context.now() + LIFETIME)
-    return Sent(f"{API}/tokens/{token_id}")
-
-
-async def _add_user(stage: Stage, asker: Asker) -> Sent:
-    return Sent(f"{API}/admin/users", {"username": f"new-{uuid4().hex[:12]}", "password": PASSWORD})
-
-
-async def _read_user(stage: Stage, asker: Asker) -> Sent:
-    return Sent(f"{API}/admin/users/{stage.people['bystander']}")
-
-
-async def _change_user(stage: Stage, asker: Asker) -> Sent:
-    # What the caller would need to help itself: only the password's salt differs each time.
-    user_id = stage.people["bystander"]
-    return Sent(f"{API}/admin/users/{user_id}", {"role": "user", "disabled": False, "password": PASSWORD})
-
-
-async def _recover_many(stage: Stage, asker: Asker) -> Sent:
-    workspace_id = await stage.add_workspace(phase="ERROR", error_reason="Timeout")
-    return Sent(f"{API}/admin/errors/recover", {"ids": [workspace_id]})
-
-
-IN_ERROR: dict[str, Any] = {"phase": "ERROR", "error_reason": "Timeout"}
-BEING_DELETED: dict[str, Any] = {
-    "phase": "STANDBY",
-    "desired_state": "DELETED",
-    "deleted_at": datetime.fromisoformat("2026-07-01T12:00:00Z"),
-}
-REQUESTS: dict[Route, Prepare] = {
-    ("GET", "/healthz"): _at("/healthz"),
-    ("GET", "/readyz"): _at("/readyz"),
-    ("GET", "/metrics"): _at("/metrics"),
-    ("GET", f"{API}/openapi.json"): _at(f"{API}/openapi.json"),
-    ("POST", f"{API}/login"): _sign_in,
-    ("POST", f"{API}/logout"): _at(f"{API}/logout"),
-    ("GET", f"{API}/session"): _at(f"{API}/session"),
-    ("POST", f"{API}/password"): _at(
-        f"{API}/password", {"current_password": PASSWORD, "new_password": PASSWORD}
-    ),
-    ("GET", f"{API}/sessions"): _at(f"{API}/sessions"),
-    ("DELETE", f"{API}/sessions/{{session_id}}"): _revoke_session,
-    ("GET", f"{API}/tokens"): _at(f"{API}/tokens"),
-    ("POST", f"{API}/tokens"): _at(f"{API}/tokens", {"name": "laptop", "expires_in_days": 1}),
-    ("DELETE", f"{API}/tokens/{{token_id}}"): _revoke_token,
-    ("GET", f"{API}/events"): _at(f"{API}/events"),
-    ("GET", f"{API}/workspaces"): _at(f"{API}/workspaces"),
-    ("POST", f"{API}/workspaces"): _at(f"{API}/workspaces", {"name": "home", "desired_state": "STANDBY"}),
-    ("GET", WORKSPACE): _about_workspace(),
-    ("PATCH", WORKSPACE): _about_workspace(body={"name": "renamed", "desired_state": "STANDBY"}),
-    ("DELETE", WORKSPACE): _about_workspace("?purge=true"),
-    ("POST", f"{WORKSPACE}/recover"): _about_workspace("/recover", {"choice": "retry"}, **IN_ERROR),
-    ("POST", f"{WORKSPACE}/undelete"): _about_workspace("/undelete", **BEING_DELETED),
-    ("GET", f"{WORKSPACE}/operations"): _about_workspace("/operations"),
-    ("GET", f"{WORKSPACE}/events"): _about_workspace("/events"),
-    ("GET", f"{WORKSPACE}/archives"): _about_workspace("/archives"),
-    ("GET", f"{WORKSPACE}/logs"): _about_workspace("/logs"),
-    ("GET", f"{API}/admin/users"): _at(f"{API}/admin/users"),
-    ("POST", f"{API}/admin/users"): _add_user,
-    ("GET", ADMIN_USER): _read_user,
-    ("PATCH", ADMIN_USER): _change_user,
-    ("GET", f"{API}/admin/workspaces"): _at(f"{API}/admin/workspaces"),
-    ("GET", f"{API}/admin/phases"): _at(f"{API}/admin/phases"),
-    ("GET", f"{API}/admin/errors"): _at(f"{API}/admin/errors"),
-    ("POST", f"{API}/admin/errors/recover"): _recover_many,
-    ("GET", f"{API}/admin/status"): _at(f"{API}/admin/status"),
-}
 CASES = [(route, kind) for route in ACCESS for kind in Kind]
 # Signing out with a token revokes nothing: the program would be locked out by it.
 CHANGES_NOTHING = {(("POST", f"{API}/logout"), kind) for kind in BY_TOKEN}
-
-
-@pytest.fixture(scope="module")
-async def stage(shared_bench: ApiBench) -> Stage:
-    roles = {"owner": False, "other": False, "bystander": False, "admin": True, "disabled": True}
-    people = {name: await shared_bench.person(admin=admin) for name, admin in roles.items()}
-    made = Stage(
-        shared_bench,
-        {name: person.user_id for name, person in people.items()},
-        {name: person.username for name, person in people.items()},
-    )
-    # Only the account, and not as the service does it: that would revoke the credentials as well.
-    disabled = update(User).where(User.id == made.people["disabled"])
-    await made._execute(disabled.values(disabled_at=shared_bench.context.now()))
-    return made
 
 
 def _name(case: tuple[Route, Kind]) -> str:

@@ -1,0 +1,57 @@
+"""Where malformed requests are handed in, and what must come of each."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+import pytest
+
+from api.access import API
+from api.schemas.errors import ErrorBody
+from tests.api.bench import ApiBench, Person
+from tests.api.shared import served, shared_bench, shared_environment
+
+__all__ = ["desk", "served", "shared_bench", "shared_environment"]
+
+WORKSPACES = f"{API}/workspaces"
+
+
+LARGEST_ANSWER = 20_000
+
+
+@dataclass(frozen=True)
+class Desk:
+    """An administrator with a token, and a workspace of theirs."""
+
+    person: Person
+    client: httpx.AsyncClient
+    token: str
+    workspace_id: str
+
+    @property
+    def workspace(self) -> str:
+        return f"{WORKSPACES}/{self.workspace_id}"
+
+
+@pytest.fixture(scope="module")
+async def desk(shared_bench: ApiBench) -> Desk:
+    person = await shared_bench.person(admin=True)
+    client, _ = await shared_bench.token_client(person)
+    token = client.headers["authorization"].removeprefix("Bearer ")
+    created = await person.create()
+    return Desk(person, client, token, created["id"])
+
+
+def assert_refused(answer: httpx.Response, *statuses: int) -> None:
+    """A 4xx of ours that a person can read and that does not send everything back."""
+    assert answer.status_code in (statuses or range(400, 500)), answer.text[:1_000]
+    problem = ErrorBody.model_validate(answer.json()).error
+    assert problem.request_id == answer.headers["x-request-id"]
+    assert problem.message[0].isupper()
+    assert len(problem.message.split()) > 3
+    assert len(answer.content) < LARGEST_ANSWER, "it echoes what it was sent"
+
+
+def new_workspace(**fields: Any) -> bytes:  # noqa: ANN401
+    return json.dumps({"name": "home", "desired_state": "STANDBY", **fields}).encode()

@@ -1,0 +1,117 @@
+"""What the tests of live events share: APIs, relays, and clients of both kinds."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+import pytest
+from sqlalchemy import text
+
+from codehub.bootstrap import database_url_of, open_bus
+from tests.api.bench import ApiBench, Person
+from tests.api.process import ApiProcess, calling, running_api
+from tests.api.shared import served, shared_bench, shared_environment
+from tests.waiting import until
+from worker.relay import RELAY_LOCK, EventRelay, RelayTiming
+
+__all__ = [
+    "api",
+    "bench",
+    "ending_api",
+    "impatient_api",
+    "relay",
+    "served",
+    "shared_bench",
+    "shared_environment",
+]
+
+QUICK_RELAY = RelayTiming(election=0.05, first_delay=0.05)
+
+
+@pytest.fixture
+def bench(shared_bench: ApiBench) -> ApiBench:
+    return shared_bench
+
+
+@pytest.fixture
+def api(served: ApiProcess) -> ApiProcess:
+    """One process for all tests that do not end it: each has people of its own."""
+    return served
+
+
+@pytest.fixture
+async def ending_api(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess]:
+    """A process of the test's own."""
+    async with running_api(shared_environment) as process:
+        yield process
+
+
+@pytest.fixture
+async def impatient_api(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess]:
+    """One with little patience for those who do not let go."""
+    async with running_api({**shared_environment, "CODEHUB_API_SHUTDOWN_GRACE_SECONDS": "1"}) as process:
+        yield process
+
+
+@pytest.fixture
+async def relay(bench: ApiBench) -> AsyncIterator[None]:
+    async with relaying(bench):
+        yield
+
+
+@asynccontextmanager
+async def relaying(bench: ApiBench) -> AsyncIterator[None]:
+    """A relay that is elected as soon as there is no other."""
+    async with open_bus(bench.settings) as bus:
+        task = asyncio.create_task(EventRelay(database_url_of(bench.settings), bus, QUICK_RELAY).run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+async def until_elected(bench: ApiBench) -> None:
+    # The lock's key is 64 bits wide: the catalogue shows it in two halves.
+    query = text(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted "
+        "AND ((classid::bigint << 32) | objid::bigint) = :lock "
+        "AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    )
+
+    async def elected() -> bool:
+        async with bench.context.database.transaction() as session:
+            return bool(await session.scalar(query, {"lock": RELAY_LOCK}))
+
+    await until(elected, "a relay is elected")
+
+
+@asynccontextmanager
+async def program(bench: ApiBench, person: Person, api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
+    """A program of this person with a token of its own."""
+    with_token, _ = await bench.token_client(person)
+    async with calling(api.base_url, authorization=with_token.headers["authorization"]) as client:
+        yield client
+
+
+@asynccontextmanager
+async def browser(person: Person, api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
+    """A browser with this person's session."""
+    async with calling(api.base_url, **{"x-csrf-token": person.client.headers["x-csrf-token"]}) as client:
+        client.cookies.update(dict(person.client.cookies))
+        yield client
+
+
+async def metric(client: httpx.AsyncClient, name: str) -> float:
+    lines = (await client.get("/metrics")).text.splitlines()
+    return next(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"codehub_{name} "))
+
+
+async def until_clients(client: httpx.AsyncClient, count: int) -> None:
+    """Those of earlier tests have hung up, but the process may not have heard of it yet."""
+
+    async def so_many() -> bool:
+        return await metric(client, "live_clients") == count
+
+    await until(so_many, f"{count} streams are open")

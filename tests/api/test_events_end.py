@@ -1,0 +1,175 @@
+"""How streams of live events end: by the user, by those who revoke, by not reading, by a stopping API."""
+
+import socket
+from contextlib import AsyncExitStack
+
+from sqlalchemy import update
+
+from codehub.db.models import ApiToken, Session, User
+from tests.api.behind import set_columns
+from tests.api.bench import ApiBench
+from tests.api.event_benches import (
+    api,
+    bench,
+    browser,
+    ending_api,
+    impatient_api,
+    metric,
+    program,
+    relay,
+    until_clients,
+)
+from tests.api.process import ApiProcess, calling, follow
+from tests.api.shared import served, shared_bench, shared_environment
+
+__all__ = [
+    "api",
+    "bench",
+    "ending_api",
+    "impatient_api",
+    "relay",
+    "served",
+    "shared_bench",
+    "shared_environment",
+]
+
+# With a window this small little is on its way before the server notices that nobody reads.
+SMALL_WINDOW = 4096
+# Three bytes each on the wire.
+LONG_MEMO = "\u6f22" * 65_000
+MOST_CHANGES = 300
+
+
+async def test_signing_out_ends_the_streams_of_that_session_only(bench: ApiBench, api: ApiProcess) -> None:
+    ada = await bench.person()
+    async with (
+        browser(ada, api) as client,
+        program(bench, ada, api) as other,
+        follow(client) as stream,
+        follow(other) as stays,
+    ):
+        await stream.next_named("snapshot")
+        await stays.next_named("snapshot")
+        assert (await client.post("/api/v1/logout")).status_code == 204
+        await stream.until_end()
+        await until_clients(client, 1)
+
+
+async def test_a_revoked_token_ends_its_streams(bench: ApiBench, api: ApiProcess) -> None:
+    ada = await bench.person()
+    with_token, token_id = await bench.token_client(ada)
+    async with (
+        browser(ada, api) as client,
+        calling(api.base_url, authorization=with_token.headers["authorization"]) as theirs,
+        follow(theirs) as stream,
+    ):
+        await stream.next_named("snapshot")
+        assert (await client.delete(f"/api/v1/tokens/{token_id}")).status_code == 204
+        await stream.until_end()
+        assert (await theirs.get("/api/v1/events")).status_code == 401
+
+
+async def test_disabling_a_user_ends_their_streams(bench: ApiBench, api: ApiProcess) -> None:
+    ada, root = await bench.person(), await bench.person(admin=True)
+    async with browser(ada, api) as client, browser(root, api) as admin, follow(client) as stream:
+        await stream.next_named("snapshot")
+        answer = await admin.patch(f"/api/v1/admin/users/{ada.user_id}", json={"disabled": True})
+        assert answer.status_code == 200
+        await stream.until_end()
+
+
+async def test_what_is_revoked_in_the_database_ends_streams_too(bench: ApiBench, api: ApiProcess) -> None:
+    people = {how: await bench.person() for how in ("session", "token", "user", "expiry")}
+    ids = {how: person.user_id for how, person in people.items()}
+    now = bench.context.now()
+    revocations = [
+        update(Session).where(Session.user_id == ids["session"]).values(revoked_at=now),
+        update(ApiToken).where(ApiToken.user_id == ids["token"]).values(revoked_at=now),
+        update(User).where(User.id == ids["user"]).values(disabled_at=now),
+        update(Session).where(Session.user_id == ids["expiry"]).values(expires_at=now),
+    ]
+    bob = await bench.person()
+    async with AsyncExitStack() as stack:
+        streams = []
+        for how, person in people.items():
+            opened = program(bench, person, api) if how == "token" else browser(person, api)
+            streams.append(await stack.enter_async_context(follow(await stack.enter_async_context(opened))))
+        other = await stack.enter_async_context(browser(bob, api))
+        stays = await stack.enter_async_context(follow(other))
+        for stream in (*streams, stays):
+            await stream.next_named("snapshot")
+        async with bench.context.database.transaction() as session:
+            for revocation in revocations:
+                await session.execute(revocation)
+        for stream in streams:
+            await stream.until_end()
+        await until_clients(other, 1)
+
+
+async def test_who_does_not_read_is_dropped_and_holds_up_nobody(
+    bench: ApiBench, api: ApiProcess, relay: None
+) -> None:
+    ada = await bench.person()
+    created = await ada.create()
+    async with program(bench, ada, api) as client, follow(client) as stream:
+        await stream.next_named("snapshot")
+        dropped = await metric(client, "live_dropped")
+        with silent_reader(api, client.headers["authorization"]):
+            await until_clients(client, 2)
+            for number in range(MOST_CHANGES):
+                name = f"change {number}"
+                await set_columns(bench.context.database, created["id"], memo=LONG_MEMO, name=name)
+                assert (await stream.next_named("workspace_updated")).data["name"] == name
+                if await metric(client, "live_dropped") > dropped:
+                    break
+            assert await metric(client, "live_dropped") == dropped + 1
+            # It is forgotten although it never reads.
+            await until_clients(client, 1)
+        await set_columns(bench.context.database, created["id"], name="after")
+        assert (await stream.next_named("workspace_updated")).data["name"] == "after"
+
+
+def silent_reader(api: ApiProcess, authorization: str) -> socket.socket:
+    """Somebody who asks for events and then reads nothing."""
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_WINDOW)
+    connection.connect(("127.0.0.1", api.port))
+    request = f"GET /api/v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: {authorization}\r\n\r\n"
+    connection.sendall(request.encode())
+    return connection
+
+
+async def test_an_api_that_stops_ends_its_streams_and_exits_well(
+    bench: ApiBench, ending_api: ApiProcess, relay: None
+) -> None:
+    ada = await bench.person()
+    async with program(bench, ada, ending_api) as client, follow(client) as first, follow(client) as second:
+        for stream in (first, second):
+            await stream.next_named("snapshot")
+        ending_api.stop()
+        # A stream that is cut off instead would raise.
+        rest = [*await first.until_end(), *await second.until_end()]
+        assert {event.name for event in rest} <= {"heartbeat"}
+    assert await ending_api.wait_ended() == 0
+    log = ending_api.log.read_text()
+    assert "stopped" in log
+    assert "graceful shutdown exceeded" not in log
+    assert "Traceback" not in log
+
+
+async def test_an_api_that_stops_does_not_wait_for_somebody_who_never_reads(
+    bench: ApiBench, impatient_api: ApiProcess, relay: None
+) -> None:
+    ada = await bench.person()
+    created = await ada.create(memo=LONG_MEMO)
+    async with program(bench, ada, impatient_api) as client, follow(client) as stream:
+        await stream.next_named("snapshot")
+        with silent_reader(impatient_api, client.headers["authorization"]):
+            await until_clients(client, 2)
+            for number in range(20):
+                await set_columns(bench.context.database, created["id"], name=f"change {number}")
+                await stream.next_named("workspace_updated")
+            impatient_api.stop()
+            await stream.until_end()
+            assert await impatient_api.wait_ended() == 0
+    assert "stopped" in impatient_api.log.read_text()

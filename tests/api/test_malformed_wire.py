@@ -1,0 +1,114 @@
+"""Bytes that no honest client sends to a real server: refused, and it makes no mistake."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from tests.api.desks import WORKSPACES, Desk, assert_refused, desk, new_workspace
+from tests.api.process import ApiProcess
+from tests.api.shared import mistakes_of, served, shared_bench, shared_environment
+
+__all__ = ["desk", "served", "shared_bench", "shared_environment"]
+
+TWO_MEGABYTES = 2 * 1024 * 1024
+
+
+@pytest.fixture
+async def wire(served: ApiProcess, desk: Desk) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"Authorization": f"Bearer {desk.token}"}
+    async with httpx.AsyncClient(base_url=served.base_url, headers=headers, timeout=60) as client:
+        yield client
+
+
+def _large_body() -> bytes:
+    return new_workspace(memo="m" * TWO_MEGABYTES)
+
+
+async def test_a_large_body_is_refused_by_its_length(wire: httpx.AsyncClient) -> None:
+    headers = {"content-type": "application/json"}
+    assert_refused(await wire.post(WORKSPACES, content=_large_body(), headers=headers), 413)
+
+
+async def test_a_large_body_that_hides_its_length_is_refused(wire: httpx.AsyncClient) -> None:
+    body = _large_body()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 65_536):
+            yield body[start : start + 65_536]
+
+    headers = {"content-type": "application/json"}
+    assert_refused(await wire.post(WORKSPACES, content=pieces(), headers=headers), 413)
+
+
+async def test_a_body_in_pieces_is_read_like_any_other(wire: httpx.AsyncClient) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for byte in new_workspace():
+            yield bytes([byte])
+
+    headers = {"content-type": "application/json"}
+    answer = await wire.post(WORKSPACES, content=pieces(), headers=headers)
+    assert answer.status_code == 201
+
+
+async def test_nobody_sends_a_large_body_without_a_name(served: ApiProcess) -> None:
+    async with httpx.AsyncClient(base_url=served.base_url, timeout=60) as client:
+        headers = {"content-type": "application/json"}
+        assert_refused(await client.post(WORKSPACES, content=_large_body(), headers=headers), 401)
+
+
+Giant = tuple[str, dict[str, str]]
+GIANTS: list[Giant] = [
+    (WORKSPACES, {"X-Giant": "x" * 60_000}),
+    (WORKSPACES, {"Cookie": "a=" + "x" * 60_000}),
+    (f"{WORKSPACES}?q={'q' * 60_000}", {}),
+    (f"{WORKSPACES}/{'x' * 60_000}", {}),
+]
+
+
+@pytest.mark.parametrize("giant", GIANTS, ids=["header", "cookie", "query", "path"])
+async def test_a_giant_of_a_request_does_no_harm(
+    giant: tuple[str, dict[str, str]], wire: httpx.AsyncClient
+) -> None:
+    path, headers = giant
+    answer = await wire.get(path, headers=headers)
+    assert answer.status_code < 500
+    if answer.status_code >= 400:
+        assert_refused(answer)
+
+
+LOGIN = b"POST /api/v1/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+CHUNKED = b"Transfer-Encoding: chunked\r\n"
+BYTES = [
+    b"\0\r\n\r\n",
+    b"GET\r\n\r\n",
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"BREW / HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"GET /\xff HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
+    b"GET /api/v1/session HTTP/1.1\r\nHost: a\r\nX: \0\r\n\r\n",
+    b"GET /api/v1/session HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n",
+    LOGIN + b"Content-Length: -1\r\n\r\n",
+    LOGIN + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+    LOGIN + b"Content-Length: " + b"9" * 30 + b"\r\n\r\n",
+    LOGIN + b"Content-Length: 2\r\n" + CHUNKED + b"\r\n0\r\n\r\n",
+    LOGIN + CHUNKED + b"\r\nzz\r\n",
+]
+
+
+@pytest.mark.parametrize("sent", BYTES, ids=range(len(BYTES)))
+async def test_bytes_that_are_no_http_are_refused(sent: bytes, served: ApiProcess) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
+    writer.write(sent)
+    await writer.drain()
+    writer.write_eof()
+    async with asyncio.timeout(30):
+        answer = await reader.read()
+    writer.close()
+    await writer.wait_closed()
+    # The server may hang up on what is no HTTP at all.
+    assert answer == b"" or answer.split(b" ")[1].startswith(b"4"), answer
+
+
+async def test_the_server_has_made_no_mistake_in_all_of_that(served: ApiProcess) -> None:
+    assert mistakes_of(served) == []

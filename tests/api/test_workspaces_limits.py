@@ -1,0 +1,48 @@
+"""Running limits over the API: who is refused learns what runs."""
+
+from sqlalchemy import func, select
+
+from codehub.db.models import Workspace
+from tests.api.bench import ApiBench, open_bench
+from tests.api.workspace_requests import bench, changed, error_of, patch, world
+
+__all__ = ["bench", "world"]
+
+
+async def test_over_ones_own_limit_the_running_ones_are_listed(bench: ApiBench) -> None:
+    ada, bob = await bench.person(), await bench.person()
+    running = [await ada.create(name=name, desired_state="RUNNING") for name in ("a", "b")]
+    await bob.create(desired_state="RUNNING")
+    answer = await ada.client.post(ada.workspaces, json={"name": "third"})
+    problem = await error_of(answer, 429, "LIMIT_EXCEEDED")
+    assert problem["scope"] == "user"
+    assert problem["running"] == [
+        {"id": each["id"], "name": each["name"], "phase": "PENDING", "desired_state": "RUNNING"}
+        for each in running
+    ]
+    third = await ada.create()
+    await error_of(await patch(ada, third["id"], {"desired_state": "RUNNING"}), 429, "LIMIT_EXCEEDED")
+    await changed(ada, running[0]["id"], desired_state="STANDBY")
+    assert (await changed(ada, third["id"], desired_state="RUNNING"))["desired_state"] == "RUNNING"
+
+
+async def test_what_others_run_is_not_listed_over_the_global_limit(api_environment: dict[str, str]) -> None:
+    async with open_bench({**api_environment, "CODEHUB_LIMITS_MAX_RUNNING_GLOBAL": "2"}) as bench:
+        ada, bob = await bench.person(), await bench.person()
+        own = await ada.create(desired_state="RUNNING")
+        await bob.create(desired_state="RUNNING")
+        answer = await ada.client.post(ada.workspaces, json={"name": "third"})
+        problem = await error_of(answer, 429, "LIMIT_EXCEEDED")
+        assert problem["scope"] == "global"
+        assert [each["id"] for each in problem["running"]] == [own["id"]]
+        async with bench.context.database.transaction() as session:
+            assert await session.scalar(select(func.count()).select_from(Workspace)) == 2
+
+
+async def test_an_administrator_acts_for_the_owner_and_the_place_is_the_owners(bench: ApiBench) -> None:
+    ada, root = await bench.person(), await bench.person(admin=True)
+    created = await ada.create()
+    for _ in range(2):
+        await root.create(desired_state="RUNNING")
+    # The administrator's own places are all taken, the owner's are not.
+    assert (await changed(root, created["id"], desired_state="RUNNING"))["owner"]["id"] == str(ada.user_id)

@@ -1,0 +1,92 @@
+"""Lists of workspaces over the API: every one once, and nobody else's."""
+
+import pytest
+
+from codehub.domain.states import Phase
+from tests.api.behind import (
+    LONG_AGO,
+    mark_deleted,
+    set_columns,
+)
+from tests.api.bench import ApiBench
+from tests.api.workspace_requests import bench, error_of, listed, world
+
+__all__ = ["bench", "world"]
+
+
+async def test_pages_hold_every_workspace_once_newest_first(bench: ApiBench) -> None:
+    ada = await bench.person()
+    ids = [(await ada.create(name=f"number {number}"))["id"] for number in range(25)]
+    first = (await ada.client.get(ada.workspaces, params={"limit": 10})).json()
+    assert len(first["items"]) == 10
+    assert await listed(ada, limit=10) == ids[::-1]
+    # The last page is full, and still nobody is sent to an empty one.
+    last = await ada.client.get(ada.workspaces, params={"limit": 25})
+    assert last.json()["next_cursor"] is None
+
+
+async def test_workspaces_of_the_same_moment_are_all_listed(bench: ApiBench) -> None:
+    ada = await bench.person()
+    ids = [(await ada.create())["id"] for _ in range(7)]
+    for workspace_id in ids:
+        await set_columns(bench.context.database, workspace_id, created_at=LONG_AGO)
+    found = await listed(ada, limit=2)
+    assert (sorted(found), len(found)) == (sorted(ids), 7)
+
+
+async def test_pages_stay_whole_while_workspaces_come_and_go(bench: ApiBench) -> None:
+    ada = await bench.person()
+    ids = [(await ada.create())["id"] for _ in range(25)]
+    pages = []
+    cursor: dict[str, str] = {}
+    for _ in range(3):
+        page = (await ada.client.get(ada.workspaces, params={"limit": 10, **cursor})).json()
+        pages.append([each["id"] for each in page["items"]])
+        cursor = {"cursor": page["next_cursor"]}
+        await ada.create(name="meanwhile")
+        # One that was listed already, and the very one that the cursor names.
+        for seen in (pages[-1][0], pages[-1][-1]):
+            await mark_deleted(bench.context.database, seen, Phase.DELETED)
+    assert [each for page in pages for each in page] == ids[::-1]
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "", "é", "MTI", "bnVsbA", "W10", "WyIxIiwgIjIiXQ"])
+async def test_a_cursor_that_is_none_of_ours_is_told(bench: ApiBench, cursor: str) -> None:
+    ada = await bench.person()
+    answer = await ada.client.get(ada.workspaces, params={"cursor": cursor})
+    await error_of(answer, 400, "INVALID_REQUEST")
+
+
+async def test_lists_can_be_narrowed_by_phase_and_text(bench: ApiBench) -> None:
+    ada = await bench.person()
+    running = (await ada.create(name="Compiler"))["id"]
+    standby = (await ada.create(name="b", description="100% of the compiler_s tests"))["id"]
+    other = (await ada.create(name="other"))["id"]
+    await set_columns(bench.context.database, running, phase=Phase.RUNNING)
+    await set_columns(bench.context.database, standby, phase=Phase.STANDBY)
+    assert await listed(ada, phase="RUNNING") == [running]
+    assert await listed(ada, phase=["RUNNING", "STANDBY"]) == [standby, running]
+    assert await listed(ada, q="COMPILER") == [standby, running]
+    assert await listed(ada, q="compiler", phase="STANDBY") == [standby]
+    # What means something to the database means nothing here.
+    assert await listed(ada, q="0% of") == [standby]
+    assert await listed(ada, q="r_s") == [standby]
+    assert await listed(ada, q="%") == [standby]
+    assert await listed(ada, q="\0") == []
+    assert await listed(ada, q="") == [other, standby, running]
+    assert (await ada.client.get(ada.workspaces, params={"phase": "ASLEEP"})).status_code == 400
+
+
+async def test_lists_of_deleted_ones_show_those_and_no_others(bench: ApiBench) -> None:
+    ada = await bench.person()
+    there, leaving, gone = [(await ada.create())["id"] for _ in range(3)]
+    for workspace_id, phase in ((leaving, Phase.DELETING), (gone, Phase.DELETED)):
+        await mark_deleted(bench.context.database, workspace_id, phase)
+    assert await listed(ada) == [leaving, there]
+    assert await listed(ada, deleted="true") == [gone]
+
+
+async def test_lists_show_nobody_elses(bench: ApiBench) -> None:
+    ada, bob = await bench.person(), await bench.person()
+    await bob.create()
+    assert await listed(ada) == []
