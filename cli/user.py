@@ -88,7 +88,7 @@ def enable(name: Name) -> None:
 
     async def change(database: Database) -> UserView:
         found = await users.find_user(database, name)
-        return await users.enable_user(database, found.id)
+        return await users.enable_user(database, found.id, now=_now())
 
     enabled = _run(change)
     _report(f"Enabled {enabled.username}; they can sign in again.")

@@ -1,7 +1,5 @@
 """Accounts, for administrators."""
 
-from uuid import UUID
-
 from fastapi import APIRouter, Response
 
 from api.access import API
@@ -12,8 +10,7 @@ from api.routers.workspaces import Cursor, PageSize
 from api.schemas.base import Id
 from api.schemas.identity import CreateUser, PatchUser, UserItem, UserPage
 from codehub.services import users
-from codehub.services.passwords import check_password_rules
-from codehub.services.users import UserView
+from codehub.services.users import UserChange, UserView
 
 router = APIRouter(prefix=f"{API}/admin/users", route_class=GuardedRoute, tags=["administration"])
 
@@ -45,27 +42,13 @@ async def read_user(user_id: Id, context: Provided) -> Response:
 @router.patch("/{user_id}", response_model=UserItem, summary="Change an account")
 async def change_user(user_id: Id, form: PatchUser, context: Provided) -> Response:
     """Disabling ends all sessions and tokens at once; so does a new password, but for the tokens."""
-    if form.password is not None:
-        # Before anything is written: a refused request changes nothing.
-        check_password_rules(form.password)
-    user = await users.load_user(context.database, user_id)
-    if form.role is not None:
-        user = await users.set_role(context.database, user_id, form.role)
-    if form.disabled is not None:
-        user = await _set_disabled(context, user_id, disabled=form.disabled)
-    if form.password is not None:
-        user = await users.set_password(
-            context.database, context.passwords, user_id, form.password, context.now()
-        )
+    password = form.password
+    password_hash = None if password is None else await users.hash_new(context.passwords, password)
+    change = UserChange(form.role, form.disabled, password_hash)
+    user = await users.change_user(context.database, user_id, change, now=context.now())
     if form.disabled or form.password is not None:
         context.hub.end_user(user_id)
     return answer(_item(user))
-
-
-async def _set_disabled(context: Provided, user_id: UUID, *, disabled: bool) -> UserView:
-    if disabled:
-        return await users.disable_user(context.database, user_id, now=context.now())
-    return await users.enable_user(context.database, user_id)
 
 
 def _item(user: UserView) -> UserItem:

@@ -40,6 +40,21 @@ class UserView:
     locked_until: datetime | None
 
 
+@dataclass(frozen=True)
+class UserChange:
+    """What to change of an account; None leaves it alone."""
+
+    role: str | None = None
+    disabled: bool | None = None
+    password_hash: str | None = None
+
+
+async def hash_new(passwords: Passwords, password: str) -> str:
+    """Raise InvalidPassword unless somebody may have it."""
+    check_password_rules(password)
+    return await passwords.hash(password)
+
+
 def check_username_rules(username: str) -> None:
     """Raise InvalidUsername unless somebody may have it."""
     if not USERNAME.fullmatch(username):
@@ -56,8 +71,7 @@ async def add_user(
     now: datetime,
 ) -> UserView:
     check_username_rules(username)
-    check_password_rules(password)
-    password_hash = await passwords.hash(password)
+    password_hash = await hash_new(passwords, password)
     async with database.transaction() as session:
         account = await insert_account(session, username, password_hash, Role(role), now)
     if account is None:
@@ -69,41 +83,33 @@ async def set_password(
     database: Database, passwords: Passwords, username_or_id: str | UUID, password: str, now: datetime
 ) -> UserView:
     """Set somebody's password: every session ends, and a lock-out is over."""
-    check_password_rules(password)
-    password_hash = await passwords.hash(password)
+    password_hash = await hash_new(passwords, password)
     async with database.transaction() as session:
-        user_id = _found(await _look_up(session, username_or_id)).user_id
-        account = _found(await set_password_hash(session, user_id, password_hash))
-        await revoke_sessions(session, now, user_id=user_id)
+        account = _found(await _look_up(session, username_or_id))
+        return _view(await _set_password(session, account, password_hash, now))
+
+
+async def change_user(database: Database, user_id: UUID, change: UserChange, *, now: datetime) -> UserView:
+    """All of it or nothing; a role counts at once for open sessions and tokens."""
+    async with database.transaction() as session:
+        await lock_admins(session)
+        account = _found(await lock_account(session, user_id))
+        if change.role is not None:
+            account = await _set_role(session, account, Role(change.role))
+        if change.disabled is not None:
+            account = await _set_disabled(session, account, disabled=change.disabled, now=now)
+        if change.password_hash is not None:
+            account = await _set_password(session, account, change.password_hash, now)
     return _view(account)
 
 
 async def disable_user(database: Database, user_id: UUID, *, now: datetime) -> UserView:
     """Shut somebody out at once: sessions and tokens are revoked, and enabling does not bring them back."""
-    async with database.transaction() as session:
-        await lock_admins(session)
-        account = _found(await lock_account(session, user_id))
-        if account.disabled_at is None:
-            await _keep_an_admin(session, account)
-            account = _found(await update_account(session, user_id, disabled_at=now))
-        await revoke_sessions(session, now, user_id=user_id)
-        await revoke_tokens(session, now, user_id=user_id)
-    return _view(account)
+    return await change_user(database, user_id, UserChange(disabled=True), now=now)
 
 
-async def enable_user(database: Database, user_id: UUID) -> UserView:
-    async with database.transaction() as session:
-        return _view(_found(await update_account(session, user_id, disabled_at=None)))
-
-
-async def set_role(database: Database, user_id: UUID, role: str) -> UserView:
-    """Make somebody an administrator, or no longer one; open sessions and tokens follow at once."""
-    async with database.transaction() as session:
-        await lock_admins(session)
-        account = _found(await lock_account(session, user_id))
-        if role != Role.ADMIN:
-            await _keep_an_admin(session, account)
-        return _view(_found(await update_account(session, user_id, role=Role(role))))
+async def enable_user(database: Database, user_id: UUID, *, now: datetime) -> UserView:
+    return await change_user(database, user_id, UserChange(disabled=False), now=now)
 
 
 async def list_users(database: Database, *, after: str | None = None, limit: int) -> list[UserView]:
@@ -121,6 +127,30 @@ async def find_user(database: Database, username: str) -> UserView:
     """By name, upper or lower case."""
     async with database.transaction() as session:
         return _view(_found(await find_account(session, username)))
+
+
+async def _set_role(session: AsyncSession, account: Account, role: Role) -> Account:
+    if role != Role.ADMIN:
+        await _keep_an_admin(session, account)
+    return _found(await update_account(session, account.user_id, role=role))
+
+
+async def _set_disabled(session: AsyncSession, account: Account, *, disabled: bool, now: datetime) -> Account:
+    if not disabled:
+        return _found(await update_account(session, account.user_id, disabled_at=None))
+    if account.disabled_at is None:
+        await _keep_an_admin(session, account)
+        account = _found(await update_account(session, account.user_id, disabled_at=now))
+    await revoke_sessions(session, now, user_id=account.user_id)
+    await revoke_tokens(session, now, user_id=account.user_id)
+    return account
+
+
+async def _set_password(
+    session: AsyncSession, account: Account, password_hash: str, now: datetime
+) -> Account:
+    await revoke_sessions(session, now, user_id=account.user_id)
+    return _found(await set_password_hash(session, account.user_id, password_hash))
 
 
 async def _keep_an_admin(session: AsyncSession, account: Account) -> None:

@@ -20,7 +20,7 @@ from codehub.services.errors import (
 from codehub.services.identity import find_session, find_token
 from codehub.services.passwords import Passwords
 from codehub.services.tokens import create_token, list_tokens
-from codehub.services.users import UserView
+from codehub.services.users import UserChange, UserView
 from tests.identities import CHEAP, PASSWORD, WRONG, add, enter, failures_of
 from tests.rows import NOW
 
@@ -102,7 +102,7 @@ async def test_disabling_ends_every_session_and_token_for_good(database: Databas
     assert (await users.disable_user(database, ann.id, now=NOW)).disabled_at == NOW
     with pytest.raises(SignInRefused):
         await enter(database)
-    assert (await users.enable_user(database, ann.id)).disabled_at is None
+    assert (await users.enable_user(database, ann.id, now=NOW)).disabled_at is None
     assert await find_session(database, signed_in.token, now=NOW) is None
     assert await find_token(database, created.token, now=NOW) is None
     assert await list_tokens(database, ann.id) == []
@@ -112,7 +112,7 @@ async def test_disabling_ends_every_session_and_token_for_good(database: Databas
 async def test_new_role_counts_at_once(database: Database) -> None:
     ann = await add(database)
     token = (await enter(database)).token
-    await users.set_role(database, ann.id, "admin")
+    await users.change_user(database, ann.id, UserChange(role="admin"), now=NOW)
     caller = await find_session(database, token, now=NOW)
     assert caller is not None
     assert caller.is_admin
@@ -124,17 +124,19 @@ async def test_last_administrator_stays(database: Database) -> None:
     with pytest.raises(LastAdmin):
         await users.disable_user(database, first.id, now=NOW)
     with pytest.raises(LastAdmin):
-        await users.set_role(database, first.id, "user")
+        await users.change_user(database, first.id, UserChange(role="user"), now=NOW)
     # Who is disabled already is not the one that is needed.
     await users.disable_user(database, second.id, now=NOW)
-    await users.set_role(database, second.id, "user")
-    await users.set_role(database, first.id, "admin")
+    await users.change_user(database, second.id, UserChange(role="user"), now=NOW)
+    await users.change_user(database, first.id, UserChange(role="admin"), now=NOW)
 
 
 async def test_one_administrator_is_left_however_many_are_taken_away_at_once(database: Database) -> None:
     admins = [await add(database, f"admin{number}", "admin") for number in range(10)]
     disabled = (users.disable_user(database, admin.id, now=NOW) for admin in admins[:5])
-    demoted = (users.set_role(database, admin.id, "user") for admin in admins[5:])
+    demoted = (
+        users.change_user(database, admin.id, UserChange(role="user"), now=NOW) for admin in admins[5:]
+    )
     answers = await asyncio.gather(*disabled, *demoted, return_exceptions=True)
     assert Counter(map(type, answers)) == {UserView: 9, LastAdmin: 1}
     assert await active_admins(database) == 1
@@ -146,8 +148,8 @@ async def test_unknown_user_is_told(database: Database) -> None:
         users.load_user(database, uuid4()),
         users.find_user(database, "nobody"),
         users.disable_user(database, uuid4(), now=NOW),
-        users.enable_user(database, uuid4()),
-        users.set_role(database, uuid4(), "admin"),
+        users.enable_user(database, uuid4(), now=NOW),
+        users.change_user(database, uuid4(), UserChange(role="admin"), now=NOW),
         users.set_password(database, passwords, "nobody", PASSWORD, NOW),
         users.set_password(database, passwords, uuid4(), PASSWORD, NOW),
     ):
@@ -162,3 +164,11 @@ async def test_first_administrator_is_made_once_and_can_sign_in(database: Databa
     assert (await enter(database, "admin", password, passwords=Passwords())).caller.is_admin
     async with database.transaction() as session:
         assert await ensure_admin(session) is None
+
+
+async def test_change_that_is_refused_in_part_is_refused_as_a_whole(database: Database) -> None:
+    ann = await add(database, "ann")
+    # The first administrator there is, who must not be disabled right away.
+    with pytest.raises(LastAdmin):
+        await users.change_user(database, ann.id, UserChange(role="admin", disabled=True), now=NOW)
+    assert await users.load_user(database, ann.id) == ann
