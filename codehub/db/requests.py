@@ -62,8 +62,8 @@ async def lock_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> Lo
 
 
 async def lock_visible_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
-    """Lock the row, also of one that is being deleted; None if there is none or it is DELETED."""
-    return await _lock(session, workspace_id, text(predicates.VISIBLE))
+    """Lock the row, also of one that is being deleted; None where `load_view` would show none."""
+    return await _lock(session, workspace_id, text(predicates.VISIBLE_BY_ID))
 
 
 async def has_workspaces(session: AsyncSession) -> bool:

@@ -142,6 +142,14 @@ async def test_one_being_deleted_is_told_to_be_undeleted_even_while_an_operation
         await patch(database, workspace_id, desired=DesiredState.RUNNING)
 
 
+async def test_one_that_just_came_back_takes_a_request_before_its_workflow_has_looked(
+    database: Database,
+) -> None:
+    workspace_id = await add(database, phase="DELETED", desired_state="ARCHIVED", deleted_at=None)
+    await patch(database, workspace_id, RENAME, DesiredState.RUNNING)
+    assert (await read_row(database, workspace_id))["desired_state"] == "RUNNING"
+
+
 async def test_limit_refuses_the_whole_request(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
