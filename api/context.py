@@ -11,14 +11,14 @@ from fastapi import Depends, Request
 from api.dependencies import Dependency
 from api.live import LiveHub
 from api.metrics import Metrics
-from api.origin import Origins
 from api.rates import RateLimiter
-from api.waking import Waker
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
+from codehub.origins import Origins, session_cookie_name
 from codehub.ports import Instances, Sweeps
 from codehub.services.passwords import Passwords
+from codehub.services.waking import Waker
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,7 @@ class Options:
 
     @property
     def cookie_name(self) -> str:
-        """The prefix makes browsers insist on Secure, on this host alone and on all of its paths."""
-        return "__Host-codehub_session" if self.is_https else "codehub_session"
+        return session_cookie_name(self.public_base_url)
 
     def url_of(self, workspace_id: WorkspaceId) -> str:
         return f"{self.public_base_url}/w/{workspace_id}/"

@@ -9,17 +9,15 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from api.access import ACCESS
 from api.request_ids import request_id_of
 from api.schemas.errors import Code, error_document
-from codehub.db.session import DatabaseUnavailable
-from codehub.domain.failures import Transient
 from codehub.services import errors as refusals
+from codehub.services.outages import OUTAGES, is_outage
 
 log = logging.getLogger(__name__)
 
@@ -108,16 +106,6 @@ TRANSLATIONS: Mapping[type[refusals.RequestRefused], Callable[[Any], ApiError]] 
     refusals.InvalidExpiry: _plain(400, Code.INVALID_REQUEST),
 }
 
-OUTAGES = (
-    DatabaseUnavailable,
-    InterfaceError,
-    OperationalError,
-    PoolTimeout,
-    Transient,
-    ConnectionError,
-    TimeoutError,
-)
-
 
 def install_error_handlers(app: FastAPI) -> None:
     """Every error becomes the one shape; what nobody foresaw is logged and tells its request id only."""
@@ -184,20 +172,8 @@ def _methods_of(request: Request) -> list[str]:
     return sorted(method for method, known in ACCESS if known == path)
 
 
-# By the first two characters of PostgreSQL's error code: connection lost, transaction given up for another
-# one's sake, out of resources, cancelled (also by a time limit) or shutting down.
-OUTAGE_CLASSES = frozenset({"08", "40", "53", "57"})
-
-
-def _is_outage(error: Exception) -> bool:
-    if not isinstance(error, DBAPIError) or isinstance(error, OUTAGES):
-        return True
-    code = getattr(error.orig, "sqlstate", None) or ""
-    return error.connection_invalidated or code[:2] in OUTAGE_CLASSES
-
-
 async def _answer_outage(request: Request, error: Exception) -> JSONResponse:
-    if not _is_outage(error):
+    if not is_outage(error):
         return await _answer_unforeseen(request, error)
     log.warning("a dependency is down: %s", error, extra={"fields": {"request_id": request_id_of(request)}})
     message = (

@@ -9,8 +9,9 @@ from api.context import Context
 from api.csrf import HEADER as CSRF_HEADER
 from api.csrf import is_csrf_token
 from api.errors import ApiError
-from api.origin import SAFE_METHODS, cookie_may_speak
+from api.origin import cookie_may_speak
 from api.schemas.errors import Code
+from codehub.origins import SAFE_METHODS
 from codehub.services.identity import Caller, find_session, find_token
 
 BEARER = "bearer"

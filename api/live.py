@@ -8,16 +8,18 @@ import asyncio
 import json
 import logging
 import random
+from collections.abc import Iterable
 from typing import NoReturn
 from uuid import UUID
 
 from api.live_client import LiveClient
+from api.live_doubts import Doubts
 from api.live_feed import UserFeed
 from api.live_frames import RETRY_MILLISECONDS, Frame, goodbye
 from api.live_heartbeats import HeartbeatWheel
 from api.live_knowledge import LiveWorkspace
 from api.live_sources import LiveTiming, Load, Sources
-from codehub.ports import BusMessage, EventSubscription
+from codehub.ports import CREDENTIALS_CHANGED, BusMessage, EventSubscription
 
 __all__ = ["Frame", "LiveClient", "LiveHub", "LiveTiming", "LiveWorkspace", "Load"]
 
@@ -46,6 +48,7 @@ class LiveHub:
         self._feeds: dict[str, UserFeed] = {}
         self._wheel = HeartbeatWheel(timing.heartbeat)
         self._closed = False
+        self.doubts = Doubts()
         self.frames_sent = 0
 
     @property
@@ -61,7 +64,7 @@ class LiveHub:
     @property
     def credentials(self) -> set[str]:
         """With which sessions and tokens the open streams were opened."""
-        return {client.credential_id for client in self._wheel if client.credential_id is not None}
+        return _credentials_of(self._wheel)
 
     def streams_of(self, user_id: UUID) -> int:
         """How many streams this user has open here."""
@@ -131,16 +134,31 @@ class LiveHub:
         if message.user_id is None:
             for feed in self._feeds.values():
                 feed.note_all()
+            self.doubts.add(self.credentials)
         elif message.user_id in self._feeds:
-            _note(self._feeds[message.user_id], message.payload)
+            self._note(self._feeds[message.user_id], message.payload)
+
+    def _note(self, feed: UserFeed, payload: str) -> None:
+        """Take in a message, which anybody who can use Redis may have sent."""
+        event, subject = _parse(payload)
+        if event == CREDENTIALS_CHANGED:
+            self.doubts.add(_credentials_of(feed.clients))
+        elif subject is not None:
+            feed.note(subject)
+        else:
+            # One that cannot be read may have been about anything; a resync of one user has no id either.
+            feed.note_all()
+            self.doubts.add(_credentials_of(feed.clients))
 
 
-def _note(feed: UserFeed, payload: str) -> None:
-    """Take in a message, which anybody who can use Redis may have sent."""
+def _credentials_of(clients: Iterable[LiveClient]) -> set[str]:
+    return {client.credential_id for client in clients if client.credential_id is not None}
+
+
+def _parse(payload: str) -> tuple[str | None, str | None]:
+    """Its event and the id in it; None for what cannot be read."""
     try:
-        workspace_id = str(UUID(json.loads(payload)["id"]))
+        content = json.loads(payload)
+        return content.get("event"), str(UUID(content["id"]))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        # One that cannot be read may have been about anything; a resync of one user has no id either.
-        feed.note_all()
-    else:
-        feed.note(workspace_id)
+        return None, None

@@ -5,32 +5,11 @@ speaks for its user. What a workspace's own page can still do is told in docs/se
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import unquote
 
-SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+from codehub.origins import OWN_SITES, SAFE_METHODS, Origins, split_url
+
 WORKSPACE_PATHS = "/w/"
-LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-# Typed in by a person, or made by a page of this very origin.
-OWN_SITES = frozenset({"none", "same-origin"})
-
-
-@dataclass(frozen=True)
-class Origins:
-    """Which origins are ours: the public one, and loopback for whoever asks the API directly."""
-
-    public: str
-
-    def is_ours(self, origin: str, host: str) -> bool:
-        if origin == self.public:
-            return True
-        parts = _split(origin)
-        return parts is not None and parts.netloc == host and parts.hostname in LOOPBACK
-
-
-def origin_of(url: str) -> str:
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}"
 
 
 def cookie_may_speak(method: str, headers: Mapping[str, str], origins: Origins) -> bool:
@@ -50,19 +29,11 @@ def cookie_may_speak(method: str, headers: Mapping[str, str], origins: Origins) 
 def _comes_from_workspace(headers: Mapping[str, str]) -> bool:
     referer = headers.get("referer")
     if referer:
-        parts = _split(referer)
+        parts = split_url(referer)
         return parts is None or _plain_path(parts.path).startswith(WORKSPACE_PATHS)
     # Our own pages always say where they are; a page of this origin that hides it may be a workspace's.
     navigates = headers.get("sec-fetch-mode") == "navigate"
     return headers.get("sec-fetch-site") == "same-origin" and not navigates
-
-
-def _split(url: str) -> SplitResult | None:
-    """None for what is no URL, which no browser sends."""
-    try:
-        return urlsplit(url)
-    except ValueError:
-        return None
 
 
 def _plain_path(path: str) -> str:

@@ -11,11 +11,9 @@ from api.context import Context, Options, Rates
 from api.dependencies import Dependency
 from api.live import LiveHub, LiveWorkspace
 from api.metrics import Metrics
-from api.origin import Origins, origin_of
 from api.presenting import present_live
 from api.rates import RateLimiter
-from api.revocation import end_revoked_streams
-from api.waking import Waker
+from api.revocation import end_doubted_streams, end_revoked_streams
 from codehub.bootstrap import (
     connect_temporal,
     open_ports,
@@ -27,7 +25,9 @@ from codehub.bootstrap import (
 from codehub.db.session import Database
 from codehub.db.views import ViewFilter, list_views, list_views_by_id
 from codehub.domain.conditions import WorkspaceId
+from codehub.origins import Origins, origin_of
 from codehub.services.passwords import Passwords
+from codehub.services.waking import Waker
 from codehub.settings import Settings
 
 # The database alone is needed for every answer; what the others are for is made up for later.
@@ -63,14 +63,15 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
             waker=waker,
             metrics=Metrics(),
             rates=_rates(settings),
-            origins=Origins(origin_of(settings.general.public_base_url)),
+            origins=Origins(origin_of(settings.public_base_url)),
             limits=policy.limits,
             idle_times=policy.idle_times,
             options=_options(settings),
             dependencies=[Dependency(name, name in REQUIRED, ask) for name, ask in checks.items()],
         )
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        running = [tasks.create_task(hub.run()), tasks.create_task(end_revoked_streams(context))]
+        beside = (hub.run(), end_revoked_streams(context), end_doubted_streams(context))
+        running = [tasks.create_task(each) for each in beside]
         try:
             yield context
         finally:
@@ -102,7 +103,7 @@ def _rates(settings: Settings) -> Rates:
 
 def _options(settings: Settings) -> Options:
     return Options(
-        public_base_url=settings.general.public_base_url,
+        public_base_url=settings.public_base_url,
         temporal_ui_url=settings.temporal.ui_url,
         temporal_namespace=settings.temporal.namespace,
         session_lifetime=timedelta(seconds=settings.api.session_seconds),

@@ -5,6 +5,7 @@ import signal
 
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client
+from codehub.adapters.redis.progress import RedisProgressBoard
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import Ports, connect_temporal, open_database, policy_of, redis_url_of
 from codehub.settings import Settings, load_settings
@@ -30,6 +31,7 @@ async def run(settings: Settings) -> None:
             jobs=FakeStorageJobs(world),
             archives=FakeArchives(world),
             buffer=RedisActivityBuffer(redis),
+            board=RedisProgressBoard(redis),
             convergence=TemporalConvergence(client, task_queue),
         )
         async with create_worker(client, task_queue, ports, policy_of(settings)):

@@ -16,6 +16,7 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client, redis_version
 from codehub.adapters.redis.events import RedisEventBus
+from codehub.adapters.redis.progress import RedisProgressBoard
 from codehub.adapters.redis.subscription import RedisEventSubscription
 from codehub.adapters.s3.archives import S3Archives
 from codehub.adapters.temporal.connection import connect, temporal_version
@@ -31,6 +32,7 @@ from codehub.ports import (
     Convergence,
     EventSubscription,
     Instances,
+    ProgressBoard,
     StorageJobs,
     Sweeps,
     Volumes,
@@ -48,6 +50,18 @@ class Ports:
     jobs: StorageJobs
     archives: Archives
     buffer: ActivityBuffer
+    board: ProgressBoard
+    convergence: Convergence
+
+
+@dataclass(frozen=True)
+class FrontPorts:
+    """What the proxy talks to; it has no business with archives, so it is given no keys to them."""
+
+    database: Database
+    instances: Instances
+    buffer: ActivityBuffer
+    board: ProgressBoard
     convergence: Convergence
 
 
@@ -94,6 +108,22 @@ async def open_ports(settings: Settings, client: Client) -> AsyncIterator[Ports]
             jobs=LocalStorageJobs(local, store),
             archives=archives,
             buffer=RedisActivityBuffer(redis),
+            board=RedisProgressBoard(redis),
+            convergence=TemporalConvergence(client, settings.temporal.task_queue),
+        )
+
+
+@asynccontextmanager
+async def open_front_ports(settings: Settings, client: Client) -> AsyncIterator[FrontPorts]:
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(open_database(settings))
+        redis = create_client(redis_url_of(settings))
+        stack.push_async_callback(redis.aclose)
+        yield FrontPorts(
+            database=database,
+            instances=LocalInstances(local_root_of(settings)),
+            buffer=RedisActivityBuffer(redis),
+            board=RedisProgressBoard(redis),
             convergence=TemporalConvergence(client, settings.temporal.task_queue),
         )
 

@@ -34,12 +34,13 @@ class InstanceRequest:
 
 @dataclass(frozen=True)
 class Upstream:
-    """Where an instance takes traffic, and what the proxy must do to requests for it."""
+    """Where an instance takes traffic, what the proxy must do to requests for it, and which IDE it is."""
 
     host: str
     port: int
     keep_prefix: bool
     headers: tuple[tuple[str, str], ...] = ()
+    ide: str = ""
 
 
 @dataclass(frozen=True)
@@ -165,11 +166,31 @@ class ActivityBuffer(Protocol):
         """Remove entries that have been stored, unless they have moved on since."""
 
 
+class ProgressBoard(Protocol):
+    """How far the step under way of each workspace is, for people who watch.
+
+    A courtesy: no method raises for an outage, or takes longer than a second.
+    """
+
+    async def post(self, workspace_id: WorkspaceId, progress: Progress) -> None:
+        """Show it for ten seconds, or until the next one."""
+
+    async def read(self, workspace_id: WorkspaceId) -> Progress | None:
+        """The latest; None if there is none of late, or nobody can tell."""
+
+    async def clear(self, workspace_id: WorkspaceId) -> None:
+        """Show nothing any more; succeed if nothing is shown."""
+
+
 class EventBus(Protocol):
     """Live updates for people's browsers; losing one costs latency, a reconnect sends a snapshot."""
 
     async def publish(self, user_id: str, message: str) -> None:
         """Send to everyone who listens for this user; nobody listening is fine."""
+
+
+# The event in a message that says: a session or token of this user was revoked, or the user was disabled.
+CREDENTIALS_CHANGED = "credentials_changed"
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import json
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -21,6 +22,7 @@ __all__ = [
     "FakeInstance",
     "FakeInstances",
     "FakeObject",
+    "FakeProgressBoard",
     "FakeStorageJobs",
     "FakeVolumes",
     "FakeWorld",
@@ -183,3 +185,22 @@ class FakeStorageJobs:
             yield
         finally:
             self._world.jobs.discard(workspace_id)
+
+
+class FakeProgressBoard:
+    def __init__(self, lifetime_seconds: float = 10.0) -> None:
+        self.is_up = True
+        self._lifetime_seconds = lifetime_seconds
+        self._posted: dict[WorkspaceId, tuple[Progress, float]] = {}
+
+    async def post(self, workspace_id: WorkspaceId, progress: Progress) -> None:
+        if self.is_up:
+            self._posted[workspace_id] = progress, time.monotonic() + self._lifetime_seconds
+
+    async def read(self, workspace_id: WorkspaceId) -> Progress | None:
+        progress, forgotten_at = self._posted.get(workspace_id, (None, 0.0))
+        return progress if self.is_up and time.monotonic() < forgotten_at else None
+
+    async def clear(self, workspace_id: WorkspaceId) -> None:
+        if self.is_up:
+            self._posted.pop(workspace_id, None)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from api.live import LiveClient, LiveHub, LiveTiming, LiveWorkspace
 from tests.fake_subscription import FakeSubscription
@@ -81,6 +81,10 @@ class Bench:
     def delete(self, owner: UUID, workspace_id: str) -> None:
         del self.table.names[owner, workspace_id]
         self.announce(owner, workspace_id, "workspace_deleted")
+
+    def revoke(self, user_id: UUID) -> None:
+        """As the relay says it when a credential of the user has ended; the id in it tells which."""
+        self.announce(user_id, str(uuid4()), "credentials_changed")
 
     def announce(self, owner: UUID, workspace_id: str, event: str = "workspace_updated") -> None:
         self.subscription.publish(str(owner), json.dumps({"event": event, "id": workspace_id}))

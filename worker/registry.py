@@ -60,9 +60,9 @@ HEARTBEAT_THROTTLE = timedelta(seconds=1)
 def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
     """Bind the activities to their ports."""
     workspace = WorkspaceActivities(ports.database, Eyes(ports.instances, ports.volumes, ports.archives))
-    instance = InstanceActivities(ports.database, ports.instances)
-    volume = VolumeActivities(ports.database, ports.volumes, ports.archives)
-    archive = ArchiveActivities(ports.database, ports.jobs)
+    instance = InstanceActivities(ports.database, ports.instances, ports.board)
+    volume = VolumeActivities(ports.database, ports.volumes, ports.archives, ports.board)
+    archive = ArchiveActivities(ports.database, ports.jobs, ports.board)
     idle = IdleActivities(ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits)
     garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.gc_grace)
     drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.convergence)

@@ -1,7 +1,7 @@
 """Tells people's browsers what changed: notifications of PostgreSQL become messages on the event bus.
 
-Every worker runs a relay and one of them is elected. Messages only say which workspace to look at, so one may
-stand for many changes; where changes may have been missed, everybody is asked to look at everything.
+Every worker runs a relay and one of them is elected. Messages only say where to look, so one may stand for
+many changes; where changes may have been missed, everybody is asked to look at everything.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ import asyncpg  # type: ignore[import-untyped]
 from codehub.backoff import delay_after
 from codehub.db.session import Connection, DatabaseUnavailable, connect
 from codehub.domain.failures import Transient
-from codehub.ports import EventBus
+from codehub.ports import CREDENTIALS_CHANGED, EventBus
 
 log = logging.getLogger(__name__)
 
 APPLICATION_NAME = "codehub-relay"
 RELAY_LOCK = 0x72656C6179  # "relay"
 UPDATED, DELETED, RESYNC = "workspace_updated", "workspace_deleted", "resync"
-EVENT_OF_CHANNEL = {"ws_sse": UPDATED, "ws_deleted": DELETED}
+EVENT_OF_CHANNEL = {"ws_sse": UPDATED, "ws_deleted": DELETED, "credentials": CREDENTIALS_CHANGED}
 CAPACITY = 10_000
 
 
@@ -53,14 +53,14 @@ class RelayTiming:
 
 @dataclass(frozen=True)
 class Subject:
-    """Whose workspace a message is about."""
+    """Whose workspace, session or token a message is about, or which user."""
 
     user_id: str
-    workspace_id: str
+    id: str
 
 
 class Notices:
-    """What is still to be announced: the latest event of each workspace, or None for all of them.
+    """What is still to be announced: the latest event of each subject, or None for all of them.
 
     It starts with all, because nobody knows what happened before.
     """
@@ -214,7 +214,7 @@ class EventRelay:
         if subject is None:
             await self._bus.broadcast(json.dumps({"event": event}))
         else:
-            message = json.dumps({"event": event, "id": subject.workspace_id})
+            message = json.dumps({"event": event, "id": subject.id})
             await self._bus.publish(subject.user_id, message)
 
 

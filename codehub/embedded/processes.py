@@ -27,6 +27,10 @@ def _api(settings: Settings) -> Listening:
     return Listening(settings.api.host, settings.api.port, "CODEHUB_API_PORT")
 
 
+def _proxy(settings: Settings) -> Listening:
+    return Listening(settings.proxy.host, settings.proxy.port, "CODEHUB_PROXY_PORT")
+
+
 @dataclass(frozen=True)
 class CodeHubProcess:
     """A module that is run; it makes the file named by CODEHUB_<NAME>_READY_FILE once it is ready."""
@@ -41,6 +45,7 @@ class CodeHubProcess:
 PROCESSES = (
     CodeHubProcess("worker", "worker", "Worker"),
     CodeHubProcess("api", "api", "API", _api),
+    CodeHubProcess("proxy", "proxy", "Proxy", _proxy),
 )
 
 

@@ -56,9 +56,12 @@ class EmbeddedStack:
     def urls(self) -> dict[str, str]:
         """What a person may open in a browser."""
         temporal = self.environment.get("CODEHUB_TEMPORAL_UI_URL")
-        api = next((each.address for each in self._supervisor.statuses if each.name == "api"), None)
+        # Nobody talks to the API's own port but the proxy.
+        has_front_door = any(each.name == "proxy" for each in self._supervisor.statuses)
+        public = self._settings.public_base_url if has_front_door else None
         urls = {
-            "REST API": f"http://{api}/api/v1/openapi.json" if api else None,
+            "CodeHub": public,
+            "REST API": public and f"{public}/api/v1/openapi.json",
             "Temporal Web UI": temporal,
         }
         return {name: url for name, url in urls.items() if url}

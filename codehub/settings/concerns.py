@@ -56,9 +56,10 @@ class General(Concern):
     data_dir: Directory = Field(
         Path(".codehub"), description="Where the embedded servers and local homes keep data."
     )
-    public_base_url: HttpUrl = Field(
-        "http://127.0.0.1:8080",
-        description="Where browsers reach CodeHub; a workspace is at `/w/{id}/` below it.",
+    public_base_url: HttpUrl | None = Field(
+        None,
+        description="Where browsers reach CodeHub; a workspace is at `/w/{id}/` below it. "
+        "Unset means the address that the proxy listens on.",
     )
     log_level: LogLevel = Field("info", description="The least severe messages to log.")
     log_format: Literal["json", "text"] = Field("text", description="`json` for machines, `text` for people.")
@@ -98,6 +99,24 @@ class Proxy(Concern):
 
     host: Host = Field("127.0.0.1", description="Interface that the proxy binds to.")
     port: Port = Field(8080, description="Port that the proxy binds to.")
+    api_url: HttpUrl | None = Field(
+        None, description="Where the API is; unset means the address that the API's own settings name."
+    )
+    workers: Count = Field(1, description="Processes that share the port; `--workers` overrides it.")
+    connections: Count = Field(10_000, description="Connections that one process holds at once.")
+    connections_per_user: Count = Field(
+        500, description="Connections that one user may hold at once in one process."
+    )
+    drain_seconds: Seconds = Field(
+        10, description="How long requests and WebSockets may go on after the proxy was asked to stop."
+    )
+    metrics_port: Port | None = Field(
+        None,
+        description="Loopback port for Prometheus; the next worker takes the next port. Unset means none.",
+    )
+    ready_file: Directory | None = Field(
+        None, description="File that the proxy makes once it answers, for whoever waits for it."
+    )
 
 
 class Database(Concern):
@@ -253,3 +272,9 @@ class Settings(BaseModel, frozen=True):
     gc: Gc = Field(default_factory=Gc)
     worker: Worker = Field(default_factory=Worker)
     sweeps: Sweeps = Field(default_factory=Sweeps)
+
+    @property
+    def public_base_url(self) -> str:
+        """Where browsers reach CodeHub, without a slash at the end."""
+        host = f"[{self.proxy.host}]" if ":" in self.proxy.host else self.proxy.host
+        return self.general.public_base_url or f"http://{host}:{self.proxy.port}"

@@ -2,7 +2,8 @@
 
 import pytest
 
-from api.origin import Origins, cookie_may_speak, origin_of
+from api.origin import cookie_may_speak
+from codehub.origins import Origins, origin_of
 
 PUBLIC = "https://codehub.example"
 HOST = {"host": "codehub.example"}

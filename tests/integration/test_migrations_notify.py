@@ -18,7 +18,7 @@ END = ("ws_sse", "end")
 
 
 class Listener:
-    """Collects what arrives on both channels, in order."""
+    """Collects what arrives on all channels, in order."""
 
     def __init__(self) -> None:
         self.notices: asyncio.Queue[Notice] = asyncio.Queue()
@@ -42,7 +42,7 @@ class Listener:
 async def listener(database_url: str) -> AsyncIterator[Listener]:
     connection = await connect(database_url)
     listening = Listener()
-    for channel in ("ws_sse", "ws_deleted"):
+    for channel in ("ws_sse", "ws_deleted", "credentials"):
         await connection.add_listener(channel, listening)
     yield listening
     await connection.close()

@@ -14,7 +14,7 @@ from sqlalchemy import TextClause, text, update
 
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.events import RESYNC_CHANNEL, RedisEventBus, user_channel
-from codehub.db.models import Workspace
+from codehub.db.models import User, Workspace
 from codehub.db.session import Database, connect
 from codehub.domain.conditions import WorkspaceId
 from tests import postgres
@@ -117,6 +117,11 @@ def deleted(owner: UUID, workspace_id: WorkspaceId) -> Message:
     return user_channel(str(owner)), {"event": "workspace_deleted", "id": workspace_id}
 
 
+async def disable(database: Database, user_id: UUID) -> None:
+    async with database.transaction() as session:
+        await session.execute(update(User).where(User.id == user_id).values(disabled_at=NOW))
+
+
 async def change(database: Database, workspace_id: WorkspaceId, **columns: object) -> None:
     async with database.transaction() as session:
         await session.execute(update(Workspace).where(Workspace.id == UUID(workspace_id)).values(**columns))
@@ -159,6 +164,16 @@ async def test_a_change_reaches_the_owners_channel_after_a_resync(
         assert await listener.next() == updated(owner, workspaces[0])
         await change(database, workspaces[0], phase="DELETED", desired_state="DELETED", deleted_at=NOW)
         assert await listener.next() == deleted(owner, workspaces[0])
+
+
+async def test_revoked_credentials_reach_the_channel_of_their_user(
+    database: Database, database_url: str, bus: RedisEventBus, listener: Listener, owner: UUID
+) -> None:
+    async with relaying(database_url, bus):
+        assert await listener.next() == RESYNC
+        await disable(database, owner)
+        expected = {"event": "credentials_changed", "id": str(owner)}
+        assert await listener.next() == (user_channel(str(owner)), expected)
 
 
 async def test_a_use_or_a_foreign_notification_reaches_nobody(

@@ -40,7 +40,7 @@ def test_without_variables_everything_runs_on_this_machine() -> None:
         settings.temporal.address,
     ]
     assert external == [None] * 4
-    assert settings.general.public_base_url == f"http://{settings.proxy.host}:{settings.proxy.port}"
+    assert settings.public_base_url == "http://127.0.0.1:8080"
 
 
 def test_the_defaults_are_those_of_the_specification() -> None:
@@ -94,9 +94,14 @@ def test_log_levels_may_be_written_in_capitals() -> None:
     assert load_settings({"CODEHUB_LOG_LEVEL": "WARNING"}).general.log_level == "warning"
 
 
+def test_browsers_reach_it_where_the_proxy_listens_unless_told_otherwise() -> None:
+    assert load_settings({"CODEHUB_PROXY_PORT": "9000"}).public_base_url == "http://127.0.0.1:9000"
+    assert load_settings({"CODEHUB_PROXY_HOST": "::1"}).public_base_url == "http://[::1]:8080"
+
+
 def test_paths_can_be_appended_to_a_base_url_that_was_given_with_a_slash() -> None:
     settings = load_settings({"CODEHUB_PUBLIC_BASE_URL": "https://dev.example/codehub/"})
-    assert settings.general.public_base_url == "https://dev.example/codehub"
+    assert settings.public_base_url == "https://dev.example/codehub"
 
 
 @pytest.mark.parametrize(

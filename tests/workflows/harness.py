@@ -21,6 +21,7 @@ from activities.looking import Eyes
 from activities.workspace import WorkspaceActivities
 from codehub import contracts
 from codehub.adapters.redis.activity import RedisActivityBuffer
+from codehub.adapters.redis.progress import RedisProgressBoard
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import NAMES
 from codehub.bootstrap import Policy, Ports
@@ -55,6 +56,7 @@ class ControlPlane:
     task_queue: str
     world: FakeWorld
     buffer: RedisActivityBuffer
+    board: RedisProgressBoard
     convergence: TemporalConvergence
     owner: UUID
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
@@ -192,7 +194,7 @@ async def running_control_plane(
     task_queue = f"test-{uuid4()}"
     world = FakeWorld()
     convergence = TemporalConvergence(client, task_queue)
-    buffer = RedisActivityBuffer(redis)
+    buffer, board = RedisActivityBuffer(redis), RedisProgressBoard(redis)
     ports = Ports(
         database=database,
         instances=instances(world),
@@ -200,9 +202,10 @@ async def running_control_plane(
         jobs=FakeStorageJobs(world),
         archives=FakeArchives(world),
         buffer=buffer,
+        board=board,
         convergence=convergence,
     )
     async with database.transaction() as session:
         owner = await add_user(session)
     async with create_worker(client, task_queue, ports, Policy()):
-        yield ControlPlane(client, database, task_queue, world, buffer, convergence, owner)
+        yield ControlPlane(client, database, task_queue, world, buffer, board, convergence, owner)

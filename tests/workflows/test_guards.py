@@ -16,7 +16,15 @@ from codehub.db.session import Database
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from tests.fakes import IMAGE, FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
+from tests.fakes import (
+    IMAGE,
+    FakeArchives,
+    FakeInstances,
+    FakeProgressBoard,
+    FakeStorageJobs,
+    FakeVolumes,
+    FakeWorld,
+)
 from tests.rows import add_user, add_workspace
 
 NEW_OP = "33333333-3333-4333-8333-333333333333"
@@ -29,12 +37,12 @@ class Bench:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.world = FakeWorld()
-        archives = FakeArchives(self.world)
+        archives, board = FakeArchives(self.world), FakeProgressBoard()
         volumes, instances = FakeVolumes(self.world), FakeInstances(self.world)
         self.workspace = WorkspaceActivities(database, Eyes(instances, volumes, archives))
-        self.instance = InstanceActivities(database, instances)
-        self.volume = VolumeActivities(database, volumes, archives)
-        self.archive = ArchiveActivities(database, FakeStorageJobs(self.world))
+        self.instance = InstanceActivities(database, instances, board)
+        self.volume = VolumeActivities(database, volumes, archives, board)
+        self.archive = ArchiveActivities(database, FakeStorageJobs(self.world), board)
         self.call = ActivityEnvironment().run
 
     async def claimed(self, operation: Operation, desired: DesiredState) -> OperationRequest:

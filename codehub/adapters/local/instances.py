@@ -101,7 +101,7 @@ class LocalInstances:
             return None
         ide = self._ides[seen.state.ide]
         headers = _launch(workspace_id, seen.state).fill_headers(ide.headers)
-        return Upstream(HOST, seen.state.port, ide.keep_prefix, headers)
+        return Upstream(HOST, seen.state.port, ide.keep_prefix, headers, seen.state.ide)
 
     async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
         log = Log(self._root.instance(workspace_id), self._log_limit_bytes)

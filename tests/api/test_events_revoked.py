@@ -1,0 +1,76 @@
+"""What one process revokes ends streams of another at once: nobody waits for the next look at everything."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from sqlalchemy import select, update
+
+from api import revocation
+from api.live import LiveClient
+from codehub.db.models import Session, User
+from tests.api.bench import ApiBench, Person, open_bench
+from tests.api.event_benches import api, bench, browser, relay, relaying
+from tests.api.process import ApiProcess
+from tests.api.shared import served, shared_bench, shared_environment
+from tests.live_bench import read, rest
+
+__all__ = ["api", "bench", "relay", "served", "shared_bench", "shared_environment"]
+
+NEVER = 100_000.0
+
+
+@pytest.fixture
+async def elsewhere(
+    shared_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[ApiBench]:
+    """Another API on the same database, which learns of revocations by events alone."""
+    monkeypatch.setattr(revocation, "PERIOD_SECONDS", NEVER)
+    async with open_bench(shared_environment) as opened:
+        yield opened
+
+
+async def stream_of(person: Person, there: ApiBench) -> LiveClient:
+    """A stream as the route opens it for this person's session."""
+    async with there.context.database.transaction() as session:
+        session_id = await session.scalar(select(Session.id).where(Session.user_id == person.user_id))
+    return there.context.hub.connect(person.user_id, str(session_id))
+
+
+async def test_signing_out_ends_the_stream_that_another_process_holds(
+    bench: ApiBench, api: ApiProcess, relay: None, elsewhere: ApiBench
+) -> None:
+    ada, bob = await bench.person(), await bench.person()
+    async with (
+        browser(ada, api) as client,
+        await stream_of(ada, elsewhere) as stream,
+        await stream_of(bob, elsewhere) as stays,
+    ):
+        await read(stream)
+        await read(stays)
+        assert (await client.post("/api/v1/logout")).status_code == 204
+        assert await rest(stream) == []
+        assert not stays.ended
+
+
+async def test_a_user_disabled_in_the_database_loses_the_stream(
+    bench: ApiBench, relay: None, elsewhere: ApiBench
+) -> None:
+    ada = await bench.person()
+    async with await stream_of(ada, elsewhere) as stream:
+        await read(stream)
+        async with bench.context.database.transaction() as session:
+            disabling = update(User).where(User.id == ada.user_id)
+            await session.execute(disabling.values(disabled_at=bench.context.now()))
+        assert await rest(stream) == []
+
+
+async def test_what_was_revoked_while_nobody_relayed_is_found_afterwards(
+    bench: ApiBench, api: ApiProcess, elsewhere: ApiBench
+) -> None:
+    ada = await bench.person()
+    async with browser(ada, api) as client, await stream_of(ada, elsewhere) as stream:
+        await read(stream)
+        assert (await client.post("/api/v1/logout")).status_code == 204
+        assert not stream.ended
+        async with relaying(bench):
+            assert await rest(stream) == []

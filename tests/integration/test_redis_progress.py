@@ -1,0 +1,59 @@
+"""Progress in Redis: under which key, for how long, and with a Redis that is of no help."""
+
+import asyncio
+
+import pytest
+from redis.asyncio import Redis
+
+from codehub.adapters.redis.connection import create_client
+from codehub.adapters.redis.progress import LIFETIME_SECONDS, RedisProgressBoard
+from codehub.domain.conditions import WorkspaceId
+from codehub.ports import Progress
+from tests.fixtures_services import redis_client, redis_server
+
+__all__ = ["redis_client", "redis_server"]
+
+ONE = WorkspaceId("one")
+KEY = "codehub:progress:one"
+AGES = 600.0
+
+
+async def test_every_post_is_kept_for_ten_seconds_from_then(redis_client: Redis) -> None:
+    board = RedisProgressBoard(redis_client)
+    await board.post(ONE, Progress("download", 1, 2))
+    await redis_client.persist(KEY)
+    await board.post(ONE, Progress("download", 2, 2))
+    assert 0 < await redis_client.pttl(KEY) <= LIFETIME_SECONDS * 1000 == 10_000
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "nonsense",
+        "[]",
+        "7",
+        "{}",
+        '{"step": "x", "done": "much", "total": null, "unit": "bytes"}',
+        '{"step": "x", "done": Infinity, "total": null, "unit": "bytes"}',
+        '{"step": "x", "done": 1, "total": [], "unit": "bytes"}',
+        "[" * 99_999,
+    ],
+)
+async def test_what_is_not_progress_is_nothing(redis_client: Redis, content: str) -> None:
+    await redis_client.set(KEY, content)
+    assert await RedisProgressBoard(redis_client).read(ONE) is None
+
+
+async def test_nobody_waits_for_a_redis_that_never_answers() -> None:
+    async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server, create_client(f"redis://127.0.0.1:{port}/0", timeout_seconds=AGES) as client:
+        board = RedisProgressBoard(client)
+        await board.post(ONE, Progress("download"))
+        assert await board.read(ONE) is None
+        await board.clear(ONE)
