@@ -1,0 +1,46 @@
+"""Sizes, durations and times as people write them; the script writes them in the same way."""
+
+from datetime import UTC, datetime, timedelta
+
+from codehub.ports import Progress
+
+UNITS = ("B", "kB", "MB", "GB", "TB")
+STEP = 1000
+# Below this a decimal says something.
+SMALL = 10
+MINUTE = 60
+
+
+def size(count: int) -> str:
+    value, unit = float(count), 0
+    # Not 1000: what would be rounded to it belongs to the next unit.
+    while value >= STEP - 0.5 and unit < len(UNITS) - 1:
+        value, unit = value / STEP, unit + 1
+    digits = 1 if unit and value < SMALL else 0
+    return f"{value:.{digits}f} {UNITS[unit]}"
+
+
+def duration(elapsed: timedelta) -> str:
+    minutes, seconds = divmod(max(0, int(elapsed.total_seconds())), MINUTE)
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
+
+
+def moment(when: datetime, now: datetime) -> str:
+    """In UTC, because only the script knows where its reader is."""
+    there = when.astimezone(UTC)
+    year = "" if there.year == now.astimezone(UTC).year else f" {there.year}"
+    return f"{there.day} {there:%B}{year}, {there:%H:%M} UTC"
+
+
+def share(progress: Progress | None) -> tuple[int, int] | None:
+    """How much of how much. Seconds are counted up to a deadline, which nobody waits for to be reached."""
+    if progress is None or not progress.total or progress.unit == "seconds":
+        return None
+    return min(progress.done, progress.total), progress.total
+
+
+def figures(progress: Progress | None, elapsed: timedelta | None) -> str:
+    """Bytes where bytes move, else how long it has taken so far."""
+    if progress is None or progress.unit != "bytes" or not (progress.done or progress.total):
+        return f"{duration(elapsed)} so far" if elapsed is not None else ""
+    return size(progress.done) + (f" of {size(progress.total)}" if progress.total else "")

@@ -1,0 +1,112 @@
+"""The pages, one method each."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from codehub.db.running import RunningWorkspace
+from codehub.domain.recovery import RecoverChoice
+from codehub.ports import Progress
+from proxy.pages import words
+from proxy.pages.amounts import figures, share
+from proxy.pages.rendering import render
+from proxy.pages.safety import known_archive, safety
+from proxy.pages.visit import Site, Visit
+from proxy.routing import Answer
+
+RETRY_AFTER_SECONDS = 5
+SLOW_AFTER = timedelta(seconds=90)
+
+
+class Pages:
+    """For people, who come with a browser; other clients are answered elsewhere."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+
+    def following(self, visit: Visit, progress: Progress | None, *, then_open: bool) -> Answer:
+        """Something is being done: shows how far it is, and opens the IDE once it is there.
+
+        `then_open` says that something else had to end first: the page asks again when it has.
+        """
+        view = visit.view
+        elapsed = visit.now - view.op_started_at if view.op_started_at else None
+        return self._about(
+            202,
+            "following.html",
+            visit,
+            current=words.under_way(view),
+            under_way=words.UNDER_WAY,
+            ended=words.ENDED,
+            share=share(progress),
+            figures=figures(progress, elapsed),
+            slow=elapsed is not None and elapsed > SLOW_AFTER,
+            slow_after=int(SLOW_AFTER.total_seconds()),
+            then_open=then_open,
+        )
+
+    def start_needed(self, visit: Visit) -> Answer:
+        """It was never started."""
+        return self._about(502, "start_needed.html", visit)
+
+    def restore_needed(self, visit: Visit) -> Answer:
+        """Its files are in an archive."""
+        return self._about(502, "restore_needed.html", visit)
+
+    def failed(self, visit: Visit, choices: Sequence[tuple[str, str]]) -> Answer:
+        """It waits for a person. A choice is what *recover* takes, with its meaning."""
+        reason = visit.view.error_reason
+        return self._about(
+            502,
+            "failed.html",
+            visit,
+            said=words.FAILURES[reason] if reason else words.UNKNOWN_FAILURE,
+            happened=words.what_happened(reason),
+            message=words.in_detail(reason, visit.view.error_message),
+            safety=safety(visit.view),
+            choices=[(RecoverChoice(value), meaning) for value, meaning in choices],
+            labels=words.CHOICES,
+            consents=words.CONSENTS,
+        )
+
+    def limit_reached(
+        self, visit: Visit, running: Sequence[RunningWorkspace], limit: int, *, everyone: bool
+    ) -> Answer:
+        """No place is left: for this person, or for anybody if `everyone`."""
+        places = [(each, words.place_taken_by(each), words.is_stopping(each)) for each in running]
+        return self._about(
+            502,
+            "limit_reached.html",
+            visit,
+            places=places,
+            soon=any(stopping for _, _, stopping in places),
+            limit=limit,
+            everyone=everyone,
+        )
+
+    def not_answering(self, visit: Visit) -> Answer:
+        """It runs, but its IDE does not answer."""
+        return self._about(502, "not_answering.html", visit)
+
+    def not_found(self) -> Answer:
+        return self._plain(404, "not_found.html")
+
+    def forbidden(self, username: str) -> Answer:
+        """Somebody else's."""
+        return self._plain(403, "forbidden.html", username=username)
+
+    def unavailable(self) -> Answer:
+        """We cannot know who asks or for what: something that we need does not answer."""
+        wait = (("Retry-After", str(RETRY_AFTER_SECONDS)),)
+        return render(503, "unavailable.html", wait, site=self._site, reload_after=RETRY_AFTER_SECONDS)
+
+    def rejected_form(self) -> Answer:
+        """A form that is too old, or that we did not make."""
+        return self._plain(403, "rejected_form.html")
+
+    def _plain(self, status: int, template: str, **values: object) -> Answer:
+        return render(status, template, site=self._site, **values)
+
+    def _about(self, status: int, template: str, visit: Visit, **values: object) -> Answer:
+        return self._plain(
+            status, template, visit=visit, view=visit.view, archive=known_archive(visit.view), **values
+        )

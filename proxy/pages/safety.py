@@ -1,0 +1,55 @@
+"""Where a person's files are: said on every page that brings bad news, and never more than is known."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from codehub.db.views import WorkspaceView
+from codehub.domain.conditions import Reason, Status
+from codehub.domain.states import DesiredState, ErrorReason
+from proxy.pages.amounts import size
+
+
+class Safety(StrEnum):
+    """What can be promised."""
+
+    ON_DISK = "ON_DISK"
+    IN_ARCHIVE = "IN_ARCHIVE"
+    OLDER_ARCHIVE = "OLDER_ARCHIVE"
+    UNTOUCHED_ARCHIVE = "UNTOUCHED_ARCHIVE"
+    UNTOUCHED = "UNTOUCHED"
+
+
+@dataclass(frozen=True)
+class KnownArchive:
+    """The archive as its owner would recognise it."""
+
+    made_at: datetime
+    size: str
+
+
+def known_archive(view: WorkspaceView) -> KnownArchive | None:
+    """The current one; None where it is known to be gone."""
+    if view.archived_at is None or view.archive_size_bytes is None:
+        return None
+    if view.conditions.archive_ready.reason == Reason.GONE:
+        return None
+    return KnownArchive(view.archived_at, size(view.archive_size_bytes))
+
+
+def safety(view: WorkspaceView) -> Safety | None:
+    """None where files are being deleted."""
+    if view.desired_state is DesiredState.DELETED:
+        return None
+    volume = view.conditions.volume_ready
+    if volume.is_true:
+        return Safety.ON_DISK
+    # Nobody has looked at the disk yet: it may hold newer files than the archive.
+    if volume.status is Status.UNKNOWN or known_archive(view) is None:
+        return Safety.UNTOUCHED
+    match view.error_reason:
+        case ErrorReason.DATA_LOST:
+            return Safety.OLDER_ARCHIVE
+        case ErrorReason.ARCHIVE_CORRUPTED:
+            return Safety.UNTOUCHED_ARCHIVE
+    return Safety.IN_ARCHIVE

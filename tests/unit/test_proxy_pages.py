@@ -1,0 +1,140 @@
+"""Every page: its status and headers, small, readable, and no text becomes markup."""
+
+import base64
+import hashlib
+import re
+from dataclasses import replace
+
+import pytest
+
+from codehub.domain.states import ErrorReason, Operation, Phase
+from codehub.ports import Progress
+from proxy.pages import Visit
+from proxy.routing import Answer
+from tests.page_reading import read, shown
+from tests.visits import (
+    ALL_CHOICES,
+    NOW,
+    PAGES,
+    PATH,
+    TOKEN,
+    VIEW,
+    broken,
+    running,
+    under_way,
+    visit,
+)
+
+MAX_BYTES = 16 * 1024
+
+EVERY_PAGE = {
+    "starting": (202, PAGES.following(under_way(Operation.STARTING), None, then_open=False)),
+    "restoring": (
+        202,
+        PAGES.following(under_way(Operation.RESTORING), Progress("download", 3, 9), then_open=True),
+    ),
+    "start needed": (502, PAGES.start_needed(visit(phase=Phase.PENDING, archived_at=None))),
+    "restore needed": (502, PAGES.restore_needed(visit(phase=Phase.ARCHIVED))),
+    "data lost": (502, PAGES.failed(broken(ErrorReason.DATA_LOST, "Gone."), ALL_CHOICES)),
+    "failed, nothing to choose": (502, PAGES.failed(broken(None), ())),
+    "own limit": (502, PAGES.limit_reached(visit(), [running()], 1, everyone=False)),
+    "everybody's limit": (502, PAGES.limit_reached(visit(), [], 100, everyone=True)),
+    "not answering": (502, PAGES.not_answering(visit(phase=Phase.RUNNING))),
+    "not found": (404, PAGES.not_found()),
+    "forbidden": (403, PAGES.forbidden("grace")),
+    "unavailable": (503, PAGES.unavailable()),
+    "rejected form": (403, PAGES.rejected_form()),
+}
+BY_ITSELF = {"starting", "restoring", "not answering", "unavailable"}
+
+
+@pytest.fixture(params=EVERY_PAGE)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def answer(name: str) -> Answer:
+    return EVERY_PAGE[name][1]
+
+
+def test_a_page_has_its_status(name: str, answer: Answer) -> None:
+    assert answer.status == EVERY_PAGE[name][0]
+
+
+def test_nobody_stores_frames_or_guesses_a_page(answer: Answer) -> None:
+    headers = dict(answer.headers)
+    policy = headers.pop("Content-Security-Policy")
+    headers.pop("Retry-After", None)
+    assert headers == {
+        "Content-Type": "text/html; charset=utf-8",
+        "Cache-Control": "no-store",
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "same-origin",
+        "X-Frame-Options": "DENY",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+    assert policy.startswith("default-src 'none'; ")
+    assert "unsafe" not in policy
+    assert all(re.fullmatch(r"[\x20-\x7e]+", value) for _, value in answer.headers)
+
+
+@pytest.mark.parametrize("tag", ["style", "script"])
+def test_only_our_own_text_is_applied_and_run(answer: Answer, tag: str) -> None:
+    inline = read(answer).one(tag)
+    digest = base64.b64encode(hashlib.sha256(inline.text.encode()).digest()).decode()
+    assert inline.attributes == {}
+    assert f"; {tag}-src 'sha256-{digest}'; " in dict(answer.headers)["Content-Security-Policy"]
+
+
+def test_a_page_needs_nothing_that_its_policy_forbids(answer: Answer) -> None:
+    for element in read(answer).all():
+        assert not [each for each in element.attributes if each == "style" or each.startswith("on")]
+        for link in ("href", "src", "action", "data-progress"):
+            address = element.attributes.get(link, "/hub/")
+            assert address.startswith(("/hub/", "data:image/", "../"))
+
+
+def test_a_page_is_small(answer: Answer) -> None:
+    assert len(answer.body) < MAX_BYTES
+
+
+def test_a_page_is_easy_to_read_for_everybody(name: str, answer: Answer) -> None:
+    page = read(answer)
+    headlines = [each for each in page.one("main").all("h1") if each.text]
+    labels = {each.attributes.get("for") for each in page.all("label")}
+    assert page.one("html").attributes == {"lang": "en"}
+    assert page.one("title").text.endswith(" · CodeHub")
+    assert len(headlines) == 1 or shown(page)
+    assert all(each.attributes["id"] in labels for each in page.all("progress"))
+    assert "/hub/" in {each.attributes["href"] for each in page.one("header").all("a")}
+
+
+def test_without_script_only_a_page_that_waits_reloads(name: str, answer: Answer) -> None:
+    page = read(answer)
+    refreshing = [each for each in page.all("meta") if each.attributes.get("http-equiv") == "refresh"]
+    without_script = [each for fallback in page.one("head").all("noscript") for each in fallback.all("meta")]
+    assert refreshing == without_script
+    assert bool(refreshing) == (name in BY_ITSELF)
+
+
+EVIL = "\"'></title></script><script>alert(1)</script>"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        PAGES.forbidden(EVIL),
+        PAGES.following(Visit(replace(VIEW, name=EVIL), EVIL, "/hub/" + EVIL, NOW), None, then_open=False),
+        PAGES.start_needed(Visit(replace(VIEW, name=EVIL), EVIL, EVIL, NOW)),
+        PAGES.failed(Visit(broken(None, EVIL, name=EVIL).view, EVIL, EVIL, NOW), ALL_CHOICES),
+        PAGES.limit_reached(visit(), [replace(running(), name=EVIL)], 1, everyone=False),
+    ],
+)
+def test_no_text_becomes_markup(page: Answer) -> None:
+    parsed = read(page)
+    parsed.one("script")
+    assert EVIL in parsed.one("main").text
+    for hidden in parsed.all("input"):
+        if hidden.attributes["name"] in {"token", "next"}:
+            assert hidden.attributes["value"] in {EVIL, TOKEN, PATH}

@@ -1,0 +1,131 @@
+"""Pages that ask: they promise no more than is known, and give up nothing without consent."""
+
+import pytest
+
+from codehub.db.running import RunningWorkspace
+from codehub.domain.conditions import Conditions
+from codehub.domain.failures import EXPLANATIONS
+from codehub.domain.recovery import MEANINGS, RecoverChoice
+from codehub.domain.states import DesiredState, ErrorReason, Phase
+from proxy.pages import Pages, Site, Visit
+from proxy.routing import Answer
+from tests.page_reading import fields, read, words
+from tests.visits import ALL_CHOICES, ID, NOWHERE, ON_DISK, OTHER, PAGES, PATH, TOKEN, broken, running, visit
+
+
+@pytest.mark.parametrize(
+    ("page", "label"),
+    [
+        (PAGES.start_needed(visit(phase=Phase.PENDING)), "Start"),
+        (PAGES.restore_needed(visit(phase=Phase.ARCHIVED)), "Restore and open"),
+    ],
+)
+def test_a_button_starts_and_comes_back(page: Answer, label: str) -> None:
+    form = read(page).one("form")
+    assert form.attributes == {"method": "post", "action": f"/hub/w/{ID}/.codehub/start"}
+    assert fields(form) == {"token": TOKEN, "next": PATH}
+    assert form.one("button").text == label
+
+
+def test_an_archive_is_known_by_its_time_and_size() -> None:
+    page = read(PAGES.restore_needed(visit(phase=Phase.ARCHIVED)))
+    assert "Your files are safe in the archive of 3 May, 14:02 UTC (312 MB)." in words(page)
+    assert page.one("time").attributes == {"datetime": "2026-05-03T14:02:00+00:00"}
+
+
+def test_an_error_offers_every_choice_in_a_form_of_its_own() -> None:
+    page = read(PAGES.failed(broken(ErrorReason.DATA_LOST, "Volume is gone."), ALL_CHOICES))
+    assert "Volume is gone." in words(page)
+    forms = list(page.all("form"))
+    assert {each.attributes["action"] for each in forms} == {f"/hub/w/{ID}/.codehub/recover"}
+    assert [fields(each)["choice"] for each in forms] == list(RecoverChoice)
+    for form, meaning in zip(forms, MEANINGS.values(), strict=True):
+        assert fields(form).items() >= {"token": TOKEN, "next": PATH}.items()
+        assert meaning in form.text.lower()
+
+
+def test_giving_up_files_needs_consent_and_nothing_else_does() -> None:
+    page = read(PAGES.failed(broken(ErrorReason.DATA_LOST), ALL_CHOICES))
+    asked = {
+        fields(form)["choice"]: [
+            each.attributes for each in form.all("input") if "required" in each.attributes
+        ]
+        for form in page.all("form")
+    }
+    consent = {"type": "checkbox", "name": "understood", "value": "yes", "required": ""}
+    assert asked == {"retry": [], "restore_archive": [consent], "start_empty": [consent]}
+
+
+@pytest.mark.parametrize("reason", ErrorReason)
+def test_every_reason_is_told_in_plain_words(reason: ErrorReason) -> None:
+    page = read(PAGES.failed(broken(reason, EXPLANATIONS[reason]), ALL_CHOICES[:1]))
+    said = words(page.one("main"))
+    assert EXPLANATIONS[reason].split(". ")[0].rstrip(".") + "." in said
+    assert "`" not in said
+    assert not [each for each in page.all("p") if each.attributes.get("class") == "message"]
+
+
+@pytest.mark.parametrize(
+    ("page", "promise"),
+    [
+        (
+            broken(ErrorReason.TIMEOUT, conditions=ON_DISK, archived_at=None),
+            "Your files are on the workspace",
+        ),
+        (broken(ErrorReason.TIMEOUT, conditions=ON_DISK), "disk; the archive of 3 May, 14:02 UTC (312 MB)"),
+        (broken(ErrorReason.TIMEOUT), "Your files are safe in the archive of 3 May"),
+        (broken(ErrorReason.DATA_LOST), "What you had by then is still in the archive of 3 May"),
+        (broken(ErrorReason.ARCHIVE_CORRUPTED), "Nothing was deleted: the archive of 3 May"),
+        (broken(ErrorReason.DATA_LOST, conditions=NOWHERE), "nothing will be before you have decided"),
+        (broken(ErrorReason.TIMEOUT, conditions=Conditions()), "nothing will be before you have decided"),
+        (broken(ErrorReason.TIMEOUT, desired_state=DesiredState.DELETED), None),
+    ],
+)
+def test_no_more_is_promised_than_is_known(page: Visit, promise: str | None) -> None:
+    promises = [
+        words(each) for each in read(PAGES.failed(page, ())).all("div") if each.attributes["class"] == "safe"
+    ]
+    assert len(promises) == (promise is not None)
+    assert all(promise in each for each in promises if promise)
+
+
+def test_a_full_house_lists_what_can_be_stopped() -> None:
+    page = read(PAGES.limit_reached(visit(), [running()], 2, everyone=False))
+    form = page.one("form")
+    assert "You can run 2 workspaces at once." in words(page)
+    assert words(page.one("li")) == "website Running Stop"
+    assert form.attributes["action"] == f"/hub/w/{OTHER}/.codehub/stop"
+    assert fields(form) == {"token": TOKEN, "next": PATH}
+    assert not list(page.all("noscript"))
+
+
+def test_a_place_that_is_about_to_be_free_is_waited_for() -> None:
+    stopping = running(desired=DesiredState.STANDBY)
+    page = read(PAGES.limit_reached(visit(), [stopping], 1, everyone=False))
+    assert words(page.one("li")) == "website Stopping…"
+    assert not list(page.all("form"))
+    assert page.one("main").attributes == {"data-reload": "2"}
+    assert list(page.one("noscript").all("meta"))
+
+
+@pytest.mark.parametrize(
+    ("place", "state"),
+    [(running(), "Running"), (running(Phase.STANDBY), "Starting"), (running(Phase.ERROR), "Has a problem")],
+)
+def test_a_place_tells_what_takes_it(place: RunningWorkspace, state: str) -> None:
+    page = read(PAGES.limit_reached(visit(), [place], 100, everyone=True))
+    assert page.one("span").text == state
+
+
+def test_clients_learn_when_to_come_back() -> None:
+    assert dict(PAGES.unavailable().headers)["Retry-After"] == "5"
+
+
+def test_a_stranger_learns_who_they_are_and_no_more() -> None:
+    page = words(read(PAGES.forbidden("grace")).one("main"))
+    assert "You are signed in as grace." in page
+
+
+def test_an_installation_at_the_root_has_no_prefix() -> None:
+    form = read(Pages(Site()).start_needed(visit())).one("form")
+    assert form.attributes["action"] == f"/w/{ID}/.codehub/start"

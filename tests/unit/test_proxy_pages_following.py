@@ -1,0 +1,103 @@
+"""The page that follows what is being done, before its script takes over."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.ports import Progress
+from proxy.pages.amounts import moment, size
+from tests.page_reading import read, shown, words
+from tests.visits import ID, NOW, PAGES, PATH, under_way, visit
+
+
+@pytest.mark.parametrize("operation", [each for each in Operation if each is not Operation.NONE])
+def test_every_operation_can_be_followed(operation: Operation) -> None:
+    page = read(PAGES.following(under_way(operation), None, then_open=False))
+    assert shown(page) == [operation]
+    assert "4 s so far" in words(page)
+    assert page.one("main").attributes == {
+        "data-progress": f"/hub/w/{ID}/.codehub/progress",
+        "data-now": "2026-07-01T12:00:00+00:00",
+        "data-since": "2026-07-01T11:59:56+00:00",
+        "data-slow-after": "90",
+    }
+
+
+@pytest.mark.parametrize("desired", DesiredState)
+@pytest.mark.parametrize("phase", Phase)
+def test_between_two_operations_a_page_tells_where_it_goes(phase: Phase, desired: DesiredState) -> None:
+    page = read(PAGES.following(visit(phase=phase, desired_state=desired), None, then_open=False))
+    assert shown(page) == ["RECOVERING" if phase is Phase.ERROR else f"TO_{desired}"]
+
+
+def test_a_page_that_follows_has_words_for_every_end() -> None:
+    page = read(PAGES.following(under_way(Operation.STARTING), None, then_open=False))
+    ends = {each.attributes["data-state"] for each in page.all("section")}
+    # An error has a page of its own.
+    assert {f"IS_{phase}" for phase in Phase if phase is not Phase.ERROR} <= ends
+    again = [each for each in page.one("main").all("a") if each.text == "Open again"]
+    assert [each.attributes["href"] for each in again] == [PATH]
+
+
+@pytest.mark.parametrize(
+    ("progress", "bar", "figures"),
+    [
+        (Progress("download", 312_000_000, 900_000_000), ("312000000", "900000000"), "312 MB of 900 MB"),
+        (Progress("upload", 5_000_000), (None, None), "5.0 MB"),
+        (Progress("upload", 12, 9), ("9", "9"), "12 B of 9 B"),
+        (Progress("wait for the IDE", 4, 120, "seconds"), (None, None), "4 s so far"),
+        (Progress("launch", 1, 3, "steps"), ("1", "3"), "4 s so far"),
+        (Progress("stop"), (None, None), "4 s so far"),
+    ],
+)
+def test_progress_is_shown_as_far_as_it_is_known(
+    progress: Progress, bar: tuple[str | None, str | None], figures: str
+) -> None:
+    page = read(PAGES.following(under_way(Operation.RESTORING), progress, then_open=False))
+    attributes = page.one("progress").attributes
+    assert (attributes.get("value"), attributes.get("max")) == bar
+    (said,) = [each for each in page.all("span") if each.attributes["data-part"] == "figures"]
+    assert said.text == figures
+
+
+@pytest.mark.parametrize(("seconds", "slow"), [(90, False), (91, True)])
+def test_what_takes_long_is_called_so(seconds: int, slow: bool) -> None:
+    started = visit(operation=Operation.STARTING, op_started_at=NOW - timedelta(seconds=seconds))
+    page = read(PAGES.following(started, None, then_open=False))
+    (hint,) = [each for each in page.all("p") if each.attributes.get("data-part") == "slow"]
+    assert ("hidden" not in hint.attributes) == slow
+
+
+def test_a_page_that_waits_for_another_operation_goes_on_afterwards() -> None:
+    page = read(PAGES.following(under_way(Operation.STOPPING), None, then_open=True))
+    assert page.one("main").attributes["data-then-open"] == "yes"
+    assert "this page goes on by itself" in words(page.one("main"))
+
+
+def test_the_script_finds_every_part_that_it_names() -> None:
+    page = read(PAGES.following(under_way(Operation.STARTING), None, then_open=False))
+    named = set(re.findall(r'part\("(\w+)"\)', page.one("script").text))
+    assert named
+    assert named == {each.attributes["data-part"] for each in page.all() if "data-part" in each.attributes}
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 kB"),
+        (9_940_000, "9.9 MB"),
+        (312_400_000, "312 MB"),
+        (999_600_000, "1.0 GB"),
+        (5 * 10**15, "5000 TB"),
+    ],
+)
+def test_sizes_are_short(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_a_year_is_told_when_it_is_not_this_one() -> None:
+    assert moment(datetime(2025, 12, 31, 23, 5, tzinfo=UTC), NOW) == "31 December 2025, 23:05 UTC"
