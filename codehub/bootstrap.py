@@ -21,6 +21,7 @@ from codehub.adapters.redis.subscription import RedisEventSubscription
 from codehub.adapters.s3.archives import S3Archives
 from codehub.adapters.temporal.connection import connect, temporal_version
 from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.adapters.temporal.histories import TemporalHistories
 from codehub.adapters.temporal.sweeps import TemporalSweeps
 from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
@@ -31,6 +32,7 @@ from codehub.ports import (
     ArchiveStore,
     Convergence,
     EventSubscription,
+    Histories,
     Instances,
     ProgressBoard,
     StorageJobs,
@@ -151,6 +153,10 @@ async def connect_temporal(
 def subscription_of(settings: Settings) -> EventSubscription:
     """It opens its connection once it runs, and keeps it open by itself."""
     return RedisEventSubscription(redis_url_of(settings))
+
+
+def histories_of(client: Client) -> Histories:
+    return TemporalHistories(client)
 
 
 def sweeps_of(client: Client) -> Sweeps:

@@ -53,8 +53,12 @@ class OperationRequest:
 
 
 def operation_workflow_id(request: OperationRequest) -> str:
+    return workflow_id_of(request.workspace_id, request.operation)
+
+
+def workflow_id_of(workspace_id: WorkspaceId, operation: Operation) -> str:
     """Attempts of one operation follow each other under the same id."""
-    return f"{workspace_workflow_id(request.workspace_id)}-{request.operation.lower()}"
+    return f"{workspace_workflow_id(workspace_id)}-{operation.lower()}"
 
 
 @dataclass(frozen=True)

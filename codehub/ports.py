@@ -4,12 +4,14 @@ Every method is idempotent. A provider that cannot be reached raises `Transient(
 `look` and `list_all`: silence must never be mistaken for absence.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import NoReturn, Protocol
 
 from codehub.domain.conditions import ArchiveFact, ContainerFact, VolumeFact, WorkspaceId
+from codehub.domain.states import Operation
 
 Report = Callable[["Progress"], None]
 
@@ -178,6 +180,9 @@ class ProgressBoard(Protocol):
     async def read(self, workspace_id: WorkspaceId) -> Progress | None:
         """The latest; None if there is none of late, or nobody can tell."""
 
+    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
+        """The latest of each that has one of late, all at once; empty if nobody can tell."""
+
     async def clear(self, workspace_id: WorkspaceId) -> None:
         """Show nothing any more; succeed if nothing is shown."""
 
@@ -238,6 +243,44 @@ class SweepState:
     running: bool
     last_started_at: datetime | None
     next_at: datetime | None
+
+
+class StepResult(StrEnum):
+    """How a step ended."""
+
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """One step of an attempt of an operation.
+
+    One whose worker was lost is tried again: `started_at` is of the last try, `error` of the last failed one.
+    """
+
+    name: str
+    operation_attempt: int
+    result: StepResult
+    scheduled_at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    attempts: int = 1
+    error: str | None = None
+
+
+class Histories(Protocol):
+    """What is remembered of operations, step by step, for some days."""
+
+    async def read_steps(
+        self, workspace_id: WorkspaceId, operation: Operation, claimed_at: datetime, ended_at: datetime | None
+    ) -> Sequence[StepRecord]:
+        """The steps of all attempts of the operation that was claimed then, in order; none once forgotten.
+
+        Raise Transient if they cannot be asked for.
+        """
 
 
 class Sweeps(Protocol):

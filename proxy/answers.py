@@ -1,17 +1,15 @@
-"""Answer heads: the upstream's, read as strictly as requests, and our own."""
+"""Answer heads of upstreams, read as strictly as requests."""
 
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from proxy.fields import FIELD, LENGTH, Framing, read_list
-from proxy.forwarding import HOP_BY_HOP, NEVER_DROPPED, cookie_name, encode
-from proxy.routing import Answer
+from proxy.fields import FIELD, LENGTH, MAX_MEMORISED_NAMES, Framing, read_list
+from proxy.forwarding import HOP_BY_HOP, NEVER_DROPPED, cookie_name
+from proxy.own import BODILESS, connection_line
+from proxy.routing import Forward
 
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*+))?+\r\n")
-MAX_MEMORISED_NAMES = 1024
-BODILESS = frozenset({204, 304})
-PHRASES = {status.value: status.phrase for status in HTTPStatus}
 # What Connection says apart from names of fields, and names that it says in vain.
 NOT_LISTED = NEVER_DROPPED | {b"close", b"keep-alive", b"upgrade"}
 
@@ -27,7 +25,7 @@ class AnswerRefused(Exception):
 
 
 # What a field of an answer is to us: one of these, or the name in lower case of one that we read.
-KEEP, DROP = b"keep", b"drop"
+KEEP, KEEP_IF_TRUSTED, DROP = b"keep", b"keep if trusted", b"drop"
 READ = frozenset({b"connection", b"content-length", b"set-cookie", b"transfer-encoding", b"upgrade"})
 _roles: dict[bytes, bytes] = {}
 
@@ -65,7 +63,7 @@ class UpstreamAnswer:
         return head % (self.reason, b"".join(self.fields))
 
 
-def read_answer(raw: bytes, method: bytes, drop_cookies: frozenset[bytes]) -> UpstreamAnswer:
+def read_answer(raw: bytes, method: bytes, route: Forward) -> UpstreamAnswer:
     """Read one whole head, up to and with its empty line."""
     line = STATUS_LINE.match(raw)
     if line is None:
@@ -78,7 +76,7 @@ def read_answer(raw: bytes, method: bytes, drop_cookies: frozenset[bytes]) -> Up
     kept = []
     for each, name, value in found:
         role = _roles.get(name) or role_of(name)
-        if role is KEEP or (role == b"set-cookie" and may_set(value, drop_cookies)):
+        if role is KEEP or may_pass(role, value, route):
             kept.append(each)
         elif role in special:
             special[role] += b"," + value
@@ -133,8 +131,10 @@ def role_of(name: bytes) -> bytes:
     lower = name.lower()
     if lower in READ:
         role = lower
-    elif lower in HOP_BY_HOP or lower in NOT_FOR_AN_IDE_TO_SAY or lower.startswith(CROSS_ORIGIN_PREFIX):
+    elif lower in HOP_BY_HOP:
         role = DROP
+    elif lower in NOT_FOR_AN_IDE_TO_SAY or lower.startswith(CROSS_ORIGIN_PREFIX):
+        role = KEEP_IF_TRUSTED
     else:
         role = KEEP
     if len(_roles) < MAX_MEMORISED_NAMES:
@@ -142,32 +142,14 @@ def role_of(name: bytes) -> bytes:
     return role
 
 
+def may_pass(role: bytes, value: bytes, route: Forward) -> bool:
+    """Whether a field that is not simply kept may pass on this route."""
+    if role == b"set-cookie":
+        return route.trusted or may_set(value, route.drop_cookies)
+    return role is KEEP_IF_TRUSTED and route.trusted
+
+
 def may_set(cookie: bytes, ours: frozenset[bytes]) -> bool:
     """Whether a Set-Cookie leaves our cookies alone; one without a name can pose as any other."""
     name = cookie_name(cookie.partition(b";")[0])
     return bool(name) and all(name != each.lower() for each in ours)
-
-
-def connection_line(*, modern: bool, keep_alive: bool) -> bytes:
-    """The last field of a head and its empty line; what the version implies is left unsaid."""
-    if modern == keep_alive:
-        return b"\r\n"
-    return b"Connection: keep-alive\r\n\r\n" if keep_alive else b"Connection: close\r\n\r\n"
-
-
-def render_answer(answer: Answer, *, method: bytes, modern: bool, keep_alive: bool) -> bytes:
-    """An answer of our own, with its length and its body."""
-    phrase = PHRASES.get(answer.status, "")
-    lines = [b"HTTP/1.1 %d %b\r\n" % (answer.status, encode(phrase))]
-    lines += [b"%b: %b\r\n" % (encode(name), encode(value)) for name, value in answer.headers]
-    if answer.status not in BODILESS:
-        lines.append(b"Content-Length: %d\r\n" % len(answer.body))
-    lines.append(connection_line(modern=modern, keep_alive=keep_alive))
-    if method != b"HEAD" and answer.status not in BODILESS:
-        lines.append(answer.body)
-    return b"".join(lines)
-
-
-def plain_answer(status: int, reason: str) -> Answer:
-    """What the transport says by itself; pages for people are the router's."""
-    return Answer(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{reason}\n".encode())

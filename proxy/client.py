@@ -32,7 +32,7 @@ class Client(Protocol):
     def wait(self, seconds: float) -> None:
         """Expire after that."""
 
-    def charge(self, credential: str | None) -> bool: ...
+    def charge(self, credential: str | None, holder: str | None) -> bool: ...
 
     def may_stay(self, head: RequestHead) -> bool:
         """Whether another request may follow on this connection."""
@@ -40,5 +40,8 @@ class Client(Protocol):
     def done(self, *, keep_alive: bool, linger: bool) -> None: ...
 
     def become_tunnel(self, route: Forward, upstream: asyncio.Transport) -> None: ...
+
+    def close(self) -> None:
+        """End once everything written is out."""
 
     def abort(self) -> None: ...

@@ -1,6 +1,7 @@
 """What every connection works with."""
 
 import asyncio
+from collections.abc import Coroutine
 
 from proxy.forwarding import Forwarding
 from proxy.heads import HeadReader
@@ -19,6 +20,7 @@ class Core:
         self.timeouts = timeouts
         self.counters = Counters()
         self.registry = Registry(limits)
+        self.tasks: set[asyncio.Task[None]] = set()
         self.reader = HeadReader(limits.head_bytes, limits.fields)
         self.forwarding = Forwarding(scheme)
         self.pool = UpstreamPool(
@@ -27,3 +29,10 @@ class Core:
             age=timeouts.upstream_age,
             connect=timeouts.connect,
         )
+
+    def keep(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        """Begin work that the proxy waits for before it leaves."""
+        task = self.loop.create_task(work)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task

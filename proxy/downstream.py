@@ -5,11 +5,11 @@ import logging
 import math
 from typing import cast
 
-from proxy.answers import plain_answer, render_answer
 from proxy.core import Core
 from proxy.exchange import Exchange
 from proxy.fields import HeadRefused
 from proxy.heads import RequestHead
+from proxy.own import plain_answer, render_answer
 from proxy.routing import Forward
 from proxy.tunnel import Tunnel
 
@@ -20,8 +20,8 @@ class ClientConnection(asyncio.Protocol):
     """One connection of a client. While a request is under way, what follows it waits."""
 
     __slots__ = (
-        "_exchange", "_lingering", "_tunnel", "blocked", "core", "credential", "deadline", "ended", "peer",
-        "received", "transport",
+        "_exchange", "_lingering", "_tunnel", "blocked", "core", "credential", "deadline", "ended", "holder",
+        "peer", "received", "transport",
     )  # fmt: skip
 
     transport: asyncio.Transport
@@ -30,6 +30,7 @@ class ClientConnection(asyncio.Protocol):
         self.core = core
         self.peer = ""
         self.credential: str | None = None
+        self.holder: str | None = None
         self.deadline = math.inf
         self.received = b""
         # The client takes no more for now; the client has said that it sends no more.
@@ -57,7 +58,12 @@ class ClientConnection(asyncio.Protocol):
         try:
             if self._exchange is not None:
                 self._exchange.request_received(data)
-            elif not self._lingering:
+            elif self._lingering:
+                return
+            elif self.blocked:
+                # Another answer would only pile up behind the ones that are not read.
+                self.hold(data)
+            else:
                 self._read(self.received + data if self.received else data)
         except Exception:
             logger.exception("a client's connection failed")
@@ -109,7 +115,9 @@ class ClientConnection(asyncio.Protocol):
             self.transport.abort()
 
     def drain(self) -> None:
-        if self._exchange is None and self._tunnel is None and not self._lingering:
+        if self._exchange is not None:
+            self._exchange.drain()
+        elif self._tunnel is None and not self._lingering:
             self.transport.close()
 
     def abort(self) -> None:
@@ -117,8 +125,13 @@ class ClientConnection(asyncio.Protocol):
             self._tunnel.abort()
         else:
             self.transport.abort()
+            if self._exchange is not None:
+                self._exchange.abandon()
 
     # From the exchange.
+
+    def close(self) -> None:
+        self.transport.close()
 
     def write(self, data: bytes) -> None:
         self.core.counters.bytes_to_clients += len(data)
@@ -143,8 +156,10 @@ class ClientConnection(asyncio.Protocol):
     def wait(self, seconds: float) -> None:
         self.deadline = self.core.loop.time() + seconds
 
-    def charge(self, credential: str | None) -> bool:
-        return credential == self.credential or self.core.registry.charge(self, credential)
+    def charge(self, credential: str | None, holder: str | None) -> bool:
+        if credential == self.credential and holder == self.holder:
+            return True
+        return self.core.registry.charge(self, credential, holder)
 
     def may_stay(self, head: RequestHead) -> bool:
         return head.block.keep_alive and not self.core.registry.draining
@@ -166,6 +181,7 @@ class ClientConnection(asyncio.Protocol):
     def become_tunnel(self, route: Forward, upstream: asyncio.Transport) -> None:
         self._exchange = None
         self.core.counters.tunnels += 1
+        self.core.counters.open_tunnels += 1
         self._tunnel = Tunnel(
             self.transport,
             upstream,
@@ -180,6 +196,7 @@ class ClientConnection(asyncio.Protocol):
     # On its own.
 
     def _tunnel_ended(self) -> None:
+        self.core.counters.open_tunnels -= 1
         self.core.registry.dismiss(self)
 
     def _continue(self) -> None:

@@ -3,9 +3,12 @@
 import re
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 # The whole line, its name, its value with the white space after it.
 FIELD = re.compile(rb"(([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([\t\x20-\x7e\x80-\xff]*+)\r\n)")
+PAIR = re.compile(rb"([!#$%&'*+\-.^_`|~0-9A-Za-z]++):[ \t]*+([\t\x20-\x7e\x80-\xff]*+)\r\n")
+BLOCK = re.compile(rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[\t\x20-\x7e\x80-\xff]*+\r\n)*+\r\n")
 LENGTH = re.compile(rb"[0-9]{1,18}+")
 HOST = re.compile(rb"(?:[A-Za-z0-9._-]++|\[[0-9A-Fa-f:.]++\])(?::[0-9]{1,5}+)?+")
 BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
@@ -16,6 +19,10 @@ SINGLE = frozenset({
     b"sec-fetch-site", b"sec-websocket-key", b"sec-websocket-version", b"transfer-encoding",
 })  # fmt: skip
 JOINED = {b"connection": b",", b"cookie": b"; ", b"upgrade": b","}
+
+MAX_MEMORISED_NAMES = 1024
+# Clients send the same few names for ever.
+_lower_names: dict[bytes, bytes] = {}
 
 FIELD_FAULTS = (
     (BARE_LINE_FEED, 400, "bare line feed"),
@@ -43,12 +50,15 @@ class Framing(Enum):
     CLOSE = "close"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FieldBlock:
-    """What the version and the fields of a head say; equal heads of one browser share it."""
+    """What the version and the fields of a head say; equal heads of one browser share it.
+
+    `forwarded` is what an upstream was told of it last, after what that depended on.
+    """
 
     version: bytes
-    fields: tuple[tuple[bytes, bytes], ...]
+    fields: list[tuple[bytes, bytes]]
     framing: Framing
     length: int
     keep_alive: bool
@@ -56,6 +66,7 @@ class FieldBlock:
     expects_continue: bool
     connection: frozenset[bytes]
     known: dict[bytes, bytes]
+    forwarded: tuple[tuple[object, ...], bytes] | None = None
 
 
 def fault_of(
@@ -68,14 +79,15 @@ def fault_of(
 
 
 def read_block(version: bytes, lines: bytes, max_fields: int) -> FieldBlock:
-    found = FIELD.findall(lines)
-    # Lines that do not add up to the whole have something between them that is no field.
-    if sum([len(line) for line, _, _ in found]) + 2 != len(lines):
+    if BLOCK.fullmatch(lines) is None:
         raise fault_of(lines, FIELD_FAULTS, "field")
+    # There is nothing between the pairs, or the block would not have matched.
+    found = PAIR.findall(lines)
     if len(found) > max_fields:
         raise HeadRefused(431, "too many fields")
-    fields = tuple((name, value.rstrip(b" \t")) for _, name, value in found)
-    known = read_known(fields)
+    if b" \r\n" in lines or b"\t\r\n" in lines:
+        found = [(name, value.rstrip(b" \t")) for name, value in found]
+    known = read_known(found)
     check_host(version, known)
     framing, length = read_framing(version, known)
     connection = read_list(known.get(b"connection", b""))
@@ -83,7 +95,7 @@ def read_block(version: bytes, lines: bytes, max_fields: int) -> FieldBlock:
     upgrade = known.get(b"upgrade") if modern and b"upgrade" in connection else None
     return FieldBlock(
         version=version,
-        fields=fields,
+        fields=found,
         framing=framing,
         length=length,
         keep_alive=b"close" not in connection if modern else b"keep-alive" in connection,
@@ -94,10 +106,10 @@ def read_block(version: bytes, lines: bytes, max_fields: int) -> FieldBlock:
     )
 
 
-def read_known(fields: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
+def read_known(fields: list[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     known: dict[bytes, bytes] = {}
     for name, value in fields:
-        lower = name.lower()
+        lower = _lower_names.get(name) or lower_name(name)
         if lower not in known:
             known[lower] = value
         elif lower in SINGLE:
@@ -107,6 +119,14 @@ def read_known(fields: tuple[tuple[bytes, bytes], ...]) -> dict[bytes, bytes]:
     return known
 
 
+def lower_name(name: bytes) -> bytes:
+    lower = name.lower()
+    if len(_lower_names) < MAX_MEMORISED_NAMES:
+        _lower_names[name] = lower
+    return lower
+
+
+@lru_cache(maxsize=256)
 def read_list(value: bytes) -> frozenset[bytes]:
     return frozenset(item for each in value.lower().split(b",") if (item := each.strip(b" \t")))
 

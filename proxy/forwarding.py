@@ -1,10 +1,11 @@
 """The request head that goes to the upstream: what is between the client and us stays behind."""
 
+from functools import lru_cache
+
 from codehub.ports import Upstream
+from proxy.fields import MAX_MEMORISED_NAMES
 from proxy.heads import TARGET, RequestHead
 from proxy.routing import Forward
-
-MAX_MEMORISED_HEADS = 1024
 
 HOP_BY_HOP = frozenset({
     b"connection", b"http2-settings", b"keep-alive", b"proxy", b"proxy-authenticate", b"proxy-authorization",
@@ -16,49 +17,50 @@ OURS_PREFIX = b"x-forwarded-"
 # Without these the upstream would read another request than we did, so naming them in Connection is in vain.
 NEVER_DROPPED = frozenset({b"content-length", b"cookie", b"host", b"origin", b"transfer-encoding"})
 
-_Key = tuple[object, ...]
+# The host goes first, and on its own.
+NEVER_PASSED = HOP_BY_HOP | OURS | {b"host"}
+# What Connection says apart from names of fields.
+NOT_NAMES = frozenset({b"close", b"keep-alive", b"upgrade"})
+
+# What a field is to us: one of these, or the name in lower case of one that needs a closer look.
+PASS, DROP = b"pass", b"drop"
+LOOKED_AT = frozenset({b"authorization", b"cookie", b"sec-websocket-extensions"})
+# By name as sent: what it is, and how its line begins, the end of the one before included.
+_roles: dict[bytes, tuple[bytes, bytes]] = {}
 
 
 class Forwarding:
-    """Builds upstream heads; remembers the fields of those that repeat."""
+    """Builds upstream heads; each block of fields remembers what became of it last."""
 
     def __init__(self, scheme: str = "http") -> None:
         self._scheme = scheme.encode("ascii")
-        self._fields: dict[_Key, bytes] = {}
 
     def request_head(self, head: RequestHead, route: Forward, peer: str) -> bytes:
-        if TARGET.fullmatch(route.target) is None:
+        if route.target is not head.target and TARGET.fullmatch(route.target) is None:
             raise ValueError("the route's target must be a path in visible ASCII characters")
-        upgrade = asks_for_websocket(head)
+        block = head.block
+        upgrade = block.upgrade is not None and asks_for_websocket(head)
         key = (
-            head.block, route.drop_cookies, route.drop_authorization, route.upstream, route.plain_messages,
-            upgrade, peer,
+            route.upstream, peer, route.drop_cookies, route.drop_authorization, route.plain_messages, upgrade,
         )  # fmt: skip
-        fields = self._fields.get(key)
-        if fields is None:
-            fields = self._build(head, route, peer)
-            if len(self._fields) >= MAX_MEMORISED_HEADS:
-                self._fields.clear()
-            self._fields[key] = fields
-        return b"%b %b HTTP/1.1\r\n%b" % (head.method, route.target, fields)
+        forwarded = block.forwarded
+        if forwarded is None or forwarded[0] != key:
+            forwarded = block.forwarded = key, self._build(head, route, peer, upgrade=upgrade)
+        return b"%b %b HTTP/1.1\r\n%b" % (head.method, route.target, forwarded[1])
 
-    def _build(self, head: RequestHead, route: Forward, peer: str) -> bytes:
+    def _build(self, head: RequestHead, route: Forward, peer: str, *, upgrade: bool) -> bytes:
         host = head.host or address_of(route.upstream)
-        extra = [(encode(name), encode(value)) for name, value in route.upstream.headers]
-        dropped = dropped_names(head, route) | {name.lower() for name, _ in extra}
+        extra_names, extra_lines = encode_headers(route.upstream.headers)
+        dropped = extra_names | (head.block.connection - NOT_NAMES - NEVER_DROPPED)
         # Host first, as RFC 9110 advises.
-        lines = [(b"Host", host)]
-        lines += kept_fields(head, dropped, route.drop_cookies)
-        if asks_for_websocket(head):
-            lines += [(b"Connection", b"Upgrade"), (b"Upgrade", b"websocket")]
-        lines += [
-            (b"X-Forwarded-For", encode(peer)),
-            (b"X-Forwarded-Proto", self._scheme),
-            (b"X-Forwarded-Host", host),
-            (b"Via", b"1.1 codehub"),
-            *extra,
-        ]
-        return b"".join([b"%b: %b\r\n" % line for line in lines]) + b"\r\n"
+        parts = [b"Host: ", host, *kept_fields(head, route, dropped, upgrade=upgrade)]
+        if upgrade:
+            parts.append(b"\r\nConnection: Upgrade\r\nUpgrade: websocket")
+        parts.append(
+            b"\r\nX-Forwarded-For: %b\r\nX-Forwarded-Proto: %b\r\nX-Forwarded-Host: %b"
+            b"\r\nVia: 1.1 codehub\r\n%b\r\n" % (encode(peer), self._scheme, host, extra_lines)
+        )
+        return b"".join(parts)
 
 
 def asks_for_websocket(head: RequestHead) -> bool:
@@ -66,37 +68,62 @@ def asks_for_websocket(head: RequestHead) -> bool:
     return head.block.upgrade == b"websocket" and head.method == b"GET" and not head.has_body
 
 
-def dropped_names(head: RequestHead, route: Forward) -> set[bytes]:
-    dropped = HOP_BY_HOP | OURS | (head.block.connection - NEVER_DROPPED)
-    names = set(dropped)
-    names.add(b"host")
-    if route.drop_authorization:
-        names.add(b"authorization")
-    if route.plain_messages and asks_for_websocket(head):
-        names.add(b"sec-websocket-extensions")
-    return names
+@lru_cache(maxsize=1024)
+def encode_headers(headers: tuple[tuple[str, str], ...]) -> tuple[frozenset[bytes], bytes]:
+    """Fields of ours: their names in lower case, and their lines."""
+    lines = [(encode(name), encode(value)) for name, value in headers]
+    return frozenset(name.lower() for name, _ in lines), b"".join([b"%b: %b\r\n" % line for line in lines])
 
 
 def kept_fields(
-    head: RequestHead, dropped: set[bytes], drop_cookies: frozenset[bytes]
-) -> list[tuple[bytes, bytes]]:
+    head: RequestHead, route: Forward, dropped: frozenset[bytes], *, upgrade: bool
+) -> list[bytes]:
+    """Alternately how a line begins and its value."""
     kept = []
-    for name, value in head.fields:
-        lower = name.lower()
-        # Many servers take `_` for `-`: what we remove or check must not come back in that disguise.
-        if lower in dropped or lower.startswith(OURS_PREFIX) or b"_" in lower:
+    for name, value in head.block.fields:
+        role, beginning = _roles.get(name) or role_of(name)
+        if dropped and name.lower() in dropped:
             continue
-        passed = without_cookies(value, drop_cookies) if lower == b"cookie" else value
-        if passed or not value:
-            kept.append((name, passed))
+        passed = value if role is PASS else look_at(role, value, route, upgrade=upgrade)
+        if passed is not None:
+            kept.append(beginning)
+            kept.append(passed)
     return kept
+
+
+def role_of(name: bytes) -> tuple[bytes, bytes]:
+    lower = name.lower()
+    # Many servers take `_` for `-`: what we remove or check must not come back in that disguise.
+    if lower in NEVER_PASSED or lower.startswith(OURS_PREFIX) or b"_" in lower:
+        role = DROP
+    else:
+        role = lower if lower in LOOKED_AT else PASS
+    if len(_roles) < MAX_MEMORISED_NAMES:
+        _roles[name] = role, b"\r\n%b: " % name
+    return role, b"\r\n%b: " % name
+
+
+def look_at(role: bytes, value: bytes, route: Forward, *, upgrade: bool) -> bytes | None:
+    """What passes of a field that does not simply pass; None if nothing does."""
+    if role == b"cookie":
+        return without_cookies(value, route.drop_cookies) or (None if value else value)
+    if role == b"authorization":
+        return None if route.drop_authorization else value
+    if role == b"sec-websocket-extensions":
+        return None if route.plain_messages and upgrade else value
+    return None
 
 
 def without_cookies(value: bytes, dropped: frozenset[bytes]) -> bytes:
     """The Cookie field without these names; empty if nothing is left."""
-    lower = {name.lower() for name in dropped}
+    lower = lower_names(dropped)
     pairs = [pair.strip(b" \t") for pair in value.split(b";")]
     return b"; ".join([pair for pair in pairs if cookie_name(pair) not in lower])
+
+
+@lru_cache(maxsize=64)
+def lower_names(names: frozenset[bytes]) -> frozenset[bytes]:
+    return frozenset(name.lower() for name in names)
 
 
 def cookie_name(pair: bytes) -> bytes:

@@ -7,6 +7,7 @@ from proxy.fields import BARE_LINE_FEED, FieldBlock, Framing, HeadRefused, fault
 
 MAX_MEMORISED_BYTES = 4096
 MAX_MEMORISED_BLOCKS = 1024
+MAX_SEEN_BLOCKS = 8192
 
 LINE = re.compile(rb"([A-Z][A-Z0-9_-]{0,31}+) (/[!\"$-~]*+) HTTP/1\.[01]\r\n")
 TARGET = re.compile(rb"/[!\"$-~]*+")
@@ -23,7 +24,7 @@ LINE_FAULTS = (
 
 
 class RequestHead(NamedTuple):
-    """One request without its body. Names of fields are as sent, values without the space around them."""
+    """One request without its body. Values of fields are without the space around them."""
 
     method: bytes
     target: bytes
@@ -32,10 +33,6 @@ class RequestHead(NamedTuple):
     @property
     def version(self) -> bytes:
         return self.block.version
-
-    @property
-    def fields(self) -> tuple[tuple[bytes, bytes], ...]:
-        return self.block.fields
 
     @property
     def framing(self) -> Framing:
@@ -84,12 +81,16 @@ class RequestHead(NamedTuple):
 
 
 class HeadReader:
-    """Reads heads; remembers field blocks, because a browser sends the same one again and again."""
+    """Reads heads; remembers field blocks, because a browser sends the same one again and again.
+
+    Only those that came twice: what never repeats would displace what does, and be dear to keep.
+    """
 
     def __init__(self, max_bytes: int = 32 * 1024, max_fields: int = 100) -> None:
         self.max_bytes = max_bytes
         self._max_fields = max_fields
         self._blocks: dict[bytes, FieldBlock] = {}
+        self._seen: set[int] = set()
 
     def read(self, raw: bytes) -> RequestHead:
         """Read one whole head, up to and with its empty line."""
@@ -121,6 +122,12 @@ class HeadReader:
     def _remember(self, key: bytes, block: FieldBlock) -> None:
         if len(key) > MAX_MEMORISED_BYTES:
             return
-        if len(self._blocks) >= MAX_MEMORISED_BLOCKS:
-            self._blocks.clear()
-        self._blocks[key] = block
+        mark = hash(key)
+        if mark in self._seen:
+            if len(self._blocks) >= MAX_MEMORISED_BLOCKS:
+                self._blocks.clear()
+            self._blocks[key] = block
+        else:
+            if len(self._seen) >= MAX_SEEN_BLOCKS:
+                self._seen.clear()
+            self._seen.add(mark)

@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from proxy.answers import plain_answer
 from proxy.heads import RequestHead
-from proxy.routing import Answer, Forward, Router
+from proxy.routing import Answer, Collect, Forward, Router, Stream
 from proxy.shared import Counters
 from proxy.upstream import UpstreamConnection, UpstreamPool
 
@@ -18,16 +17,16 @@ class Opened(NamedTuple):
 
 async def open_upstream(
     head: RequestHead, route: Forward, pool: UpstreamPool, router: Router, counters: Counters
-) -> Opened | Answer:
+) -> Opened | Answer | Stream | Collect:
     """Connect; if that fails, ask the router once more: the instance may have moved."""
     if (connection := await connect(route, pool, counters)) is not None:
         return Opened(route, connection)
     routed = await router.route_again(head, route)
-    if isinstance(routed, Answer):
+    if not isinstance(routed, Forward):
         return routed
     if (connection := await connect(routed, pool, counters)) is not None:
         return Opened(routed, connection)
-    return plain_answer(502, "the upstream cannot be connected")
+    return router.unreachable(head, routed)
 
 
 async def connect(route: Forward, pool: UpstreamPool, counters: Counters) -> UpstreamConnection | None:

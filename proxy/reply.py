@@ -6,6 +6,7 @@ from proxy.answers import AnswerRefused, UpstreamAnswer, read_answer
 from proxy.bodies import Body, CloseBody, new_body
 from proxy.fields import Framing
 from proxy.heads import RequestHead
+from proxy.routing import Forward
 
 MAX_INTERIM_ANSWERS = 32
 SWITCHING, FINAL = 101, 200
@@ -19,20 +20,16 @@ class Reply:
     """
 
     __slots__ = (
-        "_body", "_drop_cookies", "_head", "_interim", "_max_head_bytes", "_may_stay", "_modern", "_partial",
+        "_body", "_head", "_interim", "_max_head_bytes", "_may_stay", "_modern", "_partial", "_route",
         "began", "done", "keep_alive", "surplus", "switching", "upstream_stays",
     )  # fmt: skip
 
     def __init__(
-        self,
-        head: RequestHead,
-        drop_cookies: frozenset[bytes],
-        max_head_bytes: int,
-        may_stay: Callable[[], bool],
+        self, head: RequestHead, route: Forward, max_head_bytes: int, may_stay: Callable[[], bool]
     ) -> None:
         self._head = head
         self._modern = head.block.version == b"HTTP/1.1"
-        self._drop_cookies = drop_cookies
+        self._route = route
         self._max_head_bytes = max_head_bytes
         self._may_stay = may_stay
         self._partial = b""
@@ -57,7 +54,7 @@ class Reply:
             if end < 4:  # noqa: PLR2004 - not found
                 self._keep_partial(data)
                 break
-            answer = read_answer(data[:end], self._head.method, self._drop_cookies)
+            answer = read_answer(data[:end], self._head.method, self._route)
             data = data[end:]
             passed += self._take(answer)
         else:

@@ -1,6 +1,6 @@
 """What the transport asks: where a request goes, or what to answer. Who may pass is decided behind this."""
 
-from collections.abc import Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -23,7 +23,8 @@ class Forward:
     """Send the request there.
 
     Connections are shared among routes with the same pool key. `plain_messages` keeps WebSockets from
-    being compressed, so that the observer can read them.
+    being compressed, so that the observer can read them. Connections are limited per holder, a user, and
+    ended by credential. A `trusted` upstream is a part of CodeHub: its answers pass with all that they say.
     """
 
     upstream: Upstream
@@ -33,7 +34,9 @@ class Forward:
     drop_authorization: bool = False
     observer: UseObserver | None = None
     credential: str | None = None
+    holder: str | None = None
     plain_messages: bool = False
+    trusted: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,30 @@ class Answer:
     body: bytes = b""
 
 
-Routed = Forward | Answer
+@dataclass(frozen=True)
+class Stream:
+    """Answer so, piece by piece, until the pieces end.
+
+    The generator is closed whenever the client goes away, in whatever way. It waits while the client takes
+    no more, and must yield something now and then: silence for `Timeouts.answer` ends the answer.
+    """
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    pieces: AsyncGenerator[bytes, None]
+    credential: str | None = None
+    holder: str | None = None
+
+
+@dataclass(frozen=True)
+class Collect:
+    """Read the request's body, which must be small, then decide: anything but Forward or Collect."""
+
+    limit: int
+    then: "Callable[[bytes], Awaitable[Routed]]"
+
+
+Routed = Forward | Answer | Stream | Collect
 
 
 class Router(Protocol):
@@ -56,3 +82,6 @@ class Router(Protocol):
 
     async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
         """Where it goes now that the upstream could not be connected; asked once per request."""
+
+    def unreachable(self, head: RequestHead, failed: Forward) -> Answer:
+        """What to say now that the second upstream could not be connected either."""

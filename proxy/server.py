@@ -13,6 +13,8 @@ logger = logging.getLogger(__name__)
 BACKLOG = 2048
 MAX_SWEEP_SECONDS = 1.0
 SWEEPS_PER_TIMEOUT = 4
+# For streams of ours to release what they hold, once their clients are gone.
+CLOSING_SECONDS = 5.0
 
 
 class ProxyServer:
@@ -45,8 +47,13 @@ class ProxyServer:
     def resting_upstreams(self) -> int:
         return self._core.pool.count_resting()
 
-    def count_connections(self, credential: str) -> int:
-        return self._core.registry.count(credential)
+    @property
+    def credentials(self) -> set[str]:
+        """Those with open connections."""
+        return self._core.registry.credentials
+
+    def count_connections(self, holder: str) -> int:
+        return self._core.registry.count(holder)
 
     async def listen(self, host: str, port: int, *, reuse_port: bool = False) -> int:
         """Accept connections; return the port, which is a free one if 0 was asked for."""
@@ -59,7 +66,11 @@ class ProxyServer:
         return int(server.sockets[0].getsockname()[1])
 
     def end_credential(self, credential: str) -> int:
-        """End every connection that last used it, WebSockets included; return how many."""
+        """End every connection that last used it, WebSockets included; return how many.
+
+        A request that is being routed has not used it yet, so a router may still return a route for it
+        afterwards: call this again, as long as it is among the `credentials`.
+        """
         return self._core.registry.end_credential(credential)
 
     async def drain(self, deadline: float) -> None:
@@ -74,6 +85,8 @@ class ProxyServer:
             logger.info("%d connections did not end in time", self.open_connections)
             self._core.registry.abort()
             await self._core.registry.wait_until_empty()
+        if self._core.tasks:
+            await asyncio.wait(self._core.tasks, timeout=CLOSING_SECONDS)
         self._core.pool.close()
         if self._sweeping is not None:
             self._sweeping.cancel()

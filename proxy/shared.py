@@ -2,9 +2,12 @@
 
 import asyncio
 import math
+from bisect import bisect_left
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Protocol
+
+LATENCY_BOUNDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 
 
 @dataclass(frozen=True)
@@ -15,7 +18,7 @@ class Limits:
     fields: int = 100
     answer_head_bytes: int = 64 * 1024
     connections: int = 10_000
-    connections_per_credential: int = 1_000
+    connections_per_holder: int = 1_000
     resting_upstreams_per_key: int = 32
 
 
@@ -36,24 +39,48 @@ class Timeouts:
     upstream_age: float = 300
 
 
+class Latencies:
+    """How often something took how long: `counts` by upper bound, the last one for what took longer."""
+
+    __slots__ = ("counts", "total")
+
+    def __init__(self) -> None:
+        self.counts = [0] * (len(LATENCY_BOUNDS) + 1)
+        self.total = 0.0
+
+    def observe(self, seconds: float) -> None:
+        self.counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
+        self.total += seconds
+
+    @property
+    def count(self) -> int:
+        return sum(self.counts)
+
+
 @dataclass
 class Counters:
-    """Figures since the start, for metrics."""
+    """Figures for metrics: since the start, apart from what is open now."""
 
     connections: int = 0
     requests: int = 0
     tunnels: int = 0
+    open_tunnels: int = 0
+    streams: int = 0
+    open_streams: int = 0
     bytes_from_clients: int = 0
     bytes_to_clients: int = 0
     upstream_failures: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
     errors: int = 0
+    # From the request's head to the first byte of the answer.
+    upstream_latencies: Latencies = field(default_factory=Latencies)
 
 
 class Member(Protocol):
     """A connection, as far as the registry knows."""
 
     credential: str | None
+    holder: str | None
     deadline: float
 
     def expire(self, now: float) -> None:
@@ -67,12 +94,13 @@ class Member(Protocol):
 
 
 class Registry:
-    """Who is connected, and with which credential."""
+    """Who is connected, with which credential and for which holder of credentials."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._members: set[Member] = set()
         self._by_credential: dict[str, set[Member]] = {}
+        self._by_holder: dict[str, set[Member]] = {}
         self._empty = asyncio.Event()
         self._empty.set()
         self.draining = False
@@ -80,8 +108,13 @@ class Registry:
     def __len__(self) -> int:
         return len(self._members)
 
-    def count(self, credential: str) -> int:
-        return len(self._by_credential.get(credential, ()))
+    @property
+    def credentials(self) -> set[str]:
+        """Those with open connections."""
+        return set(self._by_credential)
+
+    def count(self, holder: str) -> int:
+        return len(self._by_holder.get(holder, ()))
 
     def admit(self, member: Member) -> bool:
         """False if there are too many, or if we are about to leave; it is known either way."""
@@ -89,16 +122,17 @@ class Registry:
         self._empty.clear()
         return not self.draining and len(self._members) <= self._limits.connections
 
-    def charge(self, member: Member, credential: str | None) -> bool:
-        """Count the connection for this credential, no more for its last; False if it has too many."""
+    def charge(self, member: Member, credential: str | None, holder: str | None) -> bool:
+        """Count the connection for these, no more for its last ones; False if the holder has too many."""
         self._uncharge(member)
-        if credential is None:
-            return True
-        charged = self._by_credential.setdefault(credential, set())
-        if len(charged) >= self._limits.connections_per_credential:
-            return False
-        charged.add(member)
-        member.credential = credential
+        if holder is not None:
+            if self.count(holder) >= self._limits.connections_per_holder:
+                return False
+            self._by_holder.setdefault(holder, set()).add(member)
+            member.holder = holder
+        if credential is not None:
+            self._by_credential.setdefault(credential, set()).add(member)
+            member.credential = credential
         return True
 
     def dismiss(self, member: Member) -> None:
@@ -134,11 +168,17 @@ class Registry:
             member.abort()
 
     def _uncharge(self, member: Member) -> None:
-        if member.credential is None:
-            return
-        charged = self._by_credential.get(member.credential)
-        if charged is not None:
-            charged.discard(member)
-            if not charged:
-                del self._by_credential[member.credential]
-        member.credential = None
+        if member.credential is not None:
+            remove(self._by_credential, member.credential, member)
+            member.credential = None
+        if member.holder is not None:
+            remove(self._by_holder, member.holder, member)
+            member.holder = None
+
+
+def remove(groups: dict[str, set[Member]], name: str, member: Member) -> None:
+    """Leave no empty group behind: names come and go for ever."""
+    group = groups[name]
+    group.discard(member)
+    if not group:
+        del groups[name]

@@ -1,4 +1,4 @@
-"""The audit trail as it is read: a workspace's operations and events, and what to count of all."""
+"""The audit trail as it is read: a workspace's events, and what to count of all."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,30 +8,10 @@ from uuid import UUID
 from sqlalchemy import Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from codehub.db.events import EventKind
 from codehub.db.models import WorkspaceEvent
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.history import Line, Mark, OperationRecord, OperationResult, fold
 from codehub.domain.states import ErrorReason, Operation, Phase
 
-__all__ = [
-    "EventCount",
-    "EventCounts",
-    "EventView",
-    "OperationRecord",
-    "OperationResult",
-    "count_events_since",
-    "last_event_id",
-    "list_events",
-    "list_operations",
-]
-
-MARKS = {
-    EventKind.OPERATION_CLAIMED: Mark.CLAIMED,
-    EventKind.ATTEMPT_FAILED: Mark.ATTEMPT_FAILED,
-    EventKind.OPERATION_COMPLETED: Mark.COMPLETED,
-    EventKind.OPERATION_FAILED: Mark.FAILED,
-}
 LAST_BIGINT = 2**63 - 1
 
 
@@ -68,14 +48,6 @@ class EventCounts:
     last_id: int
 
 
-async def list_operations(
-    session: AsyncSession, workspace_id: WorkspaceId, *, before: int | None, limit: int
-) -> list[OperationRecord]:
-    """Newest first; `before` is the `event_id` of the record that the page before ended with."""
-    rows = await session.execute(select_operation_lines(workspace_id, before, limit))
-    return fold((_line(row) for row in rows), superseded=before is not None)
-
-
 async def list_events(
     session: AsyncSession, workspace_id: WorkspaceId, *, before: int | None, limit: int
 ) -> list[EventView]:
@@ -100,33 +72,6 @@ async def count_events_since(session: AsyncSession, after_id: int, until: dateti
         for row in rows
     )
     return EventCounts(counts, max((row.last_id for row in rows), default=after_id))
-
-
-def select_operation_lines(
-    workspace_id: WorkspaceId, before: int | None, limit: int
-) -> Select[int, datetime, str, str | None, str | None, dict[str, Any]]:
-    """All lines from the page's oldest claim on: how long the history is does not matter."""
-    of_workspace = (WorkspaceEvent.workspace_id == UUID(workspace_id), WorkspaceEvent.id < _end(before))
-    claims = (
-        select(WorkspaceEvent.id)
-        .where(*of_workspace, WorkspaceEvent.kind == EventKind.OPERATION_CLAIMED)
-        .order_by(WorkspaceEvent.id.desc())
-        .limit(limit)
-        .subquery("claims")
-    )
-    oldest = select(func.min(claims.c.id)).scalar_subquery()
-    return (
-        select(
-            WorkspaceEvent.id,
-            WorkspaceEvent.at,
-            WorkspaceEvent.kind,
-            WorkspaceEvent.operation,
-            WorkspaceEvent.error_reason,
-            WorkspaceEvent.detail,
-        )
-        .where(*of_workspace, WorkspaceEvent.id >= oldest, WorkspaceEvent.kind.in_(MARKS))
-        .order_by(WorkspaceEvent.id)
-    )
 
 
 def select_events(workspace_id: WorkspaceId, before: int | None, limit: int) -> Select[*tuple[Any, ...]]:
@@ -155,17 +100,6 @@ def select_counts(after_id: int, until: datetime) -> Select[*tuple[Any, ...]]:
 
 def _end(before: int | None) -> int:
     return LAST_BIGINT if before is None else before
-
-
-def _line(row: Row[*tuple[Any, ...]]) -> Line:
-    return Line(
-        event_id=row.id,
-        at=row.at,
-        mark=MARKS[EventKind(row.kind)],
-        operation=Operation(row.operation),
-        error_reason=_reason(row.error_reason),
-        message=row.detail.get("message"),
-    )
 
 
 def _event(row: Row[*tuple[Any, ...]]) -> EventView:

@@ -231,3 +231,12 @@ class WorkspaceEvent(Base):
     phase: Mapped[str | None]
     error_reason: Mapped[str | None]
     detail: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'::jsonb"))
+
+
+class WorkspaceUsage(Base):
+    """A quarter of an hour in which a workspace was used. No foreign key: the old ones are soon forgotten."""
+
+    __tablename__ = "workspace_usage"
+
+    workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
+    bucket: Mapped[datetime] = mapped_column(primary_key=True, index=True)

@@ -110,6 +110,9 @@ class Proxy(Concern):
     drain_seconds: Seconds = Field(
         10, description="How long requests and WebSockets may go on after the proxy was asked to stop."
     )
+    activity_seconds: Seconds = Field(
+        30, description="Time between two reports of which workspaces have been used."
+    )
     metrics_port: Port | None = Field(
         None,
         description="Loopback port for Prometheus; the next worker takes the next port. Unset means none.",

@@ -1,131 +1,21 @@
 """`codehub up` on an empty directory, and a workspace with a real JupyterLab through its whole life."""
 
 import asyncio
-import os
-import re
 import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any
-from uuid import UUID
 
 import aiohttp
-import httpx
 import pytest
 
 from codehub.adapters.local.instances import LocalInstances
-from codehub.bootstrap import connect_temporal, local_root_of, open_database
+from codehub.bootstrap import local_root_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation, Phase
-from codehub.embedded.data_dir import DataDir
-from codehub.embedded.ports import choose_ports
-from codehub.embedded.servers import environment, last_known
-from codehub.settings import Settings, load_settings
 from tests.chaos.site import Site
+from tests.e2e.site import WORKSPACES, Person, running_codehub
 from tests.waiting import until
 
-# The last line that it prints: everything else has been said by then.
-READY = "Ctrl-C stops it"
 NOTE = "every file comes back\n"
-API_URL = re.compile(r"REST API: (http://\S+)/api/v1/openapi.json")
-PASSWORD = re.compile(r"password +(\S+)")
-WORKSPACES = "/api/v1/workspaces"
-
-
-@contextmanager
-def codehub_up(data_dir: Path) -> Iterator[Path]:
-    """The command as a person runs it, stopped with Ctrl-C; yields the file with what it said."""
-    said = data_dir.with_suffix(".log")
-    command = (Path(sys.executable).with_name("codehub"), "up")
-    settings = {
-        "CODEHUB_DATA_DIR": str(data_dir),
-        "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2",
-        # The usual port may be in use by a CodeHub of whoever runs the tests.
-        "CODEHUB_API_PORT": str(choose_ports(["api"], {})["api"]),
-    }
-    with said.open("wb") as output:
-        process = subprocess.Popen(command, env={**os.environ, **settings}, stdout=output, stderr=output)
-    try:
-        yield said
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0, said.read_text()
-    finally:
-        process.kill()
-        process.wait()
-
-
-class Person:
-    """Somebody at the API, with a personal token."""
-
-    def __init__(self, url: str, token: str) -> None:
-        self.token = token
-        self.client = httpx.AsyncClient(
-            base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(90)
-        )
-
-    async def create(self) -> WorkspaceId:
-        form = {"name": "notes", "image_ref": "jupyterlab"}
-        created = (await self._ask("POST", WORKSPACES, form))["id"]
-        await self.go(created, "RUNNING")
-        return WorkspaceId(created)
-
-    async def go(self, workspace_id: str, desired: str) -> None:
-        """Ask for a state, and again while an operation runs, until it has arrived."""
-
-        async def arrived() -> bool:
-            answer = await self.client.patch(
-                f"{WORKSPACES}/{workspace_id}", params={"wait": 30}, json={"desired_state": desired}
-            )
-            assert answer.status_code in {200, 409}, answer.text
-            return answer.status_code == 200 and answer.json()["phase"] == desired
-
-        await until(arrived, f"{workspace_id} in {desired}")
-
-    async def read(self, workspace_id: str, what: str = "") -> dict[str, Any]:
-        return await self._ask("GET", f"{WORKSPACES}/{workspace_id}{what}")
-
-    async def ask(self, workspace_id: str, what: str, **form: str) -> dict[str, Any]:
-        return await self._ask("POST", f"{WORKSPACES}/{workspace_id}/{what}", form)
-
-    async def _ask(self, method: str, path: str, form: dict[str, str] | None = None) -> dict[str, Any]:
-        answer = await self.client.request(method, path, json=form)
-        assert answer.is_success, answer.text
-        document: dict[str, Any] = answer.json()
-        return document
-
-
-async def sign_in(url: str, said: str) -> str:
-    """With the password that was shown once; the token outlives the restart."""
-    password = PASSWORD.search(said)
-    assert password is not None
-    async with httpx.AsyncClient(base_url=url) as client:
-        form = {"username": "admin", "password": password[1]}
-        session = (await client.post("/api/v1/login", json=form)).json()
-        client.headers["X-CSRF-Token"] = session["csrf_token"]
-        created = await client.post("/api/v1/tokens", json={"name": "laptop"})
-        return str(created.json()["token"])
-
-
-@asynccontextmanager
-async def running_codehub(data_dir: Path, token: str | None = None) -> AsyncIterator[tuple[Person, Site]]:
-    with codehub_up(data_dir) as said:
-
-        async def ready() -> bool:
-            return READY in said.read_text()
-
-        await until(ready, "codehub up says that it is ready")
-        variables = environment(last_known(DataDir(data_dir), Settings()))
-        settings = load_settings(variables)
-        client = await connect_temporal(settings)
-        url = API_URL.search(said.read_text())
-        assert url is not None
-        person = Person(url[1], token or await sign_in(url[1], said.read_text()))
-        async with open_database(settings) as database, person.client:
-            yield person, Site(settings, variables, client, database, UUID(int=0))
 
 
 async def ask_ide(site: Site, workspace_id: WorkspaceId, method: str, **body: object) -> dict[str, object]:
@@ -147,6 +37,7 @@ async def test_a_workspace_lives_through_every_state_with_its_files(tmp_path: Pa
     data_dir = tmp_path / "codehub"
     async with running_codehub(data_dir) as (person, site):
         workspace_id = await person.create()
+        await person.go(workspace_id, "RUNNING")
         await ask_ide(site, workspace_id, "PUT", type="file", format="text", content=NOTE)
         await person.go(workspace_id, "ARCHIVED")
         assert not site.home(workspace_id).exists()
@@ -156,7 +47,7 @@ async def test_a_workspace_lives_through_every_state_with_its_files(tmp_path: Pa
         await heals_a_killed_ide(site, workspace_id)
         await person.go(workspace_id, "STANDBY")
     # Started again, it finds everything where it was.
-    async with running_codehub(data_dir, person.token) as (person, site):
+    async with running_codehub(data_dir, person.credentials) as (person, site):
         await person.go(workspace_id, "RUNNING")
         assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
         await person.go(workspace_id, "STANDBY")

@@ -11,10 +11,11 @@ import uvloop
 
 from codehub.ports import Upstream
 from proxy.heads import RequestHead
-from proxy.routing import Forward, Routed, UseObserver
+from proxy.routing import Answer, Forward, Routed, UseObserver
 from proxy.server import ProxyServer
 from proxy.shared import Limits, Timeouts
 from tests.proxy.wire import DEADLINE_SECONDS, RawUpstream, Wire
+from tests.waiting import until
 
 T = TypeVar("T")
 
@@ -42,6 +43,9 @@ class ScriptedRouter:
     async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
         self.asked_again += 1
         return failed if self.decide_again is None else self.decide_again(head)
+
+    def unreachable(self, head: RequestHead, failed: Forward) -> Answer:
+        return Answer(502, body=b"unreachable: " + head.target + failed.target)
 
     def change(self, **changes: Any) -> None:  # noqa: ANN401 - whatever a route has
         self.forward = replace(self.forward, **changes)
@@ -94,6 +98,14 @@ class Bench:
             return function()
 
         return self.run(call())
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        """Until it holds, as seen from the proxy's loop."""
+
+        async def holds() -> bool:
+            return condition()
+
+        asyncio.run_coroutine_threadsafe(until(holds, what), self._loop).result()
 
     def connect(self) -> Wire:
         wire = Wire(socket.create_connection(("127.0.0.1", self.port)))

@@ -240,3 +240,16 @@ def test_an_upstream_that_speaks_while_it_rests_is_dropped(bench: Bench) -> None
     assert upstream.is_ended()
     assert bench.call(lambda: bench.server.resting_upstreams) == 0
     assert not client.has_input()
+
+
+def test_an_upstream_of_ours_may_say_everything_but_hop_by_hop_fields(bench: Bench) -> None:
+    bench.router.change(trusted=True)
+    fields = (
+        b"Set-Cookie: codehub_session=new; Path=/\r\nset-cookie: =x\r\nAccess-Control-Allow-Origin: *\r\n"
+        b"Strict-Transport-Security: x\r\nClear-Site-Data: *\r\nService-Worker-Allowed: /\r\nAlt-Svc: x\r\n"
+    )
+    hops = b"Connection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n"
+    answered = b"HTTP/1.1 200 OK\r\n" + hops + fields + b"Content-Length: 0\r\n\r\n"
+    assert bench.exchange(GET, answered)[1] == (
+        b"HTTP/1.1 200 OK\r\n" + fields + b"Content-Length: 0\r\n\r\n"
+    )

@@ -9,7 +9,7 @@ from proxy.heads import RequestHead
 from proxy.routing import Answer, Routed
 from proxy.shared import Timeouts
 from tests.proxy.bench import Bench
-from tests.proxy.wire import Wire
+from tests.proxy.wire import Wire, undated
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -71,7 +71,7 @@ def test_an_answer_of_the_router_is_complete_and_the_connection_stays(bench: Ben
     client = bench.connect()
     for _ in range(2):
         client.send(GET)
-        assert client.receive_to(b"\r\n\r\nno") == (
+        assert undated(client.receive_to(b"\r\n\r\nno")) == (
             b"HTTP/1.1 401 Unauthorized\r\nX-Why: login\r\nContent-Length: 2\r\n\r\nno"
         )
 
@@ -80,7 +80,8 @@ def test_an_answer_of_the_router_to_head_has_no_body(bench: Bench) -> None:
     bench.router.decide = lambda _head: Answer(200, body=b"body")
     client = bench.connect()
     client.send(b"HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-    assert client.receive_rest() == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
+    answer = undated(client.receive_rest())
+    assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
 
 
 def test_a_body_that_came_with_a_request_the_router_answers_is_skipped(bench: Bench) -> None:
@@ -232,7 +233,7 @@ def test_an_early_answer_reaches_a_client_that_still_sends_its_body(bench: Bench
     bench.router.decide = lambda _head: Answer(413, body=b"too large")
     answer = send_all_then_read(bench.connect(), post(20 * len(BLOB)) + BLOB * 20)
     assert (
-        answer
+        undated(answer)
         == b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large"
     )
 
@@ -291,7 +292,7 @@ def test_a_connection_that_is_not_used_is_closed(idle_bench: Bench, requests: in
     idle_bench.router.decide = lambda _head: Answer(204)
     client = idle_bench.connect()
     client.send(GET * requests)
-    assert client.receive_until_lost() == b"HTTP/1.1 204 No Content\r\n\r\n" * requests
+    assert undated(client.receive_until_lost()) == b"HTTP/1.1 204 No Content\r\n\r\n" * requests
 
 
 def test_a_body_that_does_not_come_is_given_up(idle_bench: Bench) -> None:

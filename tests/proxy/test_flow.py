@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from proxy.routing import Answer
 from tests.proxy.bench import Bench
 from tests.proxy.wire import Wire
 
@@ -125,6 +126,21 @@ def test_pipelined_requests_wait_while_the_client_does_not_read_the_answers(benc
             assert client.receive_head().startswith(b"HTTP/1.1 200 OK\r\n")
             assert client.receive_exactly(len(body)) == body
         serving.join()
+
+
+def test_a_request_waits_while_the_client_does_not_read_the_answer_before_it(bench: Bench) -> None:
+    large = Answer(200, body=bytes(TOTAL))
+    bench.router.decide = lambda head: large if head.target == b"/1" else Answer(204)
+    client = bench.connect()
+    request = b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n"
+    client.send(request)
+    client.receive_head()
+    client.send(b"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n")
+    counters = bench.server.counters
+    bench.wait_until(lambda: counters.bytes_from_clients == 2 * len(request), "the second request is here")
+    assert counters.requests == 1
+    client.receive_exactly(TOTAL)
+    assert client.receive_head().startswith(b"HTTP/1.1 204 ")
 
 
 def serve(upstream: Wire, body: bytes, times: int) -> None:

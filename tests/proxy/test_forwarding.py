@@ -113,7 +113,8 @@ def test_compression_of_messages_is_not_offered_if_they_must_be_readable(bench: 
 
 def test_a_repeated_head_is_forwarded_the_same_way_for_another_route(bench: Bench) -> None:
     request = b"GET / HTTP/1.1\r\nHost: h\r\nCookie: a=1; b=2\r\nAuthorization: x\r\n\r\n"
-    first, _ = bench.exchange(request, OK)
+    # It is remembered from the second time on.
+    first, _ = [bench.exchange(request, OK) for _ in range(3)][-1]
     bench.router.change(drop_cookies=frozenset({b"a"}), drop_authorization=True)
     second, _ = bench.exchange(request, OK)
     assert b"Cookie: a=1; b=2\r\nAuthorization: x\r\n" in first

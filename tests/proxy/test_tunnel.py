@@ -6,7 +6,7 @@ import pytest
 
 from proxy.shared import Timeouts
 from tests.proxy.bench import Bench, RecordingObserver
-from tests.proxy.frames import BINARY, PING, TEXT, frame
+from tests.proxy.frames import BINARY, PING, PONG, TEXT, frame
 from tests.proxy.wire import Wire
 
 UPGRADE = (
@@ -140,6 +140,19 @@ def test_a_tunnel_in_which_nothing_moves_is_ended(idle_bench: Bench) -> None:
     assert upstream.is_ended()
     idle_bench.drain(deadline=10)
     assert idle_bench.server.open_connections == 0
+
+
+def test_a_tunnel_in_which_only_pings_move_is_not_ended(idle_bench: Bench) -> None:
+    timeout = 1.0
+    idle_bench.start(timeouts=Timeouts(tunnel=timeout))
+    client, upstream = open_tunnel(idle_bench)
+    # Long enough for several timeouts.
+    for _ in range(12):
+        upstream.send(b"\x89\x00")
+        assert client.receive_exactly(2) == b"\x89\x00"
+        client.send(frame(PONG, b""))
+        assert upstream.receive_exactly(6) == frame(PONG, b"")
+        assert not client.has_input(within=timeout / 4)
 
 
 def test_a_revoked_credential_ends_its_tunnels_and_no_others(bench: Bench) -> None:

@@ -1,5 +1,6 @@
 """Raw ends of a connection: what a test sends and receives, byte for byte, with a deadline for everything."""
 
+import re
 import select
 import socket
 from types import TracebackType
@@ -7,6 +8,7 @@ from typing import Self
 
 DEADLINE_SECONDS = 10.0
 READ_BYTES = 256 * 1024
+DATE = re.compile(rb"Date: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n")
 
 
 class Wire:
@@ -89,6 +91,13 @@ class Wire:
         if not data:
             raise AssertionError(f"the connection ended, {why}; received {self._read[-2000:]!r}")
         self._read += data
+
+
+def undated(answers: bytes) -> bytes:
+    """Answers of the proxy's own without their dates; each must have one."""
+    without, dates = DATE.subn(b"", answers)
+    assert dates == answers.count(b"HTTP/1.1 ")
+    return without
 
 
 class RawUpstream:

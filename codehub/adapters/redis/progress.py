@@ -3,7 +3,7 @@
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Collection, Mapping
 from dataclasses import asdict
 from typing import TypeVar
 
@@ -42,6 +42,13 @@ class RedisProgressBoard:
         content = await _ask(self._client.get(progress_key(workspace_id)))
         return None if content is None else _parse(content)
 
+    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
+        ids = list(workspace_ids)
+        contents = await _ask(self._client.mget([progress_key(each) for each in ids])) if ids else None
+        pairs = zip(ids, contents or [], strict=False)
+        found = {each: _parse(content) for each, content in pairs if content is not None}
+        return {each: progress for each, progress in found.items() if progress is not None}
+
     async def clear(self, workspace_id: WorkspaceId) -> None:
         await _ask(self._client.delete(progress_key(workspace_id)))
 
@@ -52,8 +59,9 @@ async def _ask(answer: Awaitable[T]) -> T | None:
         with translated_errors():
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await answer
-    except Transient as error:
-        log.debug("progress is not shown: %s", error.message)
+    # What somebody else wrote there may be no text at all.
+    except (Transient, UnicodeDecodeError) as error:
+        log.debug("progress is not shown: %s", error)
         return None
 
 
@@ -63,10 +71,17 @@ def _parse(text: str | bytes) -> Progress | None:
         content = json.loads(text)
         total = content["total"]
         return Progress(
-            step=str(content["step"]),
+            step=_text(content["step"]),
             done=int(content["done"]),
             total=None if total is None else int(total),
-            unit=str(content["unit"]),
+            unit=_text(content["unit"]),
         )
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
+
+
+def _text(content: object) -> str:
+    text = str(content)
+    # Half of a character can be read but not sent on.
+    text.encode()
+    return text

@@ -1,0 +1,98 @@
+"""The operations of a workspace, read from its audit trail."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, Select, func, select
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.events import EventKind
+from codehub.db.models import WorkspaceEvent
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.history import Line, Mark, OperationRecord, fold
+from codehub.domain.states import ErrorReason, Operation
+
+Lines = Select[int, datetime, str, str | None, str | None, dict[str, Any]]
+MARKS = {
+    EventKind.OPERATION_CLAIMED: Mark.CLAIMED,
+    EventKind.ATTEMPT_FAILED: Mark.ATTEMPT_FAILED,
+    EventKind.OPERATION_COMPLETED: Mark.COMPLETED,
+    EventKind.OPERATION_FAILED: Mark.FAILED,
+}
+LAST_BIGINT = 2**63 - 1
+
+
+async def list_operations(
+    session: AsyncSession, workspace_id: WorkspaceId, *, before: int | None, limit: int
+) -> list[OperationRecord]:
+    """Newest first; `before` is the `event_id` of the record that the page before ended with."""
+    rows = await session.execute(select_operation_lines(workspace_id, before, limit))
+    return fold((_line(row) for row in rows), superseded=before is not None)
+
+
+async def load_operation(
+    session: AsyncSession, workspace_id: WorkspaceId, event_id: int
+) -> OperationRecord | None:
+    """The operation whose claim has this id; None if there is none."""
+    lines = [_line(row) for row in await session.execute(select_lines_of(workspace_id, event_id))]
+    if not lines or (lines[0].event_id, lines[0].mark) != (event_id, Mark.CLAIMED):
+        return None
+    # The oldest: where another was claimed since, its claim is among the lines.
+    return fold(lines, superseded=False)[-1]
+
+
+def select_operation_lines(workspace_id: WorkspaceId, before: int | None, limit: int) -> Lines:
+    """All lines from the page's oldest claim on: how long the history is does not matter."""
+    end = LAST_BIGINT if before is None else before
+    of_workspace = (WorkspaceEvent.workspace_id == UUID(workspace_id), WorkspaceEvent.id < end)
+    claims = (
+        select(WorkspaceEvent.id)
+        .where(*of_workspace, WorkspaceEvent.kind == EventKind.OPERATION_CLAIMED)
+        .order_by(WorkspaceEvent.id.desc())
+        .limit(limit)
+        .subquery("claims")
+    )
+    oldest = select(func.min(claims.c.id)).scalar_subquery()
+    return _lines().where(*of_workspace, WorkspaceEvent.id >= oldest)
+
+
+def select_lines_of(workspace_id: WorkspaceId, event_id: int) -> Lines:
+    """From this claim to the next one, which is among them."""
+    of_workspace = WorkspaceEvent.workspace_id == UUID(workspace_id)
+    is_claim = WorkspaceEvent.kind == EventKind.OPERATION_CLAIMED
+    following = (
+        select(WorkspaceEvent.id)
+        .where(of_workspace, WorkspaceEvent.id > event_id, is_claim)
+        .order_by(WorkspaceEvent.id)
+        .limit(1)
+        .scalar_subquery()
+    )
+    last = func.coalesce(following, LAST_BIGINT)
+    return _lines().where(of_workspace, WorkspaceEvent.id >= event_id, WorkspaceEvent.id <= last)
+
+
+def _lines() -> Lines:
+    return (
+        select(
+            WorkspaceEvent.id,
+            WorkspaceEvent.at,
+            WorkspaceEvent.kind,
+            WorkspaceEvent.operation,
+            WorkspaceEvent.error_reason,
+            WorkspaceEvent.detail,
+        )
+        .where(WorkspaceEvent.kind.in_(MARKS))
+        .order_by(WorkspaceEvent.id)
+    )
+
+
+def _line(row: Row[*tuple[Any, ...]]) -> Line:
+    return Line(
+        event_id=row.id,
+        at=row.at,
+        mark=MARKS[EventKind(row.kind)],
+        operation=Operation(row.operation),
+        error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
+        message=row.detail.get("message"),
+    )

@@ -1,0 +1,69 @@
+"""How far a workspace has come, told to the page that waits for it."""
+
+import json
+from collections.abc import AsyncGenerator
+from dataclasses import asdict
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import Operation
+from codehub.ports import Progress, ProgressBoard
+from codehub.services.outages import is_outage
+from proxy.directory import Directory, Place
+
+LOOK_SECONDS = 1.0
+# Silence for longer would make something in between give up.
+SILENT_LOOKS = 15
+STEADY = b": nothing new\n\n"
+NO_PROGRESS = {"step": None, "done": None, "total": None, "unit": None}
+
+
+async def follow(
+    directory: Directory, board: ProgressBoard, workspace_id: WorkspaceId
+) -> AsyncGenerator[bytes, None]:
+    """Server-sent events until it is open or settled; what does not change is not repeated."""
+    last, silent = b"", 0
+    while True:
+        frame, ends = await _look(directory, board, workspace_id)
+        if frame and frame != last:
+            last, silent = frame, 0
+            yield frame
+        elif silent >= SILENT_LOOKS:
+            silent = 0
+            yield STEADY
+        if ends:
+            return
+        silent += 1
+        await directory.wait_for_change(workspace_id, LOOK_SECONDS)
+
+
+async def _look(directory: Directory, board: ProgressBoard, workspace_id: WorkspaceId) -> tuple[bytes, bool]:
+    """What to say, and whether that is the end; nothing while the database does not answer."""
+    try:
+        place = await directory.look(workspace_id)
+        if place is None:
+            return _frame({"settled": True, "open": False}), True
+        opens = place.standing.is_open and await directory.find_upstream(place) is not None
+    except Exception as error:
+        if not is_outage(error):
+            raise
+        return b"", False
+    progress = await board.read(workspace_id) if place.view.operation is not Operation.NONE else None
+    settled = opens or (place.standing.is_settled and not place.standing.is_open)
+    return _frame(_describe(place, progress, opens=opens, settled=settled)), settled
+
+
+def _describe(place: Place, progress: Progress | None, *, opens: bool, settled: bool) -> dict[str, object]:
+    view = place.view
+    return {
+        "phase": view.phase,
+        "operation": view.operation,
+        "desired_state": view.desired_state,
+        "since": view.op_started_at and view.op_started_at.isoformat(),
+        **(asdict(progress) if progress else NO_PROGRESS),
+        "settled": settled,
+        "open": opens,
+    }
+
+
+def _frame(document: dict[str, object]) -> bytes:
+    return f"event: progress\ndata: {json.dumps(document)}\n\n".encode()

@@ -1,0 +1,102 @@
+"""What people ask for through the front door: the same requests as through the API, and the same rules."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from codehub.backoff import delay_after
+from codehub.db.session import Database
+from codehub.db.views import WorkspaceView
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.limits import RunningLimits
+from codehub.domain.recovery import RecoverChoice
+from codehub.domain.states import DesiredState
+from codehub.services.errors import LimitExceeded, OperationInProgress
+from codehub.services.identity import Caller
+from codehub.services.recovery import request_recovery
+from codehub.services.waking import Waker
+from codehub.services.workspaces import request_state
+
+FIRST_DELAY_SECONDS = 0.1
+LONGEST_DELAY_SECONDS = 1.0
+# For a place that is just being given back; a page says more than a wait that is longer.
+PATIENCE_SECONDS = 8.0
+# An IDE that does not answer is asked about by every request for it.
+KICK_EVERY_SECONDS = 5.0
+
+
+@dataclass
+class Lifecycle:
+    """Writes the row first, then wakes the workflow."""
+
+    database: Database
+    waker: Waker
+    limits: RunningLimits
+    wakes: int = 0
+    _kicked: dict[WorkspaceId, float] = field(default_factory=dict)
+
+    async def start(self, caller: Caller, view: WorkspaceView) -> None:
+        """Ask for RUNNING; operations under way and places that are given back are waited for, for a while.
+
+        Raise OperationInProgress or LimitExceeded after that.
+        """
+        await _patiently(lambda: self._set(caller, view, DesiredState.RUNNING))
+        self.wakes += 1
+
+    async def stop(self, caller: Caller, view: WorkspaceView) -> None:
+        await self._set(caller, view, DesiredState.STANDBY)
+
+    async def recover(self, caller: Caller, view: WorkspaceView, choice: RecoverChoice | None) -> None:
+        await request_recovery(
+            self.database,
+            view.workspace_id,
+            choice,
+            actor=caller.username,
+            limits=self.limits,
+            now=datetime.now(UTC),
+        )
+        self._wake(view)
+
+    def look_after(self, view: WorkspaceView) -> None:
+        """Its instance should answer and does not: have it looked at, before the next sweep does."""
+        now = time.monotonic()
+        if now - self._kicked.get(view.workspace_id, -KICK_EVERY_SECONDS) < KICK_EVERY_SECONDS:
+            return
+        self._kicked = {key: at for key, at in self._kicked.items() if now - at < KICK_EVERY_SECONDS}
+        self._kicked[view.workspace_id] = now
+        self._wake(view)
+
+    async def _set(self, caller: Caller, view: WorkspaceView, desired: DesiredState) -> None:
+        await request_state(
+            self.database,
+            view.workspace_id,
+            desired,
+            actor=caller.username,
+            limits=self.limits,
+            now=datetime.now(UTC),
+        )
+        self._wake(view)
+
+    def _wake(self, view: WorkspaceView) -> None:
+        self.waker.wake(view.workspace_id, str(view.owner_user_id))
+
+
+async def _patiently(request: Callable[[], Awaitable[None]]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    failures = 0
+    while True:
+        try:
+            return await request()
+        except (OperationInProgress, LimitExceeded) as refused:
+            if not _passes_soon(refused) or time.monotonic() > deadline:
+                raise
+        failures += 1
+        await asyncio.sleep(delay_after(failures, FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS))
+
+
+def _passes_soon(refused: OperationInProgress | LimitExceeded) -> bool:
+    if isinstance(refused, OperationInProgress):
+        return True
+    return any(each.desired_state is not DesiredState.RUNNING for each in refused.running)

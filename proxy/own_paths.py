@@ -1,0 +1,92 @@
+"""Below `/w/{id}/.codehub/`: what the pages of the proxy itself need."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from codehub.domain.recovery import RecoverChoice
+from codehub.ports import ProgressBoard
+from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress
+from proxy.admission import Admitted
+from proxy.asking import Ask
+from proxy.callers import Known
+from proxy.directory import Directory, Place
+from proxy.following import follow
+from proxy.forms import FORM_TYPE, MAX_FORM_BYTES, is_form_token, read_form, way_back
+from proxy.lifecycle import Lifecycle
+from proxy.refusals import redirect, refusal
+from proxy.replies import Replies
+from proxy.routing import Collect, Routed, Stream
+
+PREFIX = b"/.codehub/"
+STREAM_HEADERS = (
+    ("Content-Type", "text/event-stream; charset=utf-8"),
+    ("Cache-Control", "no-store"),
+    ("X-Accel-Buffering", "no"),
+)
+
+GIVES_UP_FILES = frozenset({RecoverChoice.RESTORE_ARCHIVE, RecoverChoice.START_EMPTY})
+
+Act = Callable[[Known, Place, Mapping[str, str]], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class OwnPaths:
+    """For whoever has passed all checks already."""
+
+    directory: Directory
+    board: ProgressBoard
+    lifecycle: Lifecycle
+    replies: Replies
+
+    def route(self, admitted: Admitted) -> Routed:
+        head, name = admitted.head, admitted.path.rest.removeprefix(PREFIX)
+        if name == b"progress" and head.method == b"GET":
+            return self._progress(admitted.known, admitted.place)
+        act = self._acts().get(name)
+        if act is None:
+            return refusal(404, "NOT_FOUND", "The proxy has nothing at this path.")
+        if head.method != b"POST":
+            return refusal(405, "METHOD_NOT_ALLOWED", "This is for the forms of CodeHub's own pages: POST.")
+        if (head.get(b"content-type") or b"").split(b";")[0].strip() != FORM_TYPE:
+            message = "This is for the forms of CodeHub's own pages; programs use the API."
+            return refusal(415, "INVALID_REQUEST", message)
+        return Collect(MAX_FORM_BYTES, partial(self._submit, act, admitted))
+
+    def _progress(self, known: Known, place: Place) -> Stream:
+        pieces = follow(self.directory, self.board, place.view.workspace_id)
+        return Stream(200, STREAM_HEADERS, pieces, known.credential, known.holder)
+
+    def _acts(self) -> Mapping[bytes, Act]:
+        return {b"start": self._start, b"stop": self._stop, b"recover": self._recover}
+
+    async def _submit(self, act: Act, admitted: Admitted, body: bytes) -> Routed:
+        known, place = admitted.known, admitted.place
+        workspace_id = place.view.workspace_id
+        form = read_form(body)
+        # Only a session has a form's token; a program with a personal token uses the API.
+        if form is None or not is_form_token(form.get("token", ""), admitted.shown.session, workspace_id):
+            return self.replies.pages.rejected_form()
+        try:
+            await act(known, place, form)
+        except LimitExceeded as refused:
+            return self.replies.limit_reached(Ask.NAVIGATION, admitted.visit, refused)
+        except (OperationInProgress, InvalidState):
+            # It has moved on since the page was made; the page that it is sent to says where it is.
+            pass
+        self.directory.note_change(workspace_id)
+        return redirect(303, self.replies.base_path + way_back(form.get("next", ""), workspace_id))
+
+    async def _start(self, known: Known, place: Place, _form: Mapping[str, str]) -> None:
+        await self.lifecycle.start(known.caller, place.view)
+
+    async def _stop(self, known: Known, place: Place, _form: Mapping[str, str]) -> None:
+        await self.lifecycle.stop(known.caller, place.view)
+
+    async def _recover(self, known: Known, place: Place, form: Mapping[str, str]) -> None:
+        wanted = form.get("choice")
+        choice = RecoverChoice(wanted) if wanted in set(RecoverChoice) else None
+        # A browser insists on the tick already; whoever gives up files must have seen what that means.
+        if choice in GIVES_UP_FILES and form.get("understood") != "yes":
+            return
+        await self.lifecycle.recover(known.caller, place.view, choice)

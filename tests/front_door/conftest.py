@@ -1,0 +1,43 @@
+"""Fixtures of the front door's tests."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.api.bench import environment_of
+from tests.fixtures_s3 import s3_server
+from tests.fixtures_services import redis_server, temporal_client, temporal_server
+from tests.front_door.stage import Person, Stage, open_stage
+from tests.redis_server import RedisServer
+from tests.seaweed import S3Server
+from tests.temporal_server import TemporalServer
+
+__all__ = ["redis_server", "s3_server", "temporal_client", "temporal_server"]
+
+
+@pytest.fixture
+def proxy_environment(
+    tmp_path: Path,
+    database_url: str,
+    redis_server: RedisServer,
+    temporal_server: TemporalServer,
+    s3_server: S3Server,
+) -> dict[str, str]:
+    return environment_of(tmp_path, database_url, redis_server, temporal_server, s3_server)
+
+
+@pytest.fixture
+async def stage(proxy_environment: dict[str, str]) -> AsyncIterator[Stage]:
+    async with open_stage(proxy_environment) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ann(stage: Stage) -> Person:
+    return await stage.person()
+
+
+@pytest.fixture
+async def bob(stage: Stage) -> Person:
+    return await stage.person()

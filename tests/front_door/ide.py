@@ -1,0 +1,71 @@
+"""A web server that stands where a workspace's IDE would: recorded as the local backend records one."""
+
+import os
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiohttp import WSMsgType, web
+
+from codehub.adapters.local.locks import take_life
+from codehub.adapters.local.root import LocalRoot
+from codehub.adapters.local.state import LOCK_NAME, InstanceState
+from codehub.domain.conditions import WorkspaceId
+
+COOKIES = ("codehub_session=stolen; Path=/", "__Host-codehub_session=stolen; Path=/", "theirs=1; Path=/")
+
+
+@dataclass
+class Ide:
+    """What it was asked, in order."""
+
+    workspace_id: WorkspaceId
+    token: str = field(default_factory=secrets.token_hex)
+    seen: list[web.BaseRequest] = field(default_factory=list)
+
+    def asked(self, path: str) -> web.BaseRequest:
+        """The last request for this path below the prefix."""
+        prefix = f"/w/{self.workspace_id}"
+        return next(each for each in reversed(self.seen) if each.path == prefix + path)
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.headers.get("Authorization") != f"token {self.token}":
+            return web.Response(status=403)
+        self.seen.append(request)
+        if request.headers.get("Upgrade") == "websocket":
+            return await self._echo(request)
+        response = web.Response(text=f"{request.method} {request.path_qs} {await request.text()}")
+        response.headers["Access-Control-Allow-Origin"] = "*"
+        response.headers["Service-Worker-Allowed"] = "/"
+        for cookie in COOKIES:
+            response.headers.add("Set-Cookie", cookie)
+        return response
+
+    async def _echo(self, request: web.BaseRequest) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse()
+        await socket.prepare(request)
+        async for message in socket:
+            if message.type is WSMsgType.TEXT:
+                await socket.send_str(message.data)
+        return socket
+
+
+@asynccontextmanager
+async def running_ide(root: LocalRoot, workspace_id: WorkspaceId, port: int = 0) -> AsyncIterator[Ide]:
+    """Until the end of the block it is an instance of this workspace."""
+    ide = Ide(workspace_id)
+    runner = web.ServerRunner(web.Server(ide.answer))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", port)
+    await site.start()
+    directory = root.instance(workspace_id)
+    directory.mkdir(parents=True, exist_ok=True)
+    life = take_life(directory / LOCK_NAME)
+    bound = runner.addresses[0][1]
+    InstanceState("jupyterlab", bound, ide.token).write(directory)
+    try:
+        yield ide
+    finally:
+        os.close(life)
+        await runner.cleanup()

@@ -1,0 +1,158 @@
+"""Who is asking: believed for seconds, confirmed together, forgotten when it no longer holds."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from uuid import UUID
+
+import pytest
+from sqlalchemy import update
+
+from codehub.db.models import User
+from codehub.db.session import create_engine
+from codehub.services.identity import SignedIn, sign_out
+from proxy import callers as callers_module
+from proxy.asking import Shown
+from proxy.callers import FRESH_SECONDS, LONGEST_SECONDS, Callers
+from tests.front_door.answers import Clock, HeldDatabase, questions
+from tests.identities import add, enter
+
+
+class Bench:
+    """Callers, and everything that they are asked of."""
+
+    def __init__(self, database: HeldDatabase) -> None:
+        self.database = database
+        self.clock = Clock()
+        self.callers = Callers(database, self.clock)
+
+    async def enter(self, username: str = "ann") -> tuple[Shown, SignedIn]:
+        entered = await enter(self.database, username, now=datetime.now(UTC))
+        return Shown(None, entered.token), entered
+
+    async def set_disabled(self, user_id: UUID, moment: datetime | None) -> None:
+        async with self.database.engine.begin() as connection:
+            await connection.execute(update(User).where(User.id == user_id).values(disabled_at=moment))
+
+
+@pytest.fixture
+async def bench(database_url: str) -> AsyncIterator[Bench]:
+    async with HeldDatabase(create_engine(database_url)) as database:
+        await add(database)
+        yield Bench(database)
+
+
+async def test_who_was_found_is_believed_for_seconds(bench: Bench) -> None:
+    shown, entered = await bench.enter()
+    known = await bench.callers.find(shown)
+    assert known is not None
+    assert (known.credential, known.holder) == (
+        str(entered.caller.credential_id),
+        str(entered.caller.user_id),
+    )
+    with questions(bench.database) as asked:
+        bench.clock.now += FRESH_SECONDS
+        assert await bench.callers.find(shown) is known
+        assert asked == []
+        bench.clock.now += 0.001
+        assert bench.callers.get(shown) is None
+        assert await bench.callers.find(shown) is not None
+        assert asked
+
+
+async def test_strangers_are_not_remembered(bench: Bench) -> None:
+    stranger = Shown(None, "guessed")
+    for _ in range(2):
+        with questions(bench.database) as asked:
+            assert await bench.callers.find(stranger) is None
+            assert asked
+    with questions(bench.database) as asked:
+        assert await bench.callers.find(Shown(None, None)) is None
+        assert asked == []
+
+
+async def test_one_whose_session_ended_is_a_stranger_when_asked_about_again(bench: Bench) -> None:
+    shown, entered = await bench.enter()
+    await bench.callers.find(shown)
+    await sign_out(bench.database, entered.caller.credential_id, now=datetime.now(UTC))
+    bench.clock.now += FRESH_SECONDS + 1
+    assert await bench.callers.find(shown) is None
+    assert bench.callers.users == set()
+
+
+async def test_all_are_confirmed_with_one_question(bench: Bench) -> None:
+    shown = [(await bench.enter())[0] for _ in range(3)]
+    for each in shown:
+        await bench.callers.find(each)
+    bench.clock.now += FRESH_SECONDS
+    with questions(bench.database) as asked:
+        assert await bench.callers.confirm(()) == set()
+        assert len(asked) == 1
+    bench.clock.now += FRESH_SECONDS
+    assert all(bench.callers.get(each) for each in shown)
+
+
+async def test_those_that_no_longer_hold_are_forgotten_and_named(bench: Bench) -> None:
+    (stays, _), (goes, gone) = await bench.enter(), await bench.enter()
+    _, held = await bench.enter()
+    for each in (stays, goes):
+        await bench.callers.find(each)
+    ids = [entered.caller.credential_id for entered in (gone, held)]
+    for credential_id in ids:
+        await sign_out(bench.database, credential_id, now=datetime.now(UTC))
+    # Of a connection that is open the credential may have been forgotten long ago.
+    assert await bench.callers.confirm({str(ids[1])}) == set(map(str, ids))
+    assert bench.callers.get(goes) is None
+    assert bench.callers.get(stays) is not None
+
+
+async def test_nobody_is_believed_for_long_without_being_looked_up(bench: Bench) -> None:
+    shown, entered = await bench.enter()
+    await bench.callers.find(shown)
+    for _ in range(int(LONGEST_SECONDS / FRESH_SECONDS)):
+        bench.clock.now += FRESH_SECONDS
+        await bench.callers.confirm(())
+    assert bench.callers.users == {str(entered.caller.user_id)}
+    bench.clock.now += 0.001
+    await bench.callers.confirm(())
+    assert bench.callers.get(shown) is None
+    assert bench.callers.users == set()
+
+
+async def test_one_found_after_the_question_is_not_meant_by_the_answer(bench: Bench) -> None:
+    shown, entered = await bench.enter()
+    await bench.callers.find(shown)
+    await bench.set_disabled(entered.caller.user_id, datetime.now(UTC))
+    bench.database.holding = True
+    confirming = asyncio.create_task(bench.callers.confirm(()))
+    await bench.database.wait_for(1)
+    bench.database.holding = False
+    await bench.set_disabled(entered.caller.user_id, None)
+    bench.clock.now += FRESH_SECONDS + 1
+    known = await bench.callers.find(shown)
+    assert known is not None
+    bench.database.on_their_way[0].set()
+    assert await confirming == {known.credential}
+    assert bench.callers.get(shown) is known
+
+
+async def test_an_answer_is_as_old_as_its_question(bench: Bench) -> None:
+    shown, _ = await bench.enter()
+    bench.database.holding = True
+    finding = asyncio.create_task(bench.callers.find(shown))
+    await bench.database.wait_for(1)
+    bench.clock.now += FRESH_SECONDS + 1
+    bench.database.on_their_way[0].set()
+    assert await finding is not None
+    assert bench.callers.get(shown) is None
+
+
+async def test_no_more_are_remembered_than_there_is_room_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(callers_module, "CAPACITY", 2)
+    shown = [(await bench.enter())[0] for _ in range(4)]
+    for each in shown:
+        await bench.callers.find(each)
+        assert bench.callers.get(each) is not None
+    assert sum(bench.callers.get(each) is not None for each in shown) <= 2

@@ -1,0 +1,135 @@
+"""Forms of the proxy's own pages, and the stream that they follow."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.ports import Progress
+from proxy.forms import form_token_of
+from tests.front_door.ide import running_ide
+from tests.front_door.stage import Person, Stage
+from tests.rows import NOW
+from tests.waiting import until
+
+
+def form(person: Person, workspace_id: WorkspaceId, **fields: str) -> dict[str, str]:
+    return {"token": form_token_of(person.session, workspace_id), **fields}
+
+
+async def submit(
+    stage: Stage, person: Person, workspace_id: WorkspaceId, name: str, fields: dict[str, str]
+) -> tuple[int, str]:
+    answer = await stage.ask(
+        f"/w/{workspace_id}/.codehub/{name}",
+        {**person.cookie, "Origin": stage.url, "Sec-Fetch-Site": "same-origin"},
+        method="POST",
+        data=fields,
+    )
+    return answer.status, answer.headers.get("Location", "")
+
+
+@pytest.mark.parametrize("state", ["PENDING", "ARCHIVED", "STANDBY"])
+async def test_start(stage: Stage, ann: Person, state: str) -> None:
+    workspace_id = await stage.workspace(ann, state)
+    page = await stage.ask(f"/w/{workspace_id}/lab?a=b", ann.browser)
+    assert (form(ann, workspace_id)["token"] in page.text) is (state != "STANDBY")
+    wanted = f"/w/{workspace_id}/lab?a=b"
+    fields = form(ann, workspace_id, next=wanted)
+    assert await submit(stage, ann, workspace_id, "start", fields) == (303, wanted)
+    assert (await stage.row(workspace_id)).desired_state == "RUNNING"
+
+
+async def test_stop(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann)
+    status, _ = await submit(stage, ann, workspace_id, "stop", form(ann, workspace_id))
+    assert (status, (await stage.row(workspace_id)).desired_state) == (303, "STANDBY")
+
+
+async def test_recover(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "ERROR")
+    status, _ = await submit(stage, ann, workspace_id, "recover", form(ann, workspace_id, choice="retry"))
+    row = await stage.row(workspace_id)
+    assert (status, row.recover_choice) == (303, "retry")
+
+
+@pytest.mark.parametrize("next_", ["https://evil.example/", "//evil.example/w/", "/w/x\r\nA: b", "", "/api"])
+async def test_a_form_leads_nowhere_else(stage: Stage, ann: Person, next_: str) -> None:
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    fields = form(ann, workspace_id, next=next_)
+    assert await submit(stage, ann, workspace_id, "start", fields) == (303, f"/w/{workspace_id}/")
+
+
+async def test_a_form_needs_its_token(stage: Stage, ann: Person, bob: Person) -> None:
+    workspace_id, other = await stage.workspace(ann, "STANDBY"), await stage.workspace(ann, "STANDBY")
+    for token in ("", "x", form_token_of(ann.session, other), form_token_of(bob.session, workspace_id)):
+        status, _ = await submit(stage, ann, workspace_id, "start", {"token": token})
+        assert status == 403
+    answer = await stage.ask(
+        f"/w/{workspace_id}/.codehub/start", ann.bearer, method="POST", data=form(ann, workspace_id)
+    )
+    assert answer.status == 403
+    assert (await stage.row(workspace_id)).desired_state == "STANDBY"
+
+
+async def test_other_methods_paths_and_bodies(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann)
+    own = f"/w/{workspace_id}/.codehub"
+    assert (await stage.ask(f"{own}/start", ann.cookie)).status == 405
+    assert (await stage.ask(f"{own}/nothing", ann.cookie)).status == 404
+    json_body = {**ann.cookie, "Content-Type": "application/json"}
+    assert (await stage.ask(f"{own}/start", json_body, method="POST", data=b"{}")).status == 415
+    huge = {**ann.cookie, "Content-Type": "application/x-www-form-urlencoded"}
+    assert (await stage.ask(f"{own}/start", huge, method="POST", data=b"a" * 20_000)).status == 413
+
+
+class Follower:
+    """The page's EventSource."""
+
+    def __init__(self) -> None:
+        self.events: list[dict[str, Any]] = []
+
+    async def run(self, stage: Stage, person: Person, workspace_id: WorkspaceId) -> None:
+        url = f"{stage.url}/w/{workspace_id}/.codehub/progress"
+        async with stage.client.get(url, headers=person.cookie) as answer:
+            assert answer.headers["Content-Type"].startswith("text/event-stream")
+            async for line in answer.content:
+                if line.startswith(b"data: "):
+                    self.events.append(json.loads(line[6:]))
+
+
+async def test_progress_until_it_opens(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(
+        ann, "STARTING", phase="ARCHIVED", operation="RESTORING", op_started_at=NOW
+    )
+    follower = Follower()
+    board = stage.proxy.door.hosting.board
+    async with running_ide(stage.root, workspace_id):
+        following = asyncio.create_task(follower.run(stage, ann, workspace_id))
+
+        async def told_of_bytes() -> bool:
+            await board.post(workspace_id, Progress("restore", 10, 100))
+            return any(event["done"] == 10 for event in follower.events)
+
+        await until(told_of_bytes, "bytes are told")
+        assert {"total": 100, "unit": "bytes", "open": False}.items() <= follower.events[-1].items()
+        await stage.move(workspace_id, "RUNNING")
+        # The stream ends by itself.
+        await following
+    assert {"phase": "RUNNING", "open": True, "settled": True}.items() <= follower.events[-1].items()
+
+
+async def test_progress_ends_where_nothing_more_happens(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "STOPPING")
+    follower = Follower()
+    following = asyncio.create_task(follower.run(stage, ann, workspace_id))
+
+    async def told() -> bool:
+        return bool(follower.events)
+
+    await until(told, "something is told at once")
+    await stage.move(workspace_id, "STANDBY")
+    await following
+    assert {"phase": "STANDBY", "open": False, "settled": True}.items() <= follower.events[-1].items()

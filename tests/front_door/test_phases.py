@@ -1,0 +1,138 @@
+"""What is answered in each phase, and what wakes a workspace."""
+
+import asyncio
+
+import pytest
+
+from codehub.domain.conditions import WorkspaceId
+from tests.front_door.ide import running_ide
+from tests.front_door.stage import Person, Stage
+from tests.waiting import until
+
+WAKE = {"X-CodeHub-Wake": "true"}
+WEBSOCKET = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
+}
+FETCH = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"}
+
+
+async def desired(stage: Stage, workspace_id: WorkspaceId) -> str:
+    return (await stage.row(workspace_id)).desired_state
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "words"),
+    [
+        ("STANDBY", 202, "tarting"),
+        ("STARTING", 202, "tarting"),
+        ("STOPPING", 202, "topping"),
+        ("ARCHIVED", 502, "estore"),
+        ("PENDING", 502, "Start"),
+        ("ERROR", 502, 'value="retry"'),
+    ],
+)
+async def test_pages(stage: Stage, ann: Person, state: str, status: int, words: str) -> None:
+    workspace_id = await stage.workspace(ann, state)
+    answer = await stage.ask(f"/w/{workspace_id}/lab", ann.browser)
+    assert (answer.status, answer.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert words in answer.text
+    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+    assert answer.headers["Cache-Control"] == "no-store"
+
+
+async def test_opening_a_stopped_workspace_wakes_it(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    await stage.ask(f"/w/{workspace_id}/", ann.browser)
+    assert await desired(stage, workspace_id) == "RUNNING"
+
+
+@pytest.mark.parametrize("state", ["ARCHIVED", "PENDING", "ERROR"])
+@pytest.mark.parametrize("wake", [{}, WAKE])
+async def test_nothing_else_is_started_without_a_decision(
+    stage: Stage, ann: Person, state: str, wake: dict[str, str]
+) -> None:
+    workspace_id = await stage.workspace(ann, state)
+    before = await desired(stage, workspace_id)
+    for headers in (ann.browser, {**ann.cookie, **wake}):
+        assert (await stage.ask(f"/w/{workspace_id}/", headers)).status in {502, 503}
+    assert await desired(stage, workspace_id) == before
+
+
+@pytest.mark.parametrize("more", [{}, FETCH, {"Accept": "application/json"}, WEBSOCKET])
+async def test_background_requests_never_wake(stage: Stage, ann: Person, more: dict[str, str]) -> None:
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    headers = {**ann.cookie, **more, "Origin": stage.url}
+    for method in ("GET",) if more is WEBSOCKET else ("GET", "POST", "PUT"):
+        answer = await stage.ask(f"/w/{workspace_id}/api/kernels", headers, method=method)
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+        assert '"code": "WORKSPACE_STOPPED"' in answer.text
+    assert await desired(stage, workspace_id) == "STANDBY"
+
+
+async def test_background_requests_are_told_to_wait_for_a_transition(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "STARTING")
+    answer = await stage.ask(f"/w/{workspace_id}/", ann.cookie)
+    assert (answer.status, '"WORKSPACE_BUSY"' in answer.text) == (503, True)
+
+
+async def test_a_program_that_asks_for_it_is_held_until_it_runs(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    async with running_ide(stage.root, workspace_id):
+        held = asyncio.create_task(stage.ask(f"/w/{workspace_id}/x", {**ann.bearer, **WAKE}))
+
+        async def woken() -> bool:
+            return await desired(stage, workspace_id) == "RUNNING"
+
+        await until(woken, "the request has woken it")
+        await stage.move(workspace_id, "RUNNING")
+        answer = await held
+    assert (answer.status, answer.text) == (200, f"GET /w/{workspace_id}/x ")
+
+
+async def test_running_limit_shows_what_runs_and_a_way_to_stop_it(stage: Stage, ann: Person) -> None:
+    running = [await stage.workspace(ann, name=f"busy-{number}") for number in range(2)]
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    page = await stage.ask(f"/w/{workspace_id}/", ann.browser)
+    assert page.status == 502
+    for number, other in enumerate(running):
+        assert f"busy-{number}" in page.text
+        assert f"/w/{other}/.codehub/stop" in page.text
+    program = await stage.ask(f"/w/{workspace_id}/", {**ann.bearer, **WAKE})
+    assert (program.status, '"LIMIT_EXCEEDED"' in program.text) == (502, True)
+    assert await desired(stage, workspace_id) == "STANDBY"
+
+
+async def test_a_place_that_is_being_given_back_is_waited_for(stage: Stage, ann: Person) -> None:
+    await stage.workspace(ann)
+    leaving = await stage.workspace(ann, "STOPPING")
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    opening = asyncio.create_task(stage.ask(f"/w/{workspace_id}/", ann.browser))
+
+    async def refused_once() -> bool:
+        return not opening.done()
+
+    await until(refused_once, "it waits")
+    await stage.move(leaving, "STANDBY")
+    assert (await opening).status == 202
+    assert await desired(stage, workspace_id) == "RUNNING"
+
+
+async def test_running_without_an_ide_that_answers(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann)
+    page = await stage.ask(f"/w/{workspace_id}/", ann.browser)
+    assert (page.status, page.headers["Content-Type"]) == (502, "text/html; charset=utf-8")
+    program = await stage.ask(f"/w/{workspace_id}/", ann.cookie)
+    assert (program.status, '"UPSTREAM_UNAVAILABLE"' in program.text) == (502, True)
+
+
+async def test_an_ide_that_moved_is_found_again(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann)
+    async with running_ide(stage.root, workspace_id):
+        assert (await stage.ask(f"/w/{workspace_id}/a", ann.cookie)).status == 200
+    async with running_ide(stage.root, workspace_id) as second:
+        assert (await stage.ask(f"/w/{workspace_id}/b", ann.cookie)).status == 200
+        assert second.asked("/b")
+    assert (await stage.ask(f"/w/{workspace_id}/c", ann.cookie)).status == 502

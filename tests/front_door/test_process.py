@@ -1,0 +1,188 @@
+"""`python -m proxy`: how it starts, what it says when it cannot, and how it leaves."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import aiohttp
+import pytest
+from redis.asyncio import Redis
+
+from codehub.adapters.redis.activity import ACTIVITY_KEY
+from codehub.domain.conditions import WorkspaceId
+from tests.fixtures_services import redis_client
+from tests.front_door.ide import running_ide
+from tests.front_door.process import accepts, assert_calm, running_proxy, start_proxy
+from tests.front_door.stage import Person, Stage
+from tests.service_process import ServiceProcess
+from tests.temporal_server import free_port
+from tests.waiting import until
+
+__all__ = ["redis_client"]
+
+PATIENT = {"CODEHUB_PROXY_DRAIN_SECONDS": "3600"}
+ENDS = {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.ERROR}
+
+
+@pytest.fixture
+async def workspace_id(stage: Stage, ann: Person) -> AsyncIterator[WorkspaceId]:
+    """Ann's, with an IDE that runs."""
+    workspace_id = await stage.workspace(ann)
+    async with running_ide(stage.root, workspace_id):
+        yield workspace_id
+
+
+def in_front(stage: Stage, proxy: ServiceProcess) -> Stage:
+    """The same people and workspaces behind this process."""
+    return replace(stage, url=proxy.base_url)
+
+
+async def open_socket(
+    stage: Stage, person: Person, workspace_id: WorkspaceId
+) -> aiohttp.ClientWebSocketResponse:
+    opened = await stage.client.ws_connect(f"{stage.url}/w/{workspace_id}/ws", headers=person.bearer)
+    assert await echoes(opened)
+    return opened
+
+
+async def echoes(opened: aiohttp.ClientWebSocketResponse) -> bool:
+    await opened.send_str("hello")
+    return bool((await opened.receive()).data == "hello")
+
+
+async def until_refusing(proxy: ServiceProcess) -> None:
+    async def refuses() -> bool:
+        return not accepts(proxy.port)
+
+    await until(refuses, "new connections are refused")
+
+
+async def test_a_ready_proxy_serves(
+    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+) -> None:
+    async with running_proxy(proxy_environment) as proxy:
+        answer = await in_front(stage, proxy).ask(f"/w/{workspace_id}/x", ann.cookie)
+        assert answer.status == 200
+        assert f"ready on http://127.0.0.1:{proxy.port}" in proxy.log.read_text()
+        proxy.stop()
+        assert await proxy.wait_ended() == 0
+        assert "stopped" in proxy.log.read_text()
+
+
+@pytest.mark.parametrize("metrics", [False, True])
+async def test_a_port_that_is_taken_is_told(
+    proxy_environment: dict[str, str], tmp_path: Path, metrics: bool
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        more = {"CODEHUB_PROXY_METRICS_PORT": str(port)} if metrics else {}
+        proxy = start_proxy(
+            {**proxy_environment, **more}, port=free_port() if metrics else port, directory=tmp_path
+        )
+        assert await proxy.wait_ended() == 1
+    log = proxy.log.read_text()
+    assert "cannot listen on 127.0.0.1:" in log
+    assert "choose others with CODEHUB_PROXY_PORT" in log
+    assert not (tmp_path / "ready").exists()
+    assert_calm(proxy)
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "sentence"),
+    [
+        ({"CODEHUB_TEMPORAL_ADDRESS": ""}, (), "CODEHUB_TEMPORAL_ADDRESS"),
+        ({"CODEHUB_DATABASE_URL": "mysql://x"}, (), "CODEHUB_DATABASE_URL"),
+        ({"CODEHUB_PROXY_DRAIN_SECONDS": "soon"}, (), "CODEHUB_PROXY_DRAIN_SECONDS"),
+        ({"CODEHUB_REDIS_URL": ""}, ("--workers", "2"), "CODEHUB_REDIS_URL"),
+    ],
+)
+async def test_wrong_settings_are_told_in_sentences(
+    proxy_environment: dict[str, str],
+    tmp_path: Path,
+    settings: dict[str, str],
+    arguments: tuple[str, ...],
+    sentence: str,
+) -> None:
+    environment = {name: value for name, value in {**proxy_environment, **settings}.items() if value}
+    proxy = start_proxy(environment, *arguments, port=free_port(), directory=tmp_path)
+    assert await proxy.wait_ended() == 2
+    assert sentence in proxy.log.read_text()
+    assert_calm(proxy)
+
+
+async def test_a_request_under_way_ends_normally(
+    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+) -> None:
+    begun, rest = asyncio.Event(), asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"one "
+        begun.set()
+        await rest.wait()
+        yield b"two"
+
+    async with running_proxy({**proxy_environment, **PATIENT}) as proxy:
+        url = f"{proxy.base_url}/w/{workspace_id}/slow"
+        sending = asyncio.create_task(stage.client.post(url, headers=ann.bearer, data=body()))
+        await begun.wait()
+        proxy.stop()
+        await until_refusing(proxy)
+        rest.set()
+        async with await sending as answer:
+            assert (answer.status, await answer.text()) == (200, f"POST /w/{workspace_id}/slow one two")
+        # Nothing else is under way, so the deadline does not matter.
+        assert await proxy.wait_ended() == 0
+
+
+async def test_a_websocket_may_go_on_until_the_deadline(
+    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+) -> None:
+    async with running_proxy({**proxy_environment, "CODEHUB_PROXY_DRAIN_SECONDS": "3"}) as proxy:
+        opened = await open_socket(in_front(stage, proxy), ann, workspace_id)
+        proxy.stop()
+        await until_refusing(proxy)
+        assert await echoes(opened)
+        assert (await opened.receive()).type in ENDS
+        assert await proxy.wait_ended() == 0
+        assert "1 connections did not end in time" in proxy.log.read_text()
+
+
+async def test_told_twice_it_ends_at_once(
+    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+) -> None:
+    async with running_proxy({**proxy_environment, **PATIENT}) as proxy:
+        opened = await open_socket(in_front(stage, proxy), ann, workspace_id)
+        proxy.stop()
+        await until_refusing(proxy)
+        assert await echoes(opened)
+        proxy.stop()
+        assert (await opened.receive()).type in ENDS
+        assert await proxy.wait_ended() == 0
+
+
+async def test_use_that_was_noted_is_handed_on_before_the_end(
+    stage: Stage,
+    proxy_environment: dict[str, str],
+    ann: Person,
+    workspace_id: WorkspaceId,
+    redis_client: Redis,
+) -> None:
+    async with running_proxy({**proxy_environment, "CODEHUB_PROXY_ACTIVITY_SECONDS": "3600"}) as proxy:
+        assert (await in_front(stage, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
+        assert await redis_client.zscore(ACTIVITY_KEY, workspace_id) is None
+        proxy.stop()
+        assert await proxy.wait_ended() == 0
+    assert await redis_client.zscore(ACTIVITY_KEY, workspace_id) is not None
+
+
+async def test_a_redis_that_does_not_answer_keeps_nobody_from_leaving(
+    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        redis = {"CODEHUB_REDIS_URL": f"redis://127.0.0.1:{silent.getsockname()[1]}/0"}
+        async with running_proxy({**proxy_environment, **redis}) as proxy:
+            assert (await in_front(stage, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
+            proxy.stop()
+            assert await proxy.wait_ended() == 0

@@ -1,0 +1,234 @@
+"""Small bodies that the router reads before it decides."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from proxy.heads import RequestHead
+from proxy.routing import Answer, Collect, Routed
+from proxy.shared import Timeouts
+from tests.proxy.bench import Bench
+from tests.proxy.test_streams import Pieces
+from tests.proxy.wire import undated
+
+LIMIT = 16
+QUICK = 0.2
+CHUNKED = b"POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+def post(length: int, *fields: bytes) -> bytes:
+    return b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n" % length + b"".join(fields) + b"\r\n"
+
+
+def echoed(body: bytes) -> bytes:
+    return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+
+
+async def echo(body: bytes) -> Routed:
+    return Answer(200, body=body)
+
+
+def collect(_head: RequestHead) -> Routed:
+    return Collect(LIMIT, echo)
+
+
+async def collect_later(_head: RequestHead) -> Routed:
+    return Collect(LIMIT, echo)
+
+
+@pytest.mark.parametrize("decide", [collect, collect_later])
+@pytest.mark.parametrize(
+    ("request_bytes", "body"),
+    [
+        (post(5) + b"hello", b"hello"),
+        (post(LIMIT) + b"x" * LIMIT, b"x" * LIMIT),
+        (post(0), b""),
+        (b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", b""),
+        (CHUNKED + b"3\r\nhel\r\n2;x=y\r\nlo\r\n0\r\nTrailer: x\r\n\r\n", b"hello"),
+        (CHUNKED + b"0\r\n\r\n", b""),
+    ],
+)
+def test_a_body_is_read_whole_and_the_connection_stays(
+    bench: Bench, decide: Callable[[RequestHead], Routed], request_bytes: bytes, body: bytes
+) -> None:
+    bench.router.decide = decide
+    client = bench.connect()
+    for size in (len(request_bytes), 1):
+        client.send_in_pieces(request_bytes, size)
+        assert undated(client.receive_exactly(len(echoed(body)) + 37)) == echoed(body)
+    assert bench.upstream.is_untouched()
+
+
+def test_what_follows_a_body_is_the_next_request(bench: Bench) -> None:
+    bench.router.decide = collect
+    client = bench.connect()
+    client.send((post(5) + b"hello") * 3)
+    client.half_close()
+    assert undated(client.receive_rest()) == echoed(b"hello") * 3
+
+
+@pytest.mark.parametrize(
+    "request_bytes",
+    [
+        post(LIMIT + 1),
+        post(LIMIT + 1) + b"x" * (LIMIT + 1),
+        post(10_000_000) + b"x" * 10_000_000,
+        post(LIMIT + 1, b"Expect: 100-continue\r\n"),
+        CHUNKED + b"11\r\n" + b"x" * (LIMIT + 1),
+        CHUNKED + b"1\r\nx\r\n" * (LIMIT + 1),
+        CHUNKED + b"fffffffffffffff\r\n" + b"x" * 10_000_000,
+    ],
+)
+def test_a_body_that_is_too_large_is_refused(bench: Bench, request_bytes: bytes) -> None:
+    bench.router.decide = collect
+    client = bench.connect()
+    client.send(request_bytes)
+    answer = client.receive_rest()
+    assert answer.startswith(b"HTTP/1.1 413 Request Entity Too Large\r\n")
+    assert b"\r\nConnection: close\r\n" in answer
+    assert bench.server.counters.refusals == {"body too large": 1}
+
+
+def test_a_client_that_waits_to_be_asked_is_asked(bench: Bench) -> None:
+    bench.router.decide = collect
+    client = bench.connect()
+    client.send(post(5, b"Expect: 100-continue\r\n"))
+    assert client.receive_head() == b"HTTP/1.1 100 Continue\r\n\r\n"
+    client.send(b"hello")
+    assert undated(client.receive_to(b"hello")) == echoed(b"hello")
+
+
+def test_a_client_that_did_not_wait_is_not_asked(bench: Bench) -> None:
+    bench.router.decide = collect
+    client = bench.connect()
+    client.send(post(5, b"Expect: 100-continue\r\n") + b"hello")
+    assert undated(client.receive_to(b"hello")) == echoed(b"hello")
+
+
+def test_a_malformed_body_is_refused(bench: Bench) -> None:
+    bench.router.decide = collect
+    client = bench.connect()
+    client.send(CHUNKED + b"nonsense\r\n")
+    assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+@pytest.mark.parametrize("decide", [collect, collect_later])
+def test_a_client_that_closes_its_half_within_the_body_gets_an_error(
+    bench: Bench, decide: Callable[[RequestHead], Routed]
+) -> None:
+    bench.router.decide = decide
+    client = bench.connect()
+    client.send(post(5) + b"hel")
+    client.half_close()
+    assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+def test_a_client_that_closed_its_half_before_the_body_was_wanted_gets_an_error(bench: Bench) -> None:
+    asked, wanted = asyncio.Event(), asyncio.Event()
+
+    async def decide(head: RequestHead) -> Routed:
+        asked.set()
+        await wanted.wait()
+        return collect(head)
+
+    bench.router.decide = decide
+    client = bench.connect()
+    client.send(post(5))
+    bench.run(asked.wait())
+    client.half_close()
+    for _ in range(3):
+        # Each takes a turn of the loop, in which it sees the end.
+        bench.call(lambda: None)
+    bench.call(wanted.set)
+    assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+def test_a_body_that_trickles_is_given_up(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(body=QUICK))
+    idle_bench.router.decide = lambda _head: Collect(1_000_000, echo)
+    client = idle_bench.connect()
+    client.send(post(1_000_000))
+    while not client.has_input(within=QUICK / 5):
+        client.send(b"x")
+    assert client.receive_until_lost().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+    assert idle_bench.server.counters.refusals == {"body timeout": 1}
+
+
+def test_a_decision_may_take_longer_than_a_body(idle_bench: Bench) -> None:
+    idle_bench.start(timeouts=Timeouts(body=QUICK, idle=QUICK))
+    later = asyncio.Event()
+
+    async def think(body: bytes) -> Routed:
+        await later.wait()
+        return Answer(200, body=body)
+
+    idle_bench.router.decide = lambda _head: Collect(LIMIT, think)
+    client = idle_bench.connect()
+    client.send(post(5) + b"hello")
+    assert not client.has_input(within=2 * QUICK)
+    idle_bench.call(later.set)
+    assert undated(client.receive_to(b"hello")) == echoed(b"hello")
+
+
+def test_a_client_that_leaves_while_the_decision_is_made_cancels_it(bench: Bench) -> None:
+    begun, cancelled = asyncio.Event(), asyncio.Event()
+
+    async def think(_body: bytes) -> Routed:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError("nobody sets it")
+
+    bench.router.decide = lambda _head: Collect(LIMIT, think)
+    client = bench.connect()
+    client.send(post(5) + b"hello")
+    bench.run(begun.wait())
+    client.reset()
+    bench.run(cancelled.wait())
+
+
+def test_a_stream_may_follow_a_body(bench: Bench) -> None:
+    async def stream(body: bytes) -> Routed:
+        return Pieces(body).route()
+
+    bench.router.decide = lambda _head: Collect(LIMIT, stream)
+    client = bench.connect()
+    client.send(post(5) + b"hello")
+    assert client.receive_to(b"0\r\n\r\n").endswith(b"5\r\nhello\r\n0\r\n\r\n")
+
+
+async def fail(_body: bytes) -> Routed:
+    raise LookupError("deliberate")
+
+
+async def collect_again(_body: bytes) -> Routed:
+    return Collect(LIMIT, echo)
+
+
+async def cancel(_body: bytes) -> Routed:
+    raise asyncio.CancelledError
+
+
+@pytest.mark.parametrize("then", [fail, collect_again, cancel])
+def test_a_decision_that_cannot_be_followed_costs_only_that_connection(
+    bench: Bench, caplog: pytest.LogCaptureFixture, then: Callable[[bytes], Awaitable[Routed]]
+) -> None:
+    bench.router.decide = lambda _head: Collect(LIMIT, then)
+    client = bench.connect()
+    client.send(post(5) + b"hello")
+    assert client.receive_rest().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert bench.server.counters.errors == 1
+
+
+def test_a_body_that_was_read_is_not_sent_on(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+    async def forward(_body: bytes) -> Routed:
+        return bench.router.forward
+
+    bench.router.decide = lambda _head: Collect(LIMIT, forward)
+    client = bench.connect()
+    client.send(post(5) + b"hello")
+    assert client.receive_rest().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
+    assert bench.upstream.is_untouched()

@@ -1,0 +1,132 @@
+"""What a head says of who is asking, and for what."""
+
+import pytest
+
+from codehub.origins import Origins
+from proxy.asking import Ask, Shown, ask_of, cookie_may_speak, parse_path, shown_by
+from proxy.heads import HeadReader, RequestHead
+
+ID = "0b8f3c1e-9d2a-4c55-8f3e-2b1a7c9d0e4f"
+ORIGINS = Origins("https://dev.example")
+NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
+WEBSOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
+
+
+def head(method: str = "GET", target: str = "/", **fields: str) -> RequestHead:
+    lines = [f"{method} {target} HTTP/1.1", "Host: dev.example"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    return HeadReader().read("\r\n".join([*lines, "", ""]).encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    ("target", "rest", "query"),
+    [
+        (f"/w/{ID}", b"", b""),
+        (f"/w/{ID}/", b"/", b""),
+        (f"/w/{ID}?a=/b", b"", b"?a=/b"),
+        (f"/w/{ID}/lab/tree?x=1?y", b"/lab/tree", b"?x=1?y"),
+        (f"/w/{ID}/../{ID}/%2e%2e/", f"/../{ID}/%2e%2e/".encode(), b""),
+    ],
+)
+def test_path_of_a_workspace(target: str, rest: bytes, query: bytes) -> None:
+    assert parse_path(target.encode()) == (ID, rest, query)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "/",
+        "/w/",
+        "/w/notes/",
+        f"/w/{ID.upper()}/",
+        f"/w/{ID}x/",
+        f"/w/{ID[:-1]}/",
+        f"/w/{ID.replace('-', '')}/",
+        f"//w/{ID}/",
+        f"/W/{ID}/",
+        f"/w//{ID}/",
+        f"/w/{ID.replace('0', 'g')}/",
+    ],
+)
+def test_what_names_no_workspace(target: str) -> None:
+    assert parse_path(target.encode()) is None
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        (NAVIGATION, Ask.NAVIGATION),
+        ({**NAVIGATION, "Sec-Fetch-Site": "cross-site"}, Ask.NAVIGATION),
+        ({"Sec-Fetch-Mode": "navigate"}, Ask.NAVIGATION),
+        ({**NAVIGATION, "Sec-Fetch-Dest": "iframe"}, Ask.BACKGROUND),
+        ({**NAVIGATION, "Sec-Purpose": "prefetch"}, Ask.BACKGROUND),
+        ({"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Accept": "text/html"}, Ask.BACKGROUND),
+        ({"Accept": "text/html,application/xhtml+xml"}, Ask.NAVIGATION),
+        ({"Accept": "*/*"}, Ask.BACKGROUND),
+        ({}, Ask.BACKGROUND),
+        ({"X-CodeHub-Wake": "true"}, Ask.WAKING),
+        ({**WEBSOCKET, "Accept": "text/html"}, Ask.BACKGROUND),
+        ({**WEBSOCKET, "X-CodeHub-Wake": "true"}, Ask.WAKING),
+    ],
+)
+def test_kind_of_a_get(fields: dict[str, str], expected: Ask) -> None:
+    assert ask_of(head(**fields)) is expected
+
+
+@pytest.mark.parametrize("method", ["POST", "HEAD", "PUT", "DELETE"])
+def test_only_a_get_opens_a_page(method: str) -> None:
+    assert ask_of(head(method, **NAVIGATION)) is Ask.BACKGROUND
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, Shown(None, None)),
+        ({"Cookie": "a=b; codehub_session=s3cret; c=d"}, Shown(None, "s3cret")),
+        ({"Cookie": "codehub_session="}, Shown(None, None)),
+        ({"Cookie": "xcodehub_session=1"}, Shown(None, None)),
+        ({"Authorization": "Bearer codehub_pat_x"}, Shown("codehub_pat_x", None)),
+        ({"Authorization": "bearer  codehub_pat_x"}, Shown("codehub_pat_x", None)),
+        (
+            {"Authorization": "Bearer codehub_pat_x", "Cookie": "codehub_session=s"},
+            Shown("codehub_pat_x", None),
+        ),
+        # Not ours: it belongs to what runs in the workspace.
+        ({"Authorization": "Bearer eyJ", "Cookie": "codehub_session=s"}, Shown(None, "s")),
+        ({"Authorization": "Basic Y29kZWh1Yl9wYXRfeA=="}, Shown(None, None)),
+    ],
+)
+def test_what_is_shown(fields: dict[str, str], expected: Shown) -> None:
+    assert shown_by(head(**fields).block, b"codehub_session") == expected
+
+
+SAME = {"Sec-Fetch-Site": "same-origin"}
+OURS, THEIRS = {"Origin": "https://dev.example"}, {"Origin": "https://evil.example"}
+
+
+@pytest.mark.parametrize(
+    ("request_head", "expected"),
+    [
+        (head(), True),
+        (head(**SAME), True),
+        (head(**NAVIGATION), True),
+        (head(**{**NAVIGATION, "Sec-Fetch-Site": "cross-site"}), True),
+        (head(**{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}), False),
+        (head(**{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}), False),
+        (head("POST", **SAME, **OURS), True),
+        (head("POST", **OURS), True),
+        (head("POST"), True),
+        (head("POST", **THEIRS), False),
+        (head("POST", Origin="null"), False),
+        (head("POST", **{**NAVIGATION, "Sec-Fetch-Site": "cross-site"}, **THEIRS), False),
+        (head("DELETE", **{"Sec-Fetch-Site": "same-site"}, **OURS), False),
+        (head(**WEBSOCKET, **OURS), True),
+        (head(**WEBSOCKET, **THEIRS), False),
+        (head(**WEBSOCKET), False),
+        (head(**WEBSOCKET, Origin="null"), False),
+        (head(**WEBSOCKET, Origin="http://dev.example"), False),
+        (head(**WEBSOCKET, Origin="https://dev.example.evil.example"), False),
+    ],
+)
+def test_when_a_cookie_speaks(request_head: RequestHead, expected: bool) -> None:
+    assert cookie_may_speak(request_head, ORIGINS) is expected

@@ -1,0 +1,103 @@
+"""SPEC §7 as a table: every phase, operation, desired state and kind of request."""
+
+from itertools import product
+
+import pytest
+
+from codehub.domain.states import DesiredState, Operation, Phase
+from proxy.asking import Ask
+from proxy.decide import Decision, Standing, decide
+
+NONE = Operation.NONE
+ENDING = (
+    Operation.STOPPING,
+    Operation.ARCHIVING,
+    Operation.CREATE_EMPTY_ARCHIVE,
+    Operation.DELETING,
+)
+BEGINNING = (Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING)
+EVERY_STANDING = [Standing(*each) for each in product(Phase, Operation, DesiredState, (False, True))]
+
+
+def at_rest(phase: Phase) -> Standing:
+    wanted = DesiredState.ARCHIVED if phase is Phase.PENDING else DesiredState(phase.value)
+    return Standing(phase, NONE, wanted)
+
+
+@pytest.mark.parametrize("ask", Ask)
+def test_running_is_forwarded_whoever_asks(ask: Ask) -> None:
+    assert decide(at_rest(Phase.RUNNING), ask) is Decision.FORWARD
+
+
+@pytest.mark.parametrize("operation", BEGINNING)
+def test_an_ide_that_answers_is_used_before_its_start_is_written_off(operation: Operation) -> None:
+    standing = Standing(Phase.RUNNING, operation, DesiredState.RUNNING)
+    assert decide(standing, Ask.BACKGROUND) is Decision.FORWARD
+
+
+@pytest.mark.parametrize("operation", ENDING)
+def test_what_is_being_ended_is_not_forwarded_to(operation: Operation) -> None:
+    for desired in DesiredState:
+        assert decide(Standing(Phase.RUNNING, operation, desired), Ask.NAVIGATION) is Decision.FOLLOW
+
+
+@pytest.mark.parametrize("desired", set(DesiredState) - {DesiredState.RUNNING})
+def test_what_is_to_be_stopped_is_not_forwarded_to(desired: DesiredState) -> None:
+    assert decide(Standing(Phase.RUNNING, NONE, desired), Ask.NAVIGATION) is Decision.FOLLOW
+
+
+@pytest.mark.parametrize(
+    ("phase", "expected"),
+    [
+        (Phase.STANDBY, Decision.WAKE),
+        (Phase.ARCHIVED, Decision.OFFER_RESTORE),
+        (Phase.PENDING, Decision.OFFER_START),
+    ],
+)
+@pytest.mark.parametrize("ask", [Ask.NAVIGATION, Ask.WAKING])
+def test_what_rests_is_offered_or_woken(phase: Phase, expected: Decision, ask: Ask) -> None:
+    assert decide(at_rest(phase), ask) is expected
+
+
+@pytest.mark.parametrize("phase", [Phase.STANDBY, Phase.ARCHIVED, Phase.PENDING])
+def test_what_is_on_its_way_up_is_followed(phase: Phase) -> None:
+    for operation in (NONE, *BEGINNING):
+        standing = Standing(phase, operation, DesiredState.RUNNING)
+        assert decide(standing, Ask.NAVIGATION) is Decision.FOLLOW
+
+
+@pytest.mark.parametrize("ask", Ask)
+def test_errors_are_explained(ask: Ask) -> None:
+    for desired in DesiredState:
+        assert decide(Standing(Phase.ERROR, NONE, desired), ask) is Decision.EXPLAIN_ERROR
+
+
+def test_a_recovery_that_was_asked_for_is_followed() -> None:
+    standing = Standing(Phase.ERROR, NONE, DesiredState.RUNNING, recovering=True)
+    assert decide(standing, Ask.NAVIGATION) is Decision.FOLLOW
+
+
+def test_nothing_wakes_without_somebody_who_waits() -> None:
+    for standing in EVERY_STANDING:
+        assert decide(standing, Ask.BACKGROUND) in {
+            Decision.FORWARD,
+            Decision.REFUSE,
+            Decision.EXPLAIN_ERROR,
+        }
+
+
+def test_only_a_settled_standby_is_woken() -> None:
+    woken = [each for each in EVERY_STANDING if decide(each, Ask.NAVIGATION) is Decision.WAKE]
+    assert woken == [Standing(Phase.STANDBY, NONE, DesiredState.STANDBY)]
+
+
+def test_only_what_runs_and_shall_run_is_forwarded_to() -> None:
+    for standing in EVERY_STANDING:
+        if decide(standing, Ask.NAVIGATION) is Decision.FORWARD:
+            assert standing.phase is Phase.RUNNING
+            assert standing.desired_state is DesiredState.RUNNING
+
+
+def test_every_case_has_an_answer() -> None:
+    for standing, ask in product(EVERY_STANDING, Ask):
+        assert decide(standing, ask) in Decision
