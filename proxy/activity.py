@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import math
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NoReturn
@@ -15,6 +17,8 @@ from proxy.use_rules import MessageRules, UseRules, rules_for
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 30.0
+# Who types uses it all the time; nobody needs to know that to the second.
+SATED_SECONDS = 2.0
 
 
 def utc_now() -> datetime:
@@ -86,7 +90,7 @@ class UseBook:
 class Watch(UseObserver):
     """Notes the use of one workspace by one request, or by the messages of one WebSocket."""
 
-    __slots__ = ("_book", "_messages", "_path", "_rules", "_workspace_id")
+    __slots__ = ("_book", "_messages", "_noted_at", "_path", "_rules", "_workspace_id")
 
     def __init__(self, book: UseBook, workspace_id: WorkspaceId, rules: UseRules, path: bytes) -> None:
         self._book = book
@@ -94,6 +98,7 @@ class Watch(UseObserver):
         self._rules = rules
         self._path = path
         self._messages: MessageRules | None = None
+        self._noted_at = -math.inf
 
     def request(self, head: RequestHead) -> None:
         if self._rules.is_use_request(self._path, head):
@@ -103,4 +108,8 @@ class Watch(UseObserver):
         if self._messages is None:
             self._messages = self._rules.messages_at(self._path)
         if self._messages.is_use(opcode, length, start):
+            self._noted_at = time.monotonic()
             self._book.note(self._workspace_id)
+
+    def is_sated(self) -> bool:
+        return time.monotonic() - self._noted_at < SATED_SECONDS

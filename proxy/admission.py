@@ -17,7 +17,6 @@ from proxy.asking import (
 )
 from proxy.callers import Callers, Known
 from proxy.directory import Directory, Place
-from proxy.fields import FieldBlock
 from proxy.forms import form_token_of
 from proxy.heads import RequestHead
 from proxy.pages import Visit
@@ -26,6 +25,7 @@ from proxy.routing import Answer
 
 ID_END = len(WORKSPACES) + ID_LENGTH
 MAX_MEMORISED = 1024
+MAX_MEMORISED_BYTES = 4096
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Admission:
     origins: Origins
     cookie: bytes
     outcomes: Counter[str] = field(default_factory=Counter)
-    _shown: dict[FieldBlock, Shown] = field(default_factory=dict)
+    _shown: dict[tuple[bytes | None, bytes | None], Shown] = field(default_factory=dict)
 
     def recall(self, head: RequestHead) -> tuple[Known, Place] | None:
         """Who asks for what, if all of that is known and sure and the one may use the other."""
@@ -88,13 +88,15 @@ class Admission:
         return Admitted(head, ask, path, shown, known, place)
 
     def shown_by(self, head: RequestHead) -> Shown:
-        """Equal heads share a block, so most of them have been read before."""
-        shown = self._shown.get(head.block)
+        """Most of them have been read before."""
+        key = head.authorization, head.cookies
+        shown = self._shown.get(key)
         if shown is None:
             shown = shown_by(head.block, self.cookie)
             if len(self._shown) >= MAX_MEMORISED:
                 self._shown.clear()
-            self._shown[head.block] = shown
+            if sum(len(each or b"") for each in key) <= MAX_MEMORISED_BYTES:
+                self._shown[key] = shown
         return shown
 
     def _refuse(self, reason: str, answer: Answer) -> Answer:

@@ -15,7 +15,10 @@ class UseObserver(Protocol):
         """A request goes to the upstream."""
 
     def message(self, opcode: int, length: int, start: bytes) -> None:
-        """The client sent a WebSocket frame; `start` is the beginning of its payload, at most 64 bytes."""
+        """The client sent a WebSocket frame; `start` is the beginning of its payload, at most 1 KB."""
+
+    def is_sated(self) -> bool:
+        """Whether another message would tell nothing new for now."""
 
 
 @dataclass(frozen=True)

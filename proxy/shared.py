@@ -19,7 +19,8 @@ class Limits:
     answer_head_bytes: int = 64 * 1024
     connections: int = 10_000
     connections_per_holder: int = 1_000
-    resting_upstreams_per_key: int = 32
+    # As many as a user's browsers and programs may have at work at once.
+    resting_upstreams_per_key: int = 512
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ class ClientSide(UpstreamSide):
 
     def __init__(self, tunnel: Tunnel, target: asyncio.Transport, observer: UseObserver | None) -> None:
         super().__init__(tunnel, target)
-        self._scanner = None if observer is None else FrameScanner(observer.message)
+        self._scanner = None if observer is None else FrameScanner(observer)
 
     def data_received(self, data: bytes) -> None:
         self._tunnel.moved = True

@@ -1,26 +1,29 @@
 """Frame headers of a WebSocket, read beside the bytes that pass."""
 
-from collections.abc import Callable
+from proxy.routing import UseObserver
 
-MAX_START_BYTES = 64
+# Enough to find the names that IDEs give to their messages, behind their own headers.
+MAX_START_BYTES = 1024
 # The longest header is 14 bytes long.
 MAX_GLANCE_BYTES = 14 + MAX_START_BYTES
 SHORT_LENGTH, LONG_LENGTH = 126, 127
 
-Observe = Callable[[int, int, bytes], None]
-
-
 class FrameScanner:
-    """Tells of every frame once its header and the start of its payload are here; payloads are not kept."""
+    """Tells of every frame once its header and the start of its payload are here; payloads are not kept.
 
-    __slots__ = ("_held", "_observe", "_skip")
+    While the observer wants to know no more, frames are only counted off.
+    """
 
-    def __init__(self, observe: Observe) -> None:
-        self._observe = observe
+    __slots__ = ("_held", "_is_sated", "_observer", "_skip")
+
+    def __init__(self, observer: UseObserver) -> None:
+        self._observer = observer
+        self._is_sated = False
         self._skip = 0
         self._held = b""
 
     def feed(self, data: bytes) -> None:
+        self._is_sated = self._observer.is_sated()
         position = self._skip
         held = self._held
         if held:
@@ -60,13 +63,15 @@ class FrameScanner:
         key_start = start
         if masked:
             start += 4
+        if self._is_sated:
+            return start + length
         shown = min(MAX_START_BYTES, length)
         if start + shown > len(data):
             return -1
         payload = data[start : start + shown]
         if masked and shown:
             payload = unmask(payload, data[key_start:start])
-        self._observe(data[position] & 0x0F, length, payload)
+        self._observer.message(data[position] & 0x0F, length, payload)
         return start + length
 
 

@@ -64,6 +64,9 @@ class RecordingObserver(UseObserver):
     def message(self, opcode: int, length: int, start: bytes) -> None:
         self.messages.append((opcode, length, start))
 
+    def is_sated(self) -> bool:
+        return False
+
 
 class Bench:
     """Use as a fixture; `close` fails if the proxy's event loop had an exception to report."""

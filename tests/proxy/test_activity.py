@@ -215,3 +215,11 @@ async def begin_slow_flush(book: UseBook, client: Redis) -> asyncio.Task[None]:
 
     await until(is_held_up, "a flush that Redis holds up")
     return flushing
+
+
+def test_after_a_use_nobody_looks_at_the_next_messages(buffer: ActivityBuffer, clock: Clock) -> None:
+    watch = UseBook(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
+    watch.message(BINARY, len(KEEP_ALIVE), KEEP_ALIVE)
+    assert not watch.is_sated(), "nothing was found yet, so every message is worth a look"
+    watch.message(BINARY, len(KEY_IN_TERMINAL), KEY_IN_TERMINAL)
+    assert watch.is_sated()

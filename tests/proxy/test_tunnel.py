@@ -66,7 +66,7 @@ def test_the_observer_sees_what_the_client_sends_and_nothing_else(bench: Bench) 
     assert bench.call(lambda: observer.messages) == [
         (TEXT, 4, b"work"),
         (PING, 0, b""),
-        (BINARY, 1000, b"x" * 64),
+        (BINARY, 1000, b"x" * 1000),
     ]
 
 

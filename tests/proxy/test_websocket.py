@@ -1,24 +1,38 @@
 """What the observer is told of frames, in whatever pieces they come."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.websocket import FrameScanner
+from tests.proxy.bench import RecordingObserver
 from tests.proxy.frames import BINARY, CLOSE, PING, TEXT, frame
 
 Seen = tuple[int, int, bytes]
 
 
-def scan(pieces: list[bytes]) -> list[Seen]:
-    seen: list[Seen] = []
-    scanner = FrameScanner(lambda opcode, length, start: seen.append((opcode, length, start)))
+class Observer(RecordingObserver):
+    """Wants to know of so many frames."""
+
+    def __init__(self, appetite: float = math.inf) -> None:
+        super().__init__()
+        self.appetite = appetite
+
+    def is_sated(self) -> bool:
+        return len(self.messages) >= self.appetite
+
+
+def scan(pieces: list[bytes], appetite: float = math.inf) -> list[Seen]:
+    observer = Observer(appetite)
+    scanner = FrameScanner(observer)
     for piece in pieces:
         scanner.feed(piece)
-    return seen
+    return observer.messages
 
 
-PAYLOADS = (0, 1, 63, 64, 65, 125, 126, 127, 65535, 65536, 200_000)
+PAYLOADS = (0, 1, 1023, 1024, 1025, 125, 126, 127, 65535, 65536, 200_000)
 
 
 @pytest.mark.parametrize("size", PAYLOADS)
@@ -26,7 +40,7 @@ def test_a_frame_of_any_length_is_seen_with_its_start(size: int) -> None:
     payload = bytes(number % 251 for number in range(size))
     following = frame(PING, b"p")
     seen = scan([frame(BINARY, payload) + following])
-    assert seen == [(BINARY, size, payload[:64]), (PING, 1, b"p")]
+    assert seen == [(BINARY, size, payload[:1024]), (PING, 1, b"p")]
 
 
 def test_frames_of_a_message_and_unmasked_ones_are_seen_too() -> None:
@@ -35,7 +49,23 @@ def test_frames_of_a_message_and_unmasked_ones_are_seen_too() -> None:
 
 
 def test_a_frame_is_told_of_as_soon_as_its_start_is_there() -> None:
-    assert scan([frame(BINARY, b"x" * 100_000)[:78]]) == [(BINARY, 100_000, b"x" * 64)]
+    assert scan([frame(BINARY, b"x" * 100_000)[:1038]]) == [(BINARY, 100_000, b"x" * 1024)]
+
+
+def test_who_has_seen_enough_is_told_no_more() -> None:
+    one = frame(BINARY, b"x" * 2000)
+    assert scan([one, one[:3], one[3:9], one[9:], one], appetite=1) == [(BINARY, 2000, b"x" * 1024)]
+
+
+def test_who_gets_hungry_again_is_told_of_whole_frames() -> None:
+    """Frames that passed unseen were counted off: the next one is read from its beginning."""
+    observer = Observer(appetite=1)
+    scanner = FrameScanner(observer)
+    scanner.feed(frame(TEXT, b"first") + frame(TEXT, b"second"))
+    scanner.feed(frame(TEXT, b"third" * 300)[:50])
+    observer.appetite = math.inf
+    scanner.feed(frame(TEXT, b"third" * 300)[50:] + frame(TEXT, b"fourth"))
+    assert [start for _, _, start in observer.messages] == [b"first", b"second", b"fourth"]
 
 
 @given(
@@ -49,7 +79,7 @@ def test_frames_in_any_pieces_are_seen_the_same(payloads: list[tuple[int, bytes]
         pieces.append(stream[:size])
         stream = stream[size:]
     pieces.append(stream)
-    assert scan(pieces) == [(opcode, len(payload), payload[:64]) for opcode, payload in payloads]
+    assert scan(pieces) == [(opcode, len(payload), payload[:1024]) for opcode, payload in payloads]
 
 
 @given(st.lists(st.binary(max_size=100), max_size=20))
