@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 PERIOD_SECONDS = 30.0
 # Who types uses it all the time; nobody needs to know that to the second.
 SATED_SECONDS = 2.0
+# Nobody types as fast; what a program floods us with is not worth more looks.
+LOOKS_PER_SECOND = 100
 
 
 def utc_now() -> datetime:
@@ -90,7 +92,9 @@ class UseBook:
 class Watch(UseObserver):
     """Notes the use of one workspace by one request, or by the messages of one WebSocket."""
 
-    __slots__ = ("_book", "_messages", "_noted_at", "_path", "_rules", "_workspace_id")
+    __slots__ = (
+        "_book", "_counts_until", "_looks", "_messages", "_path", "_rests_until", "_rules", "_workspace_id",
+    )  # fmt: skip
 
     def __init__(self, book: UseBook, workspace_id: WorkspaceId, rules: UseRules, path: bytes) -> None:
         self._book = book
@@ -98,7 +102,8 @@ class Watch(UseObserver):
         self._rules = rules
         self._path = path
         self._messages: MessageRules | None = None
-        self._noted_at = -math.inf
+        self._rests_until = self._counts_until = -math.inf
+        self._looks = 0
 
     def request(self, head: RequestHead) -> None:
         if self._rules.is_use_request(self._path, head):
@@ -108,8 +113,12 @@ class Watch(UseObserver):
         if self._messages is None:
             self._messages = self._rules.messages_at(self._path)
         if self._messages.is_use(opcode, length, start):
-            self._noted_at = time.monotonic()
+            self._rests_until = time.monotonic() + SATED_SECONDS
             self._book.note(self._workspace_id)
+        self._looks += 1
 
     def is_sated(self) -> bool:
-        return time.monotonic() - self._noted_at < SATED_SECONDS
+        now = time.monotonic()
+        if now >= self._counts_until:
+            self._counts_until, self._looks = now + 1, 0
+        return now < self._rests_until or self._looks >= LOOKS_PER_SECOND

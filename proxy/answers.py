@@ -6,10 +6,12 @@ from http import HTTPStatus
 
 from proxy.fields import FIELD, LENGTH, MAX_MEMORISED_NAMES, Framing, read_list
 from proxy.forwarding import HOP_BY_HOP, NEVER_DROPPED, cookie_name
+from proxy.memory import Memory
 from proxy.own import BODILESS, connection_line
 from proxy.routing import Forward
 
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*+))?+\r\n")
+MAX_MEMORISED_BYTES = 2048
 # What Connection says apart from names of fields, and names that it says in vain.
 NOT_LISTED = NEVER_DROPPED | {b"close", b"keep-alive", b"upgrade"}
 
@@ -44,9 +46,18 @@ class UpstreamAnswer:
     # Also known where no body follows: for HEAD and 304.
     told_length: bytes | None
     chunked: bool
+    # For a modern client that stays, which is nearly every one.
+    rendered: bytes | None = None
 
     def render(self, *, modern: bool, keep_alive: bool) -> bytes:
         """The head for a client; one of HTTP/1.0 is not told of chunks."""
+        if not (modern and keep_alive):
+            return self._render(modern=modern, keep_alive=keep_alive)
+        if self.rendered is None:
+            self.rendered = self._render(modern=True, keep_alive=True)
+        return self.rendered
+
+    def _render(self, *, modern: bool, keep_alive: bool) -> bytes:
         lines = [b"HTTP/1.1 %d %b\r\n" % (self.status, self.reason), *self.fields]
         if self.told_length is not None:
             lines.append(b"Content-Length: %b\r\n" % self.told_length)
@@ -63,8 +74,26 @@ class UpstreamAnswer:
         return head % (self.reason, b"".join(self.fields))
 
 
+class AnswerReader:
+    """Reads heads of answers; a file that has not changed, or a poll without news, has the same again."""
+
+    def __init__(self, max_bytes: int = 64 * 1024) -> None:
+        self.max_bytes = max_bytes
+        self._answers: Memory[UpstreamAnswer] = Memory()
+
+    def read(self, raw: bytes, method: bytes, route: Forward) -> UpstreamAnswer:
+        """Read one whole head, up to and with its empty line."""
+        # Everything that the reading depends on.
+        key = raw, method == b"HEAD", route.trusted, route.drop_cookies
+        answer = self._answers.get(key)
+        if answer is None:
+            answer = read_answer(raw, method, route)
+            if len(raw) <= MAX_MEMORISED_BYTES:
+                self._answers.offer(key, answer)
+        return answer
+
+
 def read_answer(raw: bytes, method: bytes, route: Forward) -> UpstreamAnswer:
-    """Read one whole head, up to and with its empty line."""
     line = STATUS_LINE.match(raw)
     if line is None:
         raise AnswerRefused("malformed status line")

@@ -16,6 +16,8 @@ ID_GROUPS = (8, 4, 4, 4, 12)
 HEXADECIMAL = frozenset("0123456789abcdef")
 # A program that wants a stopped workspace to be started says so; see docs/api.md.
 WAKE_FIELD = b"x-codehub-wake"
+OUR_SITES = frozenset(site.encode() for site in OWN_SITES)
+READING_METHODS = frozenset(method.encode() for method in SAFE_METHODS)
 FETCH_FIELDS = (b"sec-fetch-mode", b"sec-fetch-dest", b"sec-fetch-site")
 
 
@@ -25,6 +27,11 @@ class Ask(StrEnum):
     NAVIGATION = "navigation"
     WAKING = "waking"
     BACKGROUND = "background"
+
+
+# Found at once: see `Framing`.
+BACKGROUND = Ask.BACKGROUND
+ASKS = {ask.value: ask for ask in Ask}
 
 
 class WorkspacePath(NamedTuple):
@@ -56,9 +63,19 @@ def parse_path(target: bytes) -> WorkspacePath | None:
 
 def ask_of(head: RequestHead) -> Ask:
     """Only a person who opens a page is shown one; prefetching is nobody's wish."""
+    if head.method != b"GET":
+        return BACKGROUND if head.get(WAKE_FIELD) is None else Ask.WAKING
+    block = head.block
+    if block.ask is None:
+        # A block of fields that comes again keeps what was made of it.
+        block.ask = _ask_of_get(head)
+    return ASKS[block.ask]
+
+
+def _ask_of_get(head: RequestHead) -> Ask:
     if head.get(WAKE_FIELD) is not None:
         return Ask.WAKING
-    if head.method != b"GET" or asks_for_websocket(head) or head.get(b"sec-purpose") is not None:
+    if asks_for_websocket(head) or head.get(b"sec-purpose") is not None:
         return Ask.BACKGROUND
     if any(head.get(name) is not None for name in FETCH_FIELDS):
         opens_page = head.get(b"sec-fetch-mode") == b"navigate"
@@ -78,13 +95,13 @@ def shown_by(block: FieldBlock, cookie: bytes) -> Shown:
 def cookie_may_speak(head: RequestHead, origins: Origins) -> bool:
     """Whether a session cookie on this request stands for its user; other sites may only open a page."""
     origin = head.origin
-    if asks_for_websocket(head):
+    if head.block.upgrade is not None and asks_for_websocket(head):
         # Browsers always name it here, and nothing else keeps other sites' pages out.
         return origin is not None and _is_ours(head, origin, origins)
     site = head.get(b"sec-fetch-site")
-    if site is not None and site.decode("latin-1") not in OWN_SITES:
+    if site is not None and site not in OUR_SITES:
         return ask_of(head) is Ask.NAVIGATION
-    if head.method.decode("latin-1") in SAFE_METHODS:
+    if head.method in READING_METHODS:
         return True
     return origin is None or _is_ours(head, origin, origins)
 

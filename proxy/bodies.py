@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import Protocol
 
-from proxy.fields import FIELD, Framing
+from proxy.fields import CHUNKED, CLOSE, FIELD, Framing
 
 MAX_CHUNK_LINE_BYTES = 256
 MAX_TRAILER_BYTES = 4096
@@ -161,8 +161,8 @@ class ChunkedBody:
 
 def new_body(framing: Framing, length: int, *, decode: bool = False) -> Body | None:
     """None if there is nothing to come."""
-    if framing is Framing.CHUNKED:
+    if framing is CHUNKED:
         return ChunkedBody(decode=decode)
-    if framing is Framing.CLOSE:
+    if framing is CLOSE:
         return CloseBody()
     return LengthBody(length) if length else None

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Coroutine
 
+from proxy.answers import AnswerReader
 from proxy.forwarding import Forwarding
 from proxy.heads import HeadReader
 from proxy.routing import Router
@@ -21,6 +22,7 @@ class Core:
         self.counters = Counters()
         self.registry = Registry(limits)
         self.tasks: set[asyncio.Task[None]] = set()
+        self.answers = AnswerReader(limits.answer_head_bytes)
         self.reader = HeadReader(limits.head_bytes, limits.fields)
         self.forwarding = Forwarding(scheme)
         self.pool = UpstreamPool(

@@ -16,6 +16,8 @@ from proxy.streaming import Streaming, let_go
 
 logger = logging.getLogger(__name__)
 
+KINDS = (Forward, Answer, Stream, Collect)
+
 
 class Exchange:
     """Begins with a head, ends with `client.done` or the end of the client."""
@@ -33,7 +35,7 @@ class Exchange:
 
     def begin(self) -> None:
         routed = self.core.router.route(self.head, self.client.peer)
-        if isinstance(routed, Forward | Answer | Stream | Collect):
+        if isinstance(routed, KINDS):
             self.follow(routed)
         else:
             self.wait_for(routed)

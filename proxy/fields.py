@@ -50,11 +50,16 @@ class Framing(Enum):
     CLOSE = "close"
 
 
+# Found at once, where `Framing.NONE` costs a call until Python 3.12; every request asks several times.
+NONE, LENGTH_TOLD, CHUNKED, CLOSE = Framing
+
+
 @dataclass(slots=True, eq=False)
 class FieldBlock:
     """What the version and the fields of a head say; equal heads of one browser share it.
 
-    `forwarded` is what an upstream was told of it last, after what that depended on.
+    `forwarded` is what an upstream was told of it last, after what that depended on; `ask` is what kind of
+    request it makes of a GET.
     """
 
     version: bytes
@@ -67,6 +72,7 @@ class FieldBlock:
     connection: frozenset[bytes]
     known: dict[bytes, bytes]
     forwarded: tuple[tuple[object, ...], bytes] | None = None
+    ask: str | None = None
 
 
 def fault_of(

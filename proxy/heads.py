@@ -3,11 +3,10 @@
 import re
 from typing import NamedTuple
 
-from proxy.fields import BARE_LINE_FEED, FieldBlock, Framing, HeadRefused, fault_of, read_block
+from proxy.fields import BARE_LINE_FEED, CHUNKED, FieldBlock, Framing, HeadRefused, fault_of, read_block
+from proxy.memory import Memory
 
 MAX_MEMORISED_BYTES = 4096
-MAX_MEMORISED_BLOCKS = 1024
-MAX_SEEN_BLOCKS = 8192
 
 LINE = re.compile(rb"([A-Z][A-Z0-9_-]{0,31}+) (/[!\"$-~]*+) HTTP/1\.[01]\r\n")
 TARGET = re.compile(rb"/[!\"$-~]*+")
@@ -44,7 +43,7 @@ class RequestHead(NamedTuple):
 
     @property
     def has_body(self) -> bool:
-        return self.block.framing is Framing.CHUNKED or self.block.length > 0
+        return self.block.framing is CHUNKED or self.block.length > 0
 
     @property
     def keep_alive(self) -> bool:
@@ -81,16 +80,12 @@ class RequestHead(NamedTuple):
 
 
 class HeadReader:
-    """Reads heads; remembers field blocks, because a browser sends the same one again and again.
-
-    Only those that came twice: what never repeats would displace what does, and be dear to keep.
-    """
+    """Reads heads; remembers field blocks, because a browser sends the same one again and again."""
 
     def __init__(self, max_bytes: int = 32 * 1024, max_fields: int = 100) -> None:
         self.max_bytes = max_bytes
         self._max_fields = max_fields
-        self._blocks: dict[bytes, FieldBlock] = {}
-        self._seen: set[int] = set()
+        self._blocks: Memory[FieldBlock] = Memory()
 
     def read(self, raw: bytes) -> RequestHead:
         """Read one whole head, up to and with its empty line."""
@@ -107,7 +102,8 @@ class HeadReader:
         block = self._blocks.get(remembered)
         if block is None:
             block = read_block(remembered[:8], remembered[10:], self._max_fields)
-            self._remember(remembered, block)
+            if len(remembered) <= MAX_MEMORISED_BYTES:
+                self._blocks.offer(remembered, block)
         return RequestHead(method, target, block)
 
     def check_partial(self, raw: bytes) -> None:
@@ -118,16 +114,3 @@ class HeadReader:
             raise HeadRefused(400, "bare line feed")
         if raw.startswith(b"\r\n"):
             raise HeadRefused(400, "request line")
-
-    def _remember(self, key: bytes, block: FieldBlock) -> None:
-        if len(key) > MAX_MEMORISED_BYTES:
-            return
-        mark = hash(key)
-        if mark in self._seen:
-            if len(self._blocks) >= MAX_MEMORISED_BLOCKS:
-                self._blocks.clear()
-            self._blocks[key] = block
-        else:
-            if len(self._seen) >= MAX_SEEN_BLOCKS:
-                self._seen.clear()
-            self._seen.add(mark)

@@ -160,7 +160,7 @@ class Passage:
     def _send(self, connection: UpstreamConnection) -> None:
         request, client, route = self._request, self._client, self._route
         self._upstream, connection.sink = connection, self
-        self._reply = Reply(request.head, route, self._core.limits.answer_head_bytes, request.may_stay)
+        self._reply = Reply(request.head, route, self._core.answers, request.may_stay)
         start = self._core.forwarding.request_head(request.head, route, client.peer)
         if client.received and request.is_owed():
             start += request.cut(client.take())

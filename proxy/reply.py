@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from proxy.answers import AnswerRefused, UpstreamAnswer, read_answer
+from proxy.answers import AnswerReader, AnswerRefused, UpstreamAnswer
 from proxy.bodies import Body, CloseBody, new_body
-from proxy.fields import Framing
+from proxy.fields import CHUNKED, CLOSE
 from proxy.heads import RequestHead
 from proxy.routing import Forward
 
@@ -20,17 +20,17 @@ class Reply:
     """
 
     __slots__ = (
-        "_body", "_head", "_interim", "_max_head_bytes", "_may_stay", "_modern", "_partial", "_route",
+        "_answers", "_body", "_head", "_interim", "_may_stay", "_modern", "_partial", "_route",
         "began", "done", "keep_alive", "surplus", "switching", "upstream_stays",
     )  # fmt: skip
 
     def __init__(
-        self, head: RequestHead, route: Forward, max_head_bytes: int, may_stay: Callable[[], bool]
+        self, head: RequestHead, route: Forward, answers: AnswerReader, may_stay: Callable[[], bool]
     ) -> None:
         self._head = head
+        self._answers = answers
         self._modern = head.block.version == b"HTTP/1.1"
         self._route = route
-        self._max_head_bytes = max_head_bytes
         self._may_stay = may_stay
         self._partial = b""
         self._interim = 0
@@ -54,7 +54,7 @@ class Reply:
             if end < 4:  # noqa: PLR2004 - not found
                 self._keep_partial(data)
                 break
-            answer = read_answer(data[:end], self._head.method, self._route)
+            answer = self._answers.read(data[:end], self._head.method, self._route)
             data = data[end:]
             passed += self._take(answer)
         else:
@@ -69,7 +69,7 @@ class Reply:
         return isinstance(self._body, CloseBody)
 
     def _keep_partial(self, data: bytes) -> None:
-        if len(data) > self._max_head_bytes:
+        if len(data) > self._answers.max_bytes:
             raise AnswerRefused("head too large")
         self._partial = data
 
@@ -90,7 +90,7 @@ class Reply:
         self.upstream_stays = answer.keep_alive
         framing = answer.framing
         self._body = new_body(framing, answer.length, decode=not self._modern)
-        delimited = framing is not Framing.CLOSE and (self._modern or framing is not Framing.CHUNKED)
+        delimited = framing is not CLOSE and (self._modern or framing is not CHUNKED)
         self.keep_alive = delimited and self._may_stay()
         return answer.render(modern=self._modern, keep_alive=self.keep_alive)
 

@@ -88,7 +88,8 @@ class UpstreamPool:
         while resting:
             connection = resting.pop()
             # Instances move: a key may stand for another address than it did.
-            if self._is_good(connection, now, rest) and connection.upstream == route.upstream:
+            same = connection.upstream is route.upstream or connection.upstream == route.upstream
+            if same and self._is_good(connection, now, rest):
                 connection.reused = True
                 return connection
             connection.transport.close()

@@ -3,14 +3,12 @@
 import re
 from dataclasses import dataclass
 
-from proxy.asking import Ask, ask_of
+from proxy.asking import BACKGROUND, READING_METHODS, ask_of
 from proxy.heads import RequestHead
 
 TEXT, BINARY = 1, 2
 # Keep-alives are short. A long one: {"topic":"phoenix","event":"heartbeat","payload":{},"ref":"1"}
 MAX_KEEP_ALIVE_BYTES = 64
-
-READING_METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
 ANYTHING = re.compile(rb"")
 NOTHING = re.compile(rb"(?!)")
@@ -53,7 +51,7 @@ class UseRules:
     messages: tuple[MessageRules, ...] = ()
 
     def is_use_request(self, path: bytes, head: RequestHead) -> bool:
-        if ask_of(head) is not Ask.BACKGROUND:
+        if ask_of(head) is not BACKGROUND:
             return True
         if head.method not in READING_METHODS:
             return self.idle_changes.match(b"%b %b" % (head.method, path)) is None

@@ -8,6 +8,7 @@ MAX_START_BYTES = 1024
 MAX_GLANCE_BYTES = 14 + MAX_START_BYTES
 SHORT_LENGTH, LONG_LENGTH = 126, 127
 
+
 class FrameScanner:
     """Tells of every frame once its header and the start of its payload are here; payloads are not kept.
 
@@ -35,6 +36,8 @@ class FrameScanner:
                 return
             self._held = b""
             position = end - len(held)
+        if self._is_sated:
+            position = count_off(data, position)
         size = len(data)
         while position < size:
             end = self._glance(data, position)
@@ -73,6 +76,18 @@ class FrameScanner:
             payload = unmask(payload, data[key_start:start])
         self._observer.message(data[position] & 0x0F, length, payload)
         return start + length
+
+
+def count_off(data: bytes, position: int) -> int:
+    """Go past the short frames here, to a long one or to the end; the last one may end beyond the data."""
+    last = len(data) - 1
+    while position < last:
+        second = data[position + 1]
+        length = second & 0x7F
+        if length >= SHORT_LENGTH:
+            break
+        position += length + (6 if second & 0x80 else 2)
+    return position
 
 
 def unmask(payload: bytes, key: bytes) -> bytes:

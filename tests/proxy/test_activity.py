@@ -223,3 +223,19 @@ def test_after_a_use_nobody_looks_at_the_next_messages(buffer: ActivityBuffer, c
     assert not watch.is_sated(), "nothing was found yet, so every message is worth a look"
     watch.message(BINARY, len(KEY_IN_TERMINAL), KEY_IN_TERMINAL)
     assert watch.is_sated()
+
+
+async def test_a_flood_is_looked_at_now_and_then(buffer: ActivityBuffer, clock: Clock) -> None:
+    watch = UseBook(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
+
+    async def sated() -> bool:
+        for _ in range(1000):
+            watch.message(BINARY, len(KEEP_ALIVE), KEEP_ALIVE)
+        return watch.is_sated()
+
+    await until(sated, "enough was seen of it for now")
+
+    async def hungry() -> bool:
+        return not watch.is_sated()
+
+    await until(hungry, "the next second is worth a look again")

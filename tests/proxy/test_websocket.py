@@ -57,6 +57,21 @@ def test_who_has_seen_enough_is_told_no_more() -> None:
     assert scan([one, one[:3], one[3:9], one[9:], one], appetite=1) == [(BINARY, 2000, b"x" * 1024)]
 
 
+@given(st.lists(st.integers(0, 70_000), max_size=20), st.lists(st.integers(1, 300), min_size=1, max_size=90))
+def test_frames_are_counted_off_in_any_pieces(lengths: list[int], cuts: list[int]) -> None:
+    """Nothing is seen of them, and the one after them is."""
+    observer = Observer(appetite=0)
+    scanner = FrameScanner(observer)
+    stream = b"".join(frame(BINARY, bytes(length)) for length in lengths)
+    for size in cuts:
+        scanner.feed(stream[:size])
+        stream = stream[size:]
+    scanner.feed(stream)
+    observer.appetite = math.inf
+    scanner.feed(frame(TEXT, b"last"))
+    assert observer.messages == [(TEXT, 4, b"last")]
+
+
 def test_who_gets_hungry_again_is_told_of_whole_frames() -> None:
     """Frames that passed unseen were counted off: the next one is read from its beginning."""
     observer = Observer(appetite=1)
