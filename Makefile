@@ -26,7 +26,9 @@ up: $(SYNCED) ## Start CodeHub on this machine
 	@$(BIN)/codehub up
 
 test: $(SYNCED) ## Run every test
-	$(BIN)/coverage run -m pytest tests
+	$(BIN)/coverage erase
+	$(BIN)/python -m tests.halves
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 check: $(SYNCED) lint types contracts unit ## Format check, lint, types, import contracts, unit tests
@@ -51,6 +53,7 @@ fmt: $(SYNCED) ## Format and fix what can be fixed
 
 docs: $(SYNCED) ## Write the generated pages anew
 	$(BIN)/codehub settings --markdown > docs/configuration.md
+	$(BIN)/python -m cli.reference > docs/cli.md
 
 histories: $(SYNCED) ## Record the workflow histories that the replay tests use
 	$(BIN)/pytest tests/replay/record_histories.py

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.halves import HALVES
+
 ROOT = Path(__file__).parents[2]
 GIT = shutil.which("git") or "git"
 
@@ -132,6 +134,12 @@ def test_every_relative_link_leads_somewhere() -> None:
         f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()
     ]
     assert broken == []
+
+
+def test_every_directory_of_tests_is_in_one_half() -> None:
+    tests = ROOT / "tests"
+    tested = {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")}
+    assert sorted(each for half in HALVES.values() for each in half) == sorted(tested)
 
 
 def test_the_script_of_the_integration_can_be_run() -> None:

@@ -1,0 +1,43 @@
+"""`python -m tests.halves`: every test, in two halves side by side, because tests mostly wait for servers."""
+
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+# Each has its own servers and directories; the two take about the same time.
+HALVES = {
+    "control": ("workflows", "replay", "chaos", "contracts", "integration", "cli"),
+    "surface": ("unit", "model", "api", "proxy", "front_door", "e2e"),
+}
+TESTS = Path(__file__).parent
+
+
+async def run_half(name: str, directories: tuple[str, ...], place: str) -> int:
+    """The exit status; what it says is passed on line by line."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "coverage", "run", "--parallel-mode", "-m", "pytest"),
+        f"--basetemp={place}/{name}",
+        *("-o", f"cache_dir={place}/{name}-cache"),
+        *(str((TESTS / each).relative_to(TESTS.parent)) for each in directories),
+        cwd=TESTS.parent,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    async for line in process.stdout:
+        sys.stdout.write(f"{name} {line.decode(errors='replace')}")
+        sys.stdout.flush()
+    return await process.wait()
+
+
+async def main() -> int:
+    with tempfile.TemporaryDirectory(prefix="codehub-tests-") as place:
+        statuses = await asyncio.gather(*(run_half(name, each, place) for name, each in HALVES.items()))
+    return max(statuses)
+
+
+if __name__ == "__main__":
+    sys.exit(asyncio.run(main()))
