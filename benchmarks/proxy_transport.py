@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import uvloop
 
 from codehub.ports import Upstream
-from proxy.heads import RequestHead
-from proxy.routing import Answer, Forward, Routed
-from proxy.server import ProxyServer
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Forward, Routed
+from proxy.transport.server import ProxyServer
 
 
 class PrefixRouter:

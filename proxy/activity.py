@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Transient
 from codehub.ports import ActivityBuffer
-from proxy.heads import RequestHead
-from proxy.routing import UseObserver
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import UseObserver
 from proxy.use_rules import MessageRules, UseRules, rules_for
 
 logger = logging.getLogger(__name__)
@@ -71,11 +72,13 @@ class UseBook:
             return
         try:
             await self._buffer.record(told)
-        except Exception:
+        except Exception as error:
             # Whatever it is, the next period tries again; until then nothing is lost.
             self.flush_failures += 1
-            if not self._down:
-                logger.exception("the use of workspaces waits in memory: the buffer does not take it")
+            if not isinstance(error, Transient):
+                logger.exception("the use of workspaces could not be handed on")
+            elif not self._down:
+                logger.warning("the use of workspaces waits in memory: %s", error)
             self._down = True
             return
         self._forget(told)

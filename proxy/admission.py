@@ -18,10 +18,10 @@ from proxy.asking import (
 from proxy.callers import Callers, Known
 from proxy.directory import Directory, Place
 from proxy.forms import form_token_of
-from proxy.heads import RequestHead
 from proxy.pages import Visit
 from proxy.replies import Replies
-from proxy.routing import Answer
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer
 
 ID_END = len(WORKSPACES) + ID_LENGTH
 MAX_MEMORISED = 1024

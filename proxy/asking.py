@@ -6,9 +6,9 @@ from typing import NamedTuple
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import OWN_SITES, SAFE_METHODS, Origins
 from codehub.services.secret_tokens import API_TOKEN_PREFIX
-from proxy.fields import FieldBlock
-from proxy.forwarding import asks_for_websocket, cookie_name
-from proxy.heads import RequestHead
+from proxy.transport.fields import FieldBlock
+from proxy.transport.forwarding import asks_for_websocket, cookie_name
+from proxy.transport.heads import RequestHead
 
 WORKSPACES = b"/w/"
 ID_LENGTH = 36

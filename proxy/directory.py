@@ -161,6 +161,9 @@ class Directory:
         for workspace_id, place in list(self._places.items()):
             if now - place.asked_at > KEPT_SECONDS:
                 del self._places[workspace_id]
+        for workspace_id in self._waiting.keys() - self._places.keys():
+            # Whoever waited has gone: waiting asks again and again.
+            del self._waiting[workspace_id]
         for workspace_id, moment in list(self._changed_at.items()):
             if now - moment > KEPT_SECONDS:
                 del self._changed_at[workspace_id]

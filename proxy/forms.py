@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 
 from codehub.domain.conditions import WorkspaceId
 from proxy.asking import parse_path
-from proxy.heads import TARGET
+from proxy.transport.heads import TARGET
 
 FORM_TYPE = b"application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 16 * 1024

@@ -11,12 +11,12 @@ from codehub.services.outages import is_outage
 from proxy.admission import ID_END, Admission, visit_of
 from proxy.asking import WORKSPACES, Ask, WorkspacePath, ask_of, parse_path
 from proxy.decide import Decision, decide
-from proxy.heads import RequestHead
 from proxy.hosting import Hosting
 from proxy.own_paths import PREFIX, OwnPaths
 from proxy.refusals import redirect, refusal
 from proxy.replies import Replies
-from proxy.routing import Answer, Forward, Routed
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Forward, Routed
 
 API_KEY = "api"
 # For people who run CodeHub: it is on the API's own port, which is not for everybody.
@@ -85,9 +85,9 @@ class FrontDoor:
             query = path.query.decode("latin-1")
             return redirect(308, f"{self.replies.base_path}/w/{path.workspace_id}/{query}")
         try:
-            if ask is Ask.WAKING:
-                return await self._hold(head, path)
-            async with asyncio.timeout(ROUTE_SECONDS):
+            async with asyncio.timeout(ROUTE_SECONDS + (HOLD_SECONDS if ask is Ask.WAKING else 0)):
+                if ask is Ask.WAKING:
+                    return await self._hold(head, path)
                 return await self._answer(head, path, ask)
         except WorkspaceNotFound:
             return self.replies.not_found(ask)

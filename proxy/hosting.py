@@ -14,11 +14,11 @@ from proxy.asking import Ask
 from proxy.callers import Known
 from proxy.decide import Decision, decide
 from proxy.directory import Directory, Place
-from proxy.heads import RequestHead
 from proxy.lifecycle import Lifecycle
 from proxy.pages import Visit
 from proxy.replies import Replies
-from proxy.routing import Answer, Forward, Routed
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Forward, Routed
 
 OUR_COOKIES = frozenset({PLAIN_COOKIE.encode(), HOST_COOKIE.encode()})
 OUR_TOKENS = API_TOKEN_PREFIX.encode()

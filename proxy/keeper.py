@@ -79,10 +79,10 @@ class Keeper:
                     connections.end_credential(credential)
                 await self._directory.confirm()
         except Exception as error:
+            # Whatever it is, connections that are open go on, and new requests fail closed.
             if not is_outage(error):
-                raise
-            # Connections that are open go on; nobody can have been signed out either.
-            if not self._down:
+                log.exception("what is remembered could not be confirmed")
+            elif not self._down:
                 log.warning("the database does not answer; new requests wait for it: %s", error)
             self._down = True
         else:

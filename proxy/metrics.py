@@ -14,8 +14,8 @@ from prometheus_client.core import (
 
 from proxy.activity import UseBook
 from proxy.front_door import FrontDoor
-from proxy.server import ProxyServer
-from proxy.shared import LATENCY_BOUNDS, Counters, Latencies
+from proxy.transport.server import ProxyServer
+from proxy.transport.shared import LATENCY_BOUNDS, Counters, Latencies
 
 LOOPBACK = "127.0.0.1"
 

@@ -16,7 +16,7 @@ from proxy.forms import FORM_TYPE, MAX_FORM_BYTES, is_form_token, read_form, way
 from proxy.lifecycle import Lifecycle
 from proxy.refusals import redirect, refusal
 from proxy.replies import Replies
-from proxy.routing import Collect, Routed, Stream
+from proxy.transport.routing import Collect, Routed, Stream
 
 PREFIX = b"/.codehub/"
 STREAM_HEADERS = (

@@ -2,7 +2,7 @@
 
 import json
 
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 
 JSON_HEADERS = (
     ("Content-Type", "application/json"),

@@ -15,7 +15,7 @@ from proxy.asking import Ask
 from proxy.decide import Decision
 from proxy.pages import Pages, Visit
 from proxy.refusals import redirect, refusal
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 
 RETRY_SECONDS = 5
 SOON_SECONDS = 2

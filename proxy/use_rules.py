@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 from proxy.asking import BACKGROUND, READING_METHODS, ask_of
-from proxy.heads import RequestHead
+from proxy.transport.heads import RequestHead
 
 TEXT, BINARY = 1, 2
 # Keep-alives are short. A long one: {"topic":"phoenix","event":"heartbeat","payload":{},"ref":"1"}

@@ -23,8 +23,8 @@ from proxy.lifecycle import Lifecycle
 from proxy.own_paths import OwnPaths
 from proxy.pages import Pages, Site
 from proxy.replies import Replies
-from proxy.server import ProxyServer
-from proxy.shared import Limits
+from proxy.transport.server import ProxyServer
+from proxy.transport.shared import Limits
 
 LAST_FLUSH_SECONDS = 3.0
 HTTP_PORT = 80

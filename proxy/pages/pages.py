@@ -11,7 +11,7 @@ from proxy.pages.amounts import figures, share
 from proxy.pages.rendering import render
 from proxy.pages.safety import known_archive, safety
 from proxy.pages.visit import Site, Visit
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 
 RETRY_AFTER_SECONDS = 5
 SLOW_AFTER = timedelta(seconds=90)

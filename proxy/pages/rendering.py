@@ -7,7 +7,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from proxy.pages.amounts import duration, moment
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 
 _TEXTS = files("proxy") / "pages" / "templates"
 

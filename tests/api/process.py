@@ -1,56 +1,20 @@
-"""The API as a process of its own, on a free port: it can be asked to stop, killed, and its log read."""
+"""The API as a process of its own, and clients of its live events."""
 
 import asyncio
-import ctypes
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import httpx
 
-from tests.temporal_server import free_port
-from tests.waiting import until
+from tests.service_process import ServiceProcess as ApiProcess
+from tests.service_process import running_service
 
-ATTEMPTS = 3
+__all__ = ["ApiProcess", "Event", "EventStream", "api_process", "calling", "follow", "running_api"]
+
 PATIENCE_SECONDS = 90
-INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
-
-
-@dataclass(frozen=True)
-class ApiProcess:
-    """A running `python -m api`."""
-
-    base_url: str
-    port: int
-    process: subprocess.Popen[bytes]
-    log: Path
-
-    def stop(self) -> None:
-        """Ask it to stop, as whoever runs it would."""
-        self.process.send_signal(signal.SIGTERM)
-
-    async def wait_ended(self) -> int:
-        """Its exit code, once it has ended."""
-
-        async def ended() -> bool:
-            return self.process.poll() is not None
-
-        await until(ended, "the API process ended")
-        return int(self.process.returncode)
-
-    def log_lines(self) -> list[dict[str, Any]]:
-        """What it has logged, if it logs JSON."""
-        return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
 
 @asynccontextmanager
@@ -60,59 +24,11 @@ async def api_process(environment: Mapping[str, str]) -> AsyncIterator[str]:
         yield api.base_url
 
 
-@asynccontextmanager
-async def running_api(environment: Mapping[str, str]) -> AsyncIterator[ApiProcess]:
+def running_api(
+    environment: Mapping[str, str], *, port: int | None = None
+) -> AbstractAsyncContextManager[ApiProcess]:
     """The same with everything that one may want to know of the process."""
-    with TemporaryDirectory(prefix="codehub-api-") as directory:
-        api = await _start(environment, Path(directory))
-        try:
-            yield api
-        finally:
-            # SIGKILL: whoever wants to see a proper end has asked for it before.
-            api.process.kill()
-            await asyncio.to_thread(api.process.wait)
-
-
-async def _start(environment: Mapping[str, str], directory: Path) -> ApiProcess:
-    for _ in range(ATTEMPTS):
-        api = _spawn(environment, directory)
-        if await _becomes_ready(api, directory / "ready"):
-            return api
-        # Somebody may have taken the port meanwhile.
-        api.process.kill()
-        api.process.wait()
-    raise AssertionError(f"the API did not start:\n{(directory / 'api.log').read_text()}")
-
-
-def _spawn(environment: Mapping[str, str], directory: Path) -> ApiProcess:
-    port = free_port()
-    (directory / "ready").unlink(missing_ok=True)
-    everything = {
-        **{name: os.environ[name] for name in INHERITED if name in os.environ},
-        **environment,
-        "CODEHUB_API_PORT": str(port),
-        "CODEHUB_API_READY_FILE": str(directory / "ready"),
-    }
-    log = directory / "api.log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            (sys.executable, "-m", "api"),
-            env=everything,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            # A killed test run must not leave it behind.
-            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
-        )
-    return ApiProcess(f"http://127.0.0.1:{port}", port, process, log)
-
-
-async def _becomes_ready(api: ApiProcess, ready_file: Path) -> bool:
-    async def decided() -> bool:
-        return ready_file.exists() or api.process.poll() is not None
-
-    await until(decided, "the API process is ready")
-    return ready_file.exists()
+    return running_service("api", environment, port=port)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,8 @@ def port() -> int:
 
 @pytest.fixture
 def environment(proxy_environment: dict[str, str], port: int) -> dict[str, str]:
-    return {**proxy_environment, "CODEHUB_PROXY_METRICS_PORT": str(port)}
+    nobody = f"http://127.0.0.1:{free_port()}"
+    return {**proxy_environment, "CODEHUB_PROXY_METRICS_PORT": str(port), "CODEHUB_PROXY_API_URL": nobody}
 
 
 async def test_a_new_proxy_has_all_figures(environment: dict[str, str], port: int) -> None:
@@ -43,14 +44,14 @@ async def test_figures_tell_what_happened(
         opened = await open_socket(front, ann, workspace_id)
         assert await figure(port, "open_connections") == await figure(port, "open_websockets") == 1
         await opened.close()
-        assert (await front.ask(f"/w/{workspace_id}/x", ann.bearer)).status == 200
+        assert (await front.ask(f"/w/{workspace_id}/x", ann.bearer, method="PUT")).status == 200
         assert (await front.ask(f"/w/{workspace_id}/x", bob.bearer)).status == 403
         assert (await front.ask(f"/w/{workspace_id}/x")).status == 401
         assert (await front.ask(f"/w/{new_workspace_id()}/x", ann.bearer)).status == 404
         assert (await front.ask(f"/w/{asleep}/x", ann.bearer)).status == 503
         assert (await front.ask(f"/w/{asleep}/x", ann.browser)).status == 202
         # Nobody is there.
-        assert (await front.ask("/api/v1/me", ann.bearer)).status == 503
+        assert (await front.ask("/api/v1/workspaces", ann.bearer)).status == 503
         reasons = ("forbidden", "stranger", "not_found", "stopped", "following", "unavailable")
         assert [await figure(port, "answers", reason=reason) for reason in reasons] == [1] * len(reasons)
         assert await figure(port, "wakes") == await figure(port, "websockets") == 1

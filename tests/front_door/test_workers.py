@@ -31,9 +31,11 @@ def ports() -> tuple[int, int]:
 
 
 @pytest.fixture
-def environment(proxy_environment: dict[str, str], ports: tuple[int, int]) -> dict[str, str]:
+def environment(proxy_environment: dict[str, str], ports: tuple[int, int], tmp_path: Path) -> dict[str, str]:
     return {
         **proxy_environment,
+        # What one that is killed leaves behind goes with the test.
+        "TMPDIR": str(tmp_path),
         "CODEHUB_PROXY_METRICS_PORT": str(ports[0]),
         "CODEHUB_PROXY_DRAIN_SECONDS": "1",
     }

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import uvloop
 
 from codehub.ports import Upstream
-from proxy.heads import RequestHead
-from proxy.routing import Answer, Forward, Routed, UseObserver
-from proxy.server import ProxyServer
-from proxy.shared import Limits, Timeouts
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Forward, Routed, UseObserver
+from proxy.transport.server import ProxyServer
+from proxy.transport.shared import Limits, Timeouts
 from tests.proxy.wire import DEADLINE_SECONDS, RawUpstream, Wire
 from tests.waiting import until
 

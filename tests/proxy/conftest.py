@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.shared import Timeouts
+from proxy.transport.shared import Timeouts
 from tests.proxy.bench import Bench
 
 

@@ -16,8 +16,8 @@ from codehub.adapters.redis.connection import create_client
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import ActivityBuffer
 from proxy.activity import UseBook
-from proxy.heads import RequestHead
-from proxy.routing import Forward
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Forward
 from tests.fixtures_services import redis_client, redis_server
 from tests.proxy.bench import Bench
 from tests.proxy.frames import BINARY, CLOSE, PONG, TEXT, frame

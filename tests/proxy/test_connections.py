@@ -5,9 +5,9 @@ from collections.abc import Awaitable
 
 import pytest
 
-from proxy.heads import RequestHead
-from proxy.routing import Answer, Routed
-from proxy.shared import Timeouts
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Routed
+from proxy.transport.shared import Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.wire import Wire, undated
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 from tests.proxy.bench import Bench
 from tests.proxy.wire import Wire
 

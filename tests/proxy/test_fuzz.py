@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codehub.ports import Upstream
-from proxy.shared import Timeouts
+from proxy.transport.shared import Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.oracle import PLAIN_ANSWER, Oracle, Seen, read_answers
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.heads import RequestHead
-from proxy.routing import Answer, Routed
-from proxy.server import ProxyServer
-from proxy.shared import Latencies, Limits
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Routed
+from proxy.transport.server import ProxyServer
+from proxy.transport.shared import Latencies, Limits
 from tests.proxy.bench import Bench
 from tests.proxy.test_tunnel import open_tunnel
 from tests.proxy.wire import undated

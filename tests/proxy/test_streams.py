@@ -6,9 +6,9 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from proxy.heads import RequestHead
-from proxy.routing import Answer, Routed, Stream
-from proxy.shared import Limits, Timeouts
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Routed, Stream
+from proxy.transport.shared import Limits, Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.wire import Wire, undated
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from proxy.shared import Timeouts
+from proxy.transport.shared import Timeouts
 from tests.proxy.bench import Bench, RecordingObserver
 from tests.proxy.frames import BINARY, PING, PONG, TEXT, frame
 from tests.proxy.wire import Wire

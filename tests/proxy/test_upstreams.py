@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from codehub.ports import Upstream
-from proxy.routing import Answer
-from proxy.shared import Limits, Timeouts
+from proxy.transport.routing import Answer
+from proxy.transport.shared import Limits, Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.wire import RawUpstream, Wire, undated
 

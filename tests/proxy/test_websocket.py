@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proxy.websocket import FrameScanner
+from proxy.transport.websocket import FrameScanner
 from tests.proxy.bench import RecordingObserver
 from tests.proxy.frames import BINARY, CLOSE, PING, TEXT, frame
 

@@ -28,6 +28,7 @@ PACKAGES = (
 
 ONE_WAY = "Imports point one way"
 NO_WORKFLOWS = "The API and the proxy know no workflows or activities"
+TRANSPORT = "The proxy's transport moves bytes and knows nothing of people and workspaces"
 ADAPTERS = "Adapters do not import each other"
 SETTINGS = "Only entry points and wiring read settings"
 JOB_STANDS_ALONE = "The storage job stands alone"
@@ -53,6 +54,7 @@ VIOLATIONS = (
     Violation(ONE_WAY, "workflows/__init__.py", "import worker"),
     Violation(NO_WORKFLOWS, "api/__init__.py", "import workflows"),
     Violation(NO_WORKFLOWS, "proxy/__init__.py", "import activities"),
+    Violation(TRANSPORT, "proxy/transport/server.py", "import codehub.services.identity"),
     Violation(ADAPTERS, "codehub/adapters/violation_one.py", "import codehub.adapters.violation_two"),
     Violation(SETTINGS, "codehub/services/__init__.py", "from codehub.settings import load_settings"),
     Violation(SETTINGS, "activities/__init__.py", "import codehub.settings"),

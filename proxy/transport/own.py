@@ -5,8 +5,8 @@ from functools import lru_cache
 from http import HTTPStatus
 from time import time
 
-from proxy.forwarding import encode
-from proxy.routing import Answer, Stream
+from proxy.transport.forwarding import encode
+from proxy.transport.routing import Answer, Stream
 
 BODILESS = frozenset({204, 304})
 PHRASES = {status.value: status.phrase for status in HTTPStatus}

@@ -3,9 +3,9 @@
 from functools import lru_cache
 
 from codehub.ports import Upstream
-from proxy.fields import MAX_MEMORISED_NAMES
-from proxy.heads import TARGET, RequestHead
-from proxy.routing import Forward
+from proxy.transport.fields import MAX_MEMORISED_NAMES
+from proxy.transport.heads import TARGET, RequestHead
+from proxy.transport.routing import Forward
 
 HOP_BY_HOP = frozenset({
     b"connection", b"http2-settings", b"keep-alive", b"proxy", b"proxy-authenticate", b"proxy-authorization",

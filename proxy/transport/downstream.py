@@ -5,13 +5,13 @@ import logging
 import math
 from typing import cast
 
-from proxy.core import Core
-from proxy.exchange import Exchange
-from proxy.fields import HeadRefused
-from proxy.heads import RequestHead
-from proxy.own import plain_answer, render_answer
-from proxy.routing import Forward
-from proxy.tunnel import Tunnel
+from proxy.transport.core import Core
+from proxy.transport.exchange import Exchange
+from proxy.transport.fields import HeadRefused
+from proxy.transport.heads import RequestHead
+from proxy.transport.own import plain_answer, render_answer
+from proxy.transport.routing import Forward
+from proxy.transport.tunnel import Tunnel
 
 logger = logging.getLogger(__name__)
 

@@ -3,11 +3,11 @@
 from collections.abc import Awaitable
 from typing import Protocol
 
-from proxy.bodies import Body
-from proxy.client import Client
-from proxy.core import Core
-from proxy.heads import RequestHead
-from proxy.routing import Routed
+from proxy.transport.bodies import Body
+from proxy.transport.client import Client
+from proxy.transport.core import Core
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Routed
 
 
 class Request(Protocol):
@@ -40,6 +40,9 @@ class Request(Protocol):
 
     def fail(self, status: int, reason: str) -> None:
         """Say so and close, or only close if an answer has begun."""
+
+    def fail_with(self, answer: Answer) -> None:
+        """The same in other words."""
 
     def broke(self) -> None:
         """After an error of ours: this connection pays for it, no other one does."""

@@ -4,15 +4,15 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 
-from proxy.bodies import BodyRefused, new_body
-from proxy.client import Client
-from proxy.collecting import Collecting
-from proxy.heads import RequestHead
-from proxy.own import plain_answer, render_answer
-from proxy.passage import Passage
-from proxy.routing import Answer, Collect, Forward, Routed, Stream
-from proxy.serving import Service
-from proxy.streaming import Streaming, let_go
+from proxy.transport.bodies import BodyRefused, new_body
+from proxy.transport.client import Client
+from proxy.transport.collecting import Collecting
+from proxy.transport.heads import RequestHead
+from proxy.transport.own import plain_answer, render_answer
+from proxy.transport.passage import Passage
+from proxy.transport.routing import Answer, Collect, Forward, Routed, Stream
+from proxy.transport.serving import Service
+from proxy.transport.streaming import Streaming, let_go
 
 logger = logging.getLogger(__name__)
 
@@ -128,11 +128,14 @@ class Exchange:
         self._answer(answer, keep_alive=self.may_stay())
 
     def fail(self, status: int, reason: str) -> None:
+        self.fail_with(plain_answer(status, reason))
+
+    def fail_with(self, answer: Answer) -> None:
         self.abandon()
         if self.answered:
             self.client.abort()
         else:
-            self._answer(plain_answer(status, reason), keep_alive=False)
+            self._answer(answer, keep_alive=False)
 
     def broke(self) -> None:
         self.core.counters.errors += 1

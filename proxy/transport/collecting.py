@@ -2,9 +2,9 @@
 
 import math
 
-from proxy.bodies import new_body
-from proxy.routing import Collect
-from proxy.serving import Request
+from proxy.transport.bodies import new_body
+from proxy.transport.routing import Collect
+from proxy.transport.serving import Request
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 

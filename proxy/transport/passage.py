@@ -4,15 +4,15 @@ import asyncio
 import logging
 from time import perf_counter
 
-from proxy.answers import AnswerRefused
-from proxy.bodies import BodyRefused
-from proxy.forwarding import asks_for_websocket
-from proxy.opening import Opened, open_upstream
-from proxy.reply import Reply
-from proxy.routing import Answer, Collect, Forward, Stream
-from proxy.serving import Request
-from proxy.streaming import let_go
-from proxy.upstream import UpstreamConnection
+from proxy.transport.answers import AnswerRefused
+from proxy.transport.bodies import BodyRefused
+from proxy.transport.forwarding import asks_for_websocket
+from proxy.transport.opening import Opened, open_upstream
+from proxy.transport.reply import Reply
+from proxy.transport.routing import Answer, Collect, Forward, Stream
+from proxy.transport.serving import Request
+from proxy.transport.streaming import let_go
+from proxy.transport.upstream import UpstreamConnection
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Passage:
             self._open()
         else:
             self._core.counters.upstream_failures["no answer"] += 1
-            self._request.fail(502, "the upstream closed the connection without an answer")
+            self._request.fail_with(self._core.router.unreachable(self._request.head, self._route))
 
     def upstream_blocked(self) -> None:
         self._client.pause_reading()

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Coroutine
 
-from proxy.answers import AnswerReader
-from proxy.forwarding import Forwarding
-from proxy.heads import HeadReader
-from proxy.routing import Router
-from proxy.shared import Counters, Limits, Registry, Timeouts
-from proxy.upstream import UpstreamPool
+from proxy.transport.answers import AnswerReader
+from proxy.transport.forwarding import Forwarding
+from proxy.transport.heads import HeadReader
+from proxy.transport.routing import Router
+from proxy.transport.shared import Counters, Limits, Registry, Timeouts
+from proxy.transport.upstream import UpstreamPool
 
 
 class Core:

@@ -1,6 +1,6 @@
 """Frame headers of a WebSocket, read beside the bytes that pass."""
 
-from proxy.routing import UseObserver
+from proxy.transport.routing import UseObserver
 
 # Enough to find the names that IDEs give to their messages, behind their own headers.
 MAX_START_BYTES = 1024

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 
-from proxy.answers import AnswerReader, AnswerRefused, UpstreamAnswer
-from proxy.bodies import Body, CloseBody, new_body
-from proxy.fields import CHUNKED, CLOSE
-from proxy.heads import RequestHead
-from proxy.routing import Forward
+from proxy.transport.answers import AnswerReader, AnswerRefused, UpstreamAnswer
+from proxy.transport.bodies import Body, CloseBody, new_body
+from proxy.transport.fields import CHUNKED, CLOSE
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Forward
 
 MAX_INTERIM_ANSWERS = 32
 SWITCHING, FINAL = 101, 200

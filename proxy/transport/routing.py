@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codehub.ports import Upstream
-from proxy.heads import RequestHead
+from proxy.transport.heads import RequestHead
 
 
 class UseObserver(Protocol):

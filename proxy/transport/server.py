@@ -3,10 +3,10 @@
 import asyncio
 import logging
 
-from proxy.core import Core
-from proxy.downstream import ClientConnection
-from proxy.routing import Router
-from proxy.shared import Counters, Limits, Timeouts
+from proxy.transport.core import Core
+from proxy.transport.downstream import ClientConnection
+from proxy.transport.routing import Router
+from proxy.transport.shared import Counters, Limits, Timeouts
 
 logger = logging.getLogger(__name__)
 

@@ -3,9 +3,9 @@
 import asyncio
 from typing import Protocol
 
-from proxy.core import Core
-from proxy.heads import RequestHead
-from proxy.routing import Forward
+from proxy.transport.core import Core
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Forward
 
 
 class Client(Protocol):

@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol, cast
 
 from codehub.ports import Upstream
-from proxy.routing import Forward
+from proxy.transport.routing import Forward
 
 # A request that cannot be sent twice takes only a connection that has hardly rested: hardly ever closed.
 FRESH_SECONDS = 1.0

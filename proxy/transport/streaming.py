@@ -4,11 +4,11 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator
 
-from proxy.core import Core
-from proxy.own import BODILESS, render_stream_head
-from proxy.routing import Routed, Stream
-from proxy.serving import Request
-from proxy.shared import Counters
+from proxy.transport.core import Core
+from proxy.transport.own import BODILESS, render_stream_head
+from proxy.transport.routing import Routed, Stream
+from proxy.transport.serving import Request
+from proxy.transport.shared import Counters
 
 logger = logging.getLogger(__name__)
 

@@ -3,8 +3,16 @@
 import re
 from typing import NamedTuple
 
-from proxy.fields import BARE_LINE_FEED, CHUNKED, FieldBlock, Framing, HeadRefused, fault_of, read_block
-from proxy.memory import Memory
+from proxy.transport.fields import (
+    BARE_LINE_FEED,
+    CHUNKED,
+    FieldBlock,
+    Framing,
+    HeadRefused,
+    fault_of,
+    read_block,
+)
+from proxy.transport.memory import Memory
 
 MAX_MEMORISED_BYTES = 4096
 

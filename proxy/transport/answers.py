@@ -4,11 +4,11 @@ import re
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from proxy.fields import FIELD, LENGTH, MAX_MEMORISED_NAMES, Framing, read_list
-from proxy.forwarding import HOP_BY_HOP, NEVER_DROPPED, cookie_name
-from proxy.memory import Memory
-from proxy.own import BODILESS, connection_line
-from proxy.routing import Forward
+from proxy.transport.fields import FIELD, LENGTH, MAX_MEMORISED_NAMES, Framing, read_list
+from proxy.transport.forwarding import HOP_BY_HOP, NEVER_DROPPED, cookie_name
+from proxy.transport.memory import Memory
+from proxy.transport.own import BODILESS, connection_line
+from proxy.transport.routing import Forward
 
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*+))?+\r\n")
 MAX_MEMORISED_BYTES = 2048

@@ -2,10 +2,10 @@
 
 from typing import NamedTuple
 
-from proxy.heads import RequestHead
-from proxy.routing import Answer, Collect, Forward, Router, Stream
-from proxy.shared import Counters
-from proxy.upstream import UpstreamConnection, UpstreamPool
+from proxy.transport.heads import RequestHead
+from proxy.transport.routing import Answer, Collect, Forward, Router, Stream
+from proxy.transport.shared import Counters
+from proxy.transport.upstream import UpstreamConnection, UpstreamPool
 
 
 class Opened(NamedTuple):

@@ -5,9 +5,9 @@ import logging
 import math
 from collections.abc import Callable
 
-from proxy.routing import UseObserver
-from proxy.shared import Counters
-from proxy.websocket import FrameScanner
+from proxy.transport.routing import UseObserver
+from proxy.transport.shared import Counters
+from proxy.transport.websocket import FrameScanner
 
 logger = logging.getLogger(__name__)
 
