@@ -2,27 +2,19 @@
 
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli.doctor import doctor
-from cli.down import down
-from cli.migrate import migrate
-from cli.settings import settings
-from cli.status import status
-from cli.up import up
-from cli.user import user
-from codehub.settings import SettingsError
+from cli.commands import Commands
+
+if TYPE_CHECKING:
+    from codehub.settings import SettingsError
 
 WRONG_SETTINGS = 2
 
 # Plain tracebacks for what is unexpected: typer's own print local variables, secrets among them.
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-
-for command in (up, down, status, doctor, settings, migrate):
-    app.command()(command)
-app.add_typer(user, name="user")
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _print_version(wanted: bool) -> None:
@@ -44,8 +36,15 @@ def main() -> None:
     """Run the command line; an expected error is a message and an exit code, not a traceback."""
     try:
         app()
-    except SettingsError as error:
+    # Looked up only if something was raised: most commands read no settings.
+    except _settings_error() as error:
         typer.echo("CodeHub is not configured correctly:", err=True)
         for problem in error.problems:
             typer.echo(f"  {problem}", err=True)
         sys.exit(WRONG_SETTINGS)
+
+
+def _settings_error() -> type["SettingsError"]:
+    from codehub.settings import SettingsError  # noqa: PLC0415
+
+    return SettingsError

@@ -1,0 +1,89 @@
+"""`codehub ws show`: everything about one workspace, in plain words."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from cli.amounts import ago, at, clock, now, rough, size
+from cli.client import connect
+from cli.failed import printable
+from cli.finding import find_workspace
+from cli.options import AsJson, Target, Url
+from cli.output import console, print_json
+from cli.words import CONDITIONS, PHASES, command, condition_words, phase_cell, under_way, what_next
+from codehub.domain.recovery import MEANINGS, RecoverChoice
+
+Workspace = Mapping[str, Any]
+Row = tuple[str, Text | str]
+
+
+def show(name: Target, as_json: AsJson = False, url: Url = None) -> None:
+    """Show one: where it is, what happens next, and what to do about an error."""
+    with connect(url) as client:
+        workspace = find_workspace(client, name)
+    if as_json:
+        print_json(workspace)
+    else:
+        console().print(render(workspace, now()))
+
+
+def render(workspace: Workspace, at_: datetime) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    rows = (*_about(workspace), *_state(workspace, at_), *_error(workspace), *_observed(workspace, at_))
+    for title, value in rows:
+        grid.add_row(title, Text(printable(value)) if isinstance(value, str) else value)
+    return grid
+
+
+def _about(workspace: Workspace) -> Iterator[Row]:
+    yield "name", workspace["name"]
+    yield "id", workspace["id"]
+    yield "address", workspace["url"]
+    yield "owner", workspace["owner"]["username"]
+    if workspace["description"]:
+        yield "description", workspace["description"]
+    yield "image", workspace["image_ref"]
+    yield "created", clock(workspace["created_at"])
+
+
+def _state(workspace: Workspace, at_: datetime) -> Iterator[Row]:
+    meaning = PHASES.get(workspace["phase"], "")
+    yield "phase", Text.assemble(phase_cell(workspace), f": {meaning}")
+    if doing := under_way(workspace):
+        since = workspace["operation_started_at"]
+        yield "under way", f"{doing}, since {ago(since)}" if since else doing
+    if change := what_next(workspace, at_):
+        yield "next", f"it {change}"
+    yield "last use", ago(workspace["last_access_at"])
+    if archive := workspace["archive"]:
+        yield "last archive", f"{size(archive['size_bytes'])}, made {ago(archive['created_at'])}"
+    if workspace["undelete_until"]:
+        yield "undelete", f"at least until {at(workspace['undelete_until'])}"
+
+
+def _error(workspace: Workspace) -> Iterator[Row]:
+    error = workspace["error"]
+    if error is None:
+        return
+    yield (
+        "error",
+        Text(printable(f"{error['reason']}: {error['message'] or error['explanation']}"), "bold red"),
+    )
+    if error["message"] not in {None, error["explanation"]}:
+        yield "what it means", error["explanation"]
+    for choice in error["recover_choices"]:
+        meaning = MEANINGS[RecoverChoice(choice)]
+        yield "what to do", f"{command('recover', workspace)} --choice {choice}: {meaning}"
+
+
+def _observed(workspace: Workspace, at_: datetime) -> Iterator[Row]:
+    for key, title in CONDITIONS.items():
+        if condition := workspace["conditions"].get(key):
+            yield title, condition_words(condition, at_)
+    if workspace["observed_at"]:
+        yield "looked at", f"{rough(at_ - datetime.fromisoformat(workspace['observed_at']))} ago"

@@ -1,0 +1,45 @@
+"""Fixtures of the command line's tests: one CodeHub for all of them, people of their own for each."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from temporalio.client import Client
+
+from tests import postgres
+from tests.api.bench import environment_of
+from tests.cli.stand import Somebody, Stand, open_stand
+from tests.fixtures_s3 import s3_server
+from tests.fixtures_services import redis_server, temporal_client, temporal_server
+from tests.redis_server import RedisServer
+from tests.seaweed import S3Server
+from tests.temporal_server import TemporalServer
+
+__all__ = ["redis_server", "s3_server", "temporal_client", "temporal_server"]
+
+
+@pytest.fixture(scope="package")
+async def stand(
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres_server: postgres.Server,
+    migrated_template: str,
+    redis_server: RedisServer,
+    temporal_server: TemporalServer,
+    temporal_client: Client,
+    s3_server: S3Server,
+) -> AsyncIterator[Stand]:
+    async with postgres.new_database(postgres_server, migrated_template) as database_url:
+        data_dir = tmp_path_factory.mktemp("codehub")
+        environment = environment_of(data_dir, database_url, redis_server, temporal_server, s3_server)
+        async with open_stand(environment) as opened:
+            yield opened
+
+
+@pytest.fixture
+async def ann(stand: Stand, tmp_path: Path) -> Somebody:
+    return await stand.somebody(tmp_path / "ann")
+
+
+@pytest.fixture
+async def admin(stand: Stand, tmp_path: Path) -> Somebody:
+    return await stand.somebody(tmp_path / "admin", admin=True)

@@ -1,0 +1,46 @@
+"""Deleting asks first, and what is deleted can be found to be taken back."""
+
+import json
+
+from cli.exit_codes import ExitCode
+from codehub.domain.states import Phase
+from tests.api.behind import mark_deleted, set_columns
+from tests.cli.stand import Somebody
+
+
+async def test_deleting_asks_for_the_name(ann: Somebody) -> None:
+    workspace_id = await ann.create("notes")
+    with ann.terminal("ws", "rm", "notes", "--no-wait") as terminal:
+        await terminal.answer("Type notes to delete it", "yes")
+        assert await terminal.ended() == ExitCode.USAGE
+    assert "nothing was deleted" in terminal.text
+    assert (await ann.read(workspace_id))["desired_state"] == "STANDBY"
+    with ann.terminal("ws", "rm", "notes", "--no-wait") as terminal:
+        await terminal.answer("Type notes to delete it", "notes")
+        assert await terminal.ended() == 0
+
+
+async def test_without_a_terminal_nothing_is_deleted_unasked(ann: Somebody) -> None:
+    workspace_id = await ann.create("notes")
+    result = await ann.run("ws", "rm", "notes")
+    assert (result.exit_code, result.stderr.splitlines()[-1]) == (
+        ExitCode.USAGE,
+        "Delete it without a question with --yes.",
+    )
+    assert (await ann.read(workspace_id))["desired_state"] == "STANDBY"
+
+
+async def test_deleted_ones_are_listed_with_how_long_they_can_come_back(ann: Somebody) -> None:
+    await mark_deleted(ann.stand.database, await ann.create("gone"), Phase.DELETED)
+    assert "gone" not in (await ann.run("ws", "ls")).stdout
+    assert "at least until" in (await ann.run("ws", "ls", "--deleted")).stdout
+
+
+async def test_a_purged_one_is_not_mistaken_for_one_that_can_come_back(ann: Somebody) -> None:
+    kept = await ann.create("twin", archive_key="archives/a/b/home.tar.zst")
+    for workspace_id, purge in {kept: False, await ann.create("twin"): True}.items():
+        await mark_deleted(ann.stand.database, workspace_id, Phase.DELETED)
+        await set_columns(ann.stand.database, workspace_id, purge=purge)
+    result = await ann.run("ws", "undelete", "twin", "--json")
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["id"] == kept

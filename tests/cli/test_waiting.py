@@ -1,0 +1,153 @@
+"""Waiting for a workspace: what is shown meanwhile, how it ends, and what does not end it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from cli.exit_codes import ExitCode
+from codehub.adapters.redis.connection import create_client
+from codehub.adapters.redis.progress import RedisProgressBoard
+from codehub.bootstrap import redis_url_of
+from codehub.domain.conditions import WorkspaceId
+from codehub.ports import Progress
+from tests.api.behind import set_columns
+from tests.cli.cable import Cable
+from tests.cli.stand import Somebody
+from tests.waiting import until
+
+SNAPSHOT = b"event: snapshot"
+
+
+@asynccontextmanager
+async def held(somebody: Somebody, call: str) -> AsyncIterator[None]:
+    """The worker gets no further than this call meanwhile."""
+    gates = somebody.stand.world.gates
+    gates[call] = asyncio.Event()
+    try:
+        yield
+    finally:
+        gates.pop(call).set()
+
+
+async def until_begun(somebody: Somebody, workspace_id: str, operation: str) -> None:
+    async def begun() -> bool:
+        return bool((await somebody.read(workspace_id))["operation"] == operation)
+
+    await until(begun, f"{operation} of {workspace_id}")
+
+
+async def new_home(somebody: Somebody, name: str = "notes") -> str:
+    """A workspace with files on disk."""
+    result = await somebody.run("ws", "create", name, "--no-start", "--wait", "--json")
+    assert result.exit_code == 0, result.output
+    return str(json.loads(result.stdout)["id"])
+
+
+async def test_a_workspace_goes_through_its_whole_life(ann: Somebody) -> None:
+    created = await ann.run("ws", "create", "notes", "--wait")
+    assert created.stdout.startswith("notes is RUNNING: http")
+    assert created.stderr == "Making a home ...\nStarting the editor ...\n"
+    for verb, phase in {"stop": "STANDBY", "archive": "ARCHIVED", "restore": "STANDBY"}.items():
+        result = await ann.run("ws", verb, "notes", "--wait")
+        assert (result.exit_code, result.stdout) == (0, f"notes is {phase}\n"), result.output
+    removed = await ann.run("ws", "rm", "notes", "--yes", "--wait")
+    assert removed.stdout == "notes is deleted; bring it back with: codehub ws undelete notes\n"
+    back = await ann.run("ws", "undelete", "notes", "--wait")
+    assert (back.exit_code, back.stdout) == (0, "notes is ARCHIVED\n"), back.output
+    purged = await ann.run("ws", "rm", "notes", "--purge", "--yes", "--wait")
+    assert (purged.exit_code, purged.stdout) == (0, "notes is deleted\n"), purged.output
+
+
+async def test_a_script_does_not_wait_unless_told(ann: Somebody) -> None:
+    await new_home(ann)
+    async with held(ann, "jobs.archive"):
+        result = await ann.run("ws", "archive", "notes")
+        assert result.stdout == "notes is on its way to ARCHIVED; look with: codehub ws show notes\n"
+
+
+async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
+    workspace_id = await new_home(ann)
+    url = redis_url_of(ann.stand.bench.settings)
+    async with held(ann, "jobs.archive"), create_client(url) as redis:
+        board = RedisProgressBoard(redis)
+        with ann.terminal("ws", "archive", "notes") as terminal:
+            await terminal.shows("Archiving the files")
+            done = 0
+
+            async def rate_is_shown() -> bool:
+                nonlocal done
+                done += 1_000_000
+                progress = Progress("upload", done, 900_000_000)
+                await board.post(WorkspaceId(workspace_id), progress)
+                return "MB of 900.0 MB," in terminal.text and "/s" in terminal.text
+
+            await until(rate_is_shown, "bytes and rate are shown")
+            await board.clear(WorkspaceId(workspace_id))
+            ann.stand.world.gates["jobs.archive"].set()
+            assert await terminal.ended() == 0
+    assert terminal.text.splitlines()[-1].endswith("notes is ARCHIVED")
+
+
+async def test_interrupting_is_calm_and_changes_nothing(ann: Somebody) -> None:
+    workspace_id = await new_home(ann)
+    async with held(ann, "jobs.archive"):
+        with ann.terminal("ws", "archive", "notes") as terminal:
+            await terminal.shows("Archiving the files")
+            terminal.interrupt()
+            assert await terminal.ended() == ExitCode.INTERRUPTED
+        assert "You no longer watch notes; what you asked for goes on." in terminal.text
+        assert "codehub ws show notes" in terminal.text
+        assert "Traceback" not in terminal.text
+
+    async def archived() -> bool:
+        return bool((await ann.read(workspace_id))["phase"] == "ARCHIVED")
+
+    await until(archived, "it goes on without the one who asked")
+
+
+async def test_a_failure_is_explained_with_the_way_out(ann: Somebody) -> None:
+    result = await ann.run("ws", "create", "notes", "--image", "nowhere", "--wait")
+    assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
+    assert "notes is in ERROR (ImagePullFailed)" in result.stderr
+    assert result.stderr.splitlines()[-1] == "See the ways out with: codehub ws recover notes"
+    ann.stand.world.images.add("nowhere")
+    recovered = await ann.run("ws", "recover", "notes", "--wait")
+    assert recovered.stdout.startswith("notes is RUNNING: "), recovered.output
+
+
+async def test_a_failure_is_a_document_for_scripts(ann: Somebody) -> None:
+    result = await ann.run("ws", "create", "notes", "--image", "not-there", "--wait", "--json")
+    assert result.exit_code == ExitCode.FAILED
+    assert json.loads(result.stdout)["error"]["reason"] == "ImagePullFailed"
+
+
+async def test_waiting_outlives_a_lost_connection(ann: Somebody) -> None:
+    await new_home(ann)
+    async with held(ann, "jobs.archive"), Cable(ann.stand.api.port) as cable:
+        waiting = asyncio.create_task(
+            ann.run("ws", "archive", "notes", "--wait", CODEHUB_URL=f"http://127.0.0.1:{cable.port}")
+        )
+        await cable.until_passed(SNAPSHOT, times=1)
+        cable.cut()
+        await cable.until_passed(SNAPSHOT, times=2)
+        ann.stand.world.gates["jobs.archive"].set()
+        result = await waiting
+    assert (result.exit_code, result.stdout) == (0, "notes is ARCHIVED\n"), result.output
+
+
+async def test_an_administrator_waits_for_the_workspace_of_another(ann: Somebody, admin: Somebody) -> None:
+    workspace_id = await new_home(ann)
+    result = await admin.run("ws", "archive", workspace_id, "--wait")
+    assert (result.exit_code, result.stdout) == (0, "notes is ARCHIVED\n"), result.output
+
+
+async def test_a_word_of_somebody_else_meanwhile_is_told(ann: Somebody) -> None:
+    workspace_id = await new_home(ann)
+    async with held(ann, "jobs.archive"):
+        waiting = asyncio.create_task(ann.run("ws", "archive", "notes", "--wait"))
+        await until_begun(ann, workspace_id, "ARCHIVING")
+        await set_columns(ann.stand.database, workspace_id, desired_state="STANDBY")
+    result = await waiting
+    assert result.exit_code == ExitCode.REFUSED
+    assert "Somebody asked for STANDBY meanwhile." in result.stderr

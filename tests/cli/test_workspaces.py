@@ -1,0 +1,189 @@
+"""Workspaces from the command line: list, create, name, show, open; errors say what to do."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.exit_codes import ExitCode
+from codehub.domain.states import Operation
+from tests.api.behind import begin_operation, fail, lose_data
+from tests.cli.stand import Somebody
+from tests.waiting import until
+
+RUNNING = {"phase": "RUNNING", "desired_state": "RUNNING"}
+ARCHIVED = {"phase": "ARCHIVED", "desired_state": "ARCHIVED"}
+
+
+async def test_without_workspaces_the_next_step_is_told(ann: Somebody) -> None:
+    result = await ann.run("ws", "ls")
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "codehub ws create NAME" in result.stderr
+
+
+async def test_list_tells_phase_and_what_comes_next(ann: Somebody) -> None:
+    await ann.create("[bold]compiler", **RUNNING)
+    broken = await ann.create("broken")
+    await fail(ann.stand.database, broken)
+    [_, _, second, first] = (await ann.run("ws", "ls")).stdout.splitlines()
+    assert first.split()[:2] == ["[bold]compiler", "RUNNING"]
+    assert "stops now unless used" in first
+    assert second.split()[:2] == ["broken", "ERROR"]
+    assert "waits for you" in second
+
+
+async def test_list_for_scripts_is_the_document_of_the_api(ann: Somebody) -> None:
+    for number in range(3):
+        await ann.create(f"number {number}")
+    listed = json.loads((await ann.run("ws", "ls", "--json")).stdout)
+    assert listed == (await ann.person.client.get(ann.person.workspaces)).json()
+
+
+async def test_list_is_filtered(ann: Somebody) -> None:
+    await ann.create("one", **RUNNING)
+    await ann.create("two", **ARCHIVED)
+    assert "one" not in (await ann.run("ws", "ls", "--phase", "ARCHIVED")).stdout
+    assert "two" not in (await ann.run("ws", "ls", "--search", "one")).stdout
+    assert (await ann.run("ws", "ls", "--phase", "ASLEEP")).exit_code == ExitCode.USAGE
+
+
+async def test_a_new_workspace_is_as_it_was_asked_for(ann: Somebody) -> None:
+    options = (
+        "--no-start",
+        "--stop-after",
+        "10m",
+        "--archive-after",
+        "7d",
+        "-d",
+        "Mine",
+        "--image",
+        "jupyterlab",
+    )
+    result = await ann.run("ws", "create", "notes", *options, "--json")
+    assert result.exit_code == 0, result.output
+    created = json.loads(result.stdout)
+    fields = (
+        "name",
+        "description",
+        "image_ref",
+        "standby_ttl_seconds",
+        "archive_ttl_seconds",
+        "desired_state",
+    )
+    assert [created[field] for field in fields] == ["notes", "Mine", "jupyterlab", 600, 604_800, "STANDBY"]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("notes", "--stop-after", "soon"), ("notes", "--stop-after", "5s"), ("",)]
+)
+async def test_what_cannot_be_created_is_a_wrong_usage(ann: Somebody, arguments: tuple[str, ...]) -> None:
+    result = await ann.run("ws", "create", *arguments)
+    assert result.exit_code == ExitCode.USAGE
+    assert "Traceback" not in result.output
+    assert (await ann.person.client.get(ann.person.workspaces)).json()["items"] == []
+
+
+async def test_an_ambiguous_name_is_answered_with_the_ids(ann: Somebody) -> None:
+    ids = [await ann.create("twin"), await ann.create("twin")]
+    result = await ann.run("ws", "show", "twin")
+    assert result.exit_code == ExitCode.USAGE
+    assert all(each in result.stderr for each in ids)
+    shown = await ann.run("ws", "show", ids[0], "--json")
+    assert json.loads(shown.stdout)["id"] == ids[0]
+
+
+async def test_a_name_is_exact(ann: Somebody) -> None:
+    await ann.create("compiler")
+    result = await ann.run("ws", "show", "compile")
+    assert (result.exit_code, result.stderr.splitlines()) == (
+        ExitCode.NOT_FOUND,
+        [
+            "There is no workspace called compile; did you mean compiler?",
+            "See what there is with: codehub ws ls",
+        ],
+    )
+
+
+async def test_workspaces_of_others_are_refused(ann: Somebody, admin: Somebody) -> None:
+    theirs = await admin.create("secret")
+    assert (await ann.run("ws", "show", "secret")).exit_code == ExitCode.NOT_FOUND
+    result = await ann.run("ws", "show", theirs)
+    assert (result.exit_code, result.stderr) == (
+        ExitCode.REFUSED,
+        "This workspace belongs to somebody else.\n",
+    )
+
+
+async def test_the_limit_is_told_with_what_runs(ann: Somebody) -> None:
+    running = [await ann.create(name, **RUNNING) for name in ("one", "two")]
+    result = await ann.run("ws", "create", "three")
+    assert result.exit_code == ExitCode.LIMIT
+    assert all(each in result.stderr for each in ("one (RUNNING", "two (RUNNING", *running))
+    assert result.stderr.splitlines()[-1] == "Stop one with: codehub ws stop NAME"
+
+
+async def test_an_operation_under_way_is_not_interrupted(ann: Somebody) -> None:
+    workspace_id = await ann.create("busy", **RUNNING)
+    await begin_operation(ann.stand.database, workspace_id, Operation.STARTING)
+    result = await ann.run("ws", "stop", "busy")
+    assert result.exit_code == ExitCode.REFUSED
+    assert "STARTING is under way" in result.stderr
+    assert "d ago" in result.stderr
+
+
+async def test_stopping_what_is_archived_does_not_restore_it(ann: Somebody) -> None:
+    workspace_id = await ann.create("old", **ARCHIVED)
+    result = await ann.run("ws", "stop", "old")
+    assert (result.exit_code, result.stdout) == (0, "old is archived: nothing runs.\n")
+    assert (await ann.read(workspace_id))["desired_state"] == "ARCHIVED"
+
+
+async def test_restoring_what_runs_does_not_stop_it(ann: Somebody) -> None:
+    workspace_id = await ann.create("live", **RUNNING)
+    assert (await ann.run("ws", "restore", "live")).exit_code == 0
+    assert (await ann.read(workspace_id))["desired_state"] == "RUNNING"
+
+
+async def test_show_explains_an_error_and_the_ways_out(ann: Somebody) -> None:
+    await lose_data(ann.stand.database, await ann.create("my notes"), archive_key="archives/a/b/home.tar.zst")
+    said = " ".join((await ann.run("ws", "show", "my notes")).stdout.split())
+    assert "ERROR: something needs you" in said
+    assert "DataLost: The volume has disappeared." in said
+    assert "The files are not where they were left." in said
+    assert "codehub ws recover 'my notes' --choice restore_archive: go back to the last archive" in said
+    assert "files on disk gone, though the newest files were here" in said
+
+
+async def test_show_tells_what_happens_next(ann: Somebody) -> None:
+    await ann.create("live", **RUNNING)
+    said = (await ann.run("ws", "show", "live")).stdout
+    assert "RUNNING: its editor runs" in said
+    assert "it stops now unless used" in said
+
+
+async def test_open_prints_the_address_and_opens_a_browser(ann: Somebody, tmp_path: Path) -> None:
+    workspace_id = await ann.create("notes", **RUNNING)
+    browser, opened = tmp_path / "browser", tmp_path / "opened"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
+    browser.chmod(0o700)
+    with ann.terminal("ws", "open", "notes", BROWSER=f"{browser} %s") as terminal:
+        assert await terminal.ended() == 0
+    url = (await ann.read(workspace_id))["url"]
+    assert terminal.text.splitlines() == [url]
+
+    async def was_opened() -> bool:
+        return opened.exists() and opened.read_text() == f"{url}\n"
+
+    await until(was_opened, "the browser was told the address")
+
+
+async def test_colour_is_for_terminals_only(ann: Somebody) -> None:
+    await ann.create("notes", **RUNNING)
+    assert "\x1b" not in (await ann.run("ws", "ls")).stdout
+    with ann.terminal("ws", "ls") as terminal:
+        await terminal.ended()
+    assert "\x1b[32mRUNNING" in terminal.raw
+    with ann.terminal("ws", "ls", NO_COLOR="1") as terminal:
+        await terminal.ended()
+    assert "\x1b[32m" not in terminal.raw
+    assert "RUNNING" in terminal.raw
