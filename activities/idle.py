@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from temporalio import activity
 
@@ -9,7 +10,7 @@ from activities.heartbeat import heartbeats
 from codehub.contracts import SweepRequest
 from codehub.db.idle import due_for_archive, due_for_standby
 from codehub.db.session import Database
-from codehub.db.usage import load_owner_ids, store_last_access
+from codehub.db.usage import forget_usage, load_owner_ids, note_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.states import DesiredState
@@ -19,6 +20,8 @@ from codehub.services.workspaces import request_state
 
 ACTOR = "ttl"
 BATCH = 500
+# People look at the last day; a week leaves room to ask for more.
+USAGE_KEPT_FOR = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -32,13 +35,15 @@ class IdleActivities:
     limits: RunningLimits
 
     @activity.defn
-    async def store_last_access(self, _request: SweepRequest) -> int:
+    async def store_last_access(self, request: SweepRequest) -> int:
         """Move activity to the database; an entry leaves Redis only after it has been stored."""
         stored = 0
         async with heartbeats("store activity"):
             while used_at := await self.buffer.take(BATCH):
                 async with self.database.transaction() as session:
                     await store_last_access(session, used_at)
+                    await note_usage(session, used_at)
+                    await forget_usage(session, request.now - USAGE_KEPT_FOR, BATCH)
                 await self.buffer.discard(used_at)
                 stored += len(used_at)
                 if len(used_at) < BATCH:

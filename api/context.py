@@ -16,7 +16,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.origins import Origins, session_cookie_name
-from codehub.ports import Instances, Sweeps
+from codehub.ports import Histories, Instances, ProgressBoard, Sweeps
 from codehub.services.passwords import Passwords
 from codehub.services.waking import Waker
 
@@ -71,7 +71,9 @@ class Context:
     reading: Database
     passwords: Passwords
     instances: Instances
+    board: ProgressBoard
     sweeps: Sweeps
+    histories: Histories
     hub: LiveHub
     waker: Waker
     metrics: Metrics

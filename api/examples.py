@@ -79,6 +79,7 @@ EXAMPLES: dict[str, JsonValue] = {
     "OperationPage": {
         "items": [
             {
+                "id": 4,
                 "operation": "STARTING",
                 "result": "COMPLETED",
                 "started_at": "2026-11-16T09:30:02Z",
@@ -91,6 +92,37 @@ EXAMPLES: dict[str, JsonValue] = {
             }
         ],
         "next_cursor": None,
+    },
+    "StepList": {
+        "items": [
+            {
+                "name": "start_instance",
+                "operation_attempt": 1,
+                "result": "COMPLETED",
+                "scheduled_at": "2026-11-16T09:30:02Z",
+                "started_at": "2026-11-16T09:30:02Z",
+                "ended_at": "2026-11-16T09:30:04Z",
+                "attempts": 1,
+                "error": None,
+            }
+        ],
+        "hint": None,
+    },
+    "CurrentProgress": {
+        "progress": {
+            "id": ID,
+            "operation": "ARCHIVING",
+            "step": "upload",
+            "done": 1_048_576,
+            "total": 4_194_304,
+            "unit": "bytes",
+            "at": "2026-11-16T09:30:02Z",
+        }
+    },
+    "Activity": {
+        "bucket_seconds": 900,
+        "since": "2026-11-15T10:15:00Z",
+        "used": ["2026-11-16T09:30:00Z", "2026-11-16T09:45:00Z"],
     },
     "EventPage": {
         "items": [

@@ -18,8 +18,9 @@ from api.live_feed import UserFeed
 from api.live_frames import RETRY_MILLISECONDS, Frame, goodbye
 from api.live_heartbeats import HeartbeatWheel
 from api.live_knowledge import LiveWorkspace
+from api.live_progress import ProgressTicker
 from api.live_sources import LiveTiming, Load, Sources
-from codehub.ports import CREDENTIALS_CHANGED, BusMessage, EventSubscription
+from codehub.ports import CREDENTIALS_CHANGED, BusMessage, EventSubscription, ProgressBoard
 
 __all__ = ["Frame", "LiveClient", "LiveHub", "LiveTiming", "LiveWorkspace", "Load"]
 
@@ -37,6 +38,7 @@ class LiveHub:
         self,
         subscription: EventSubscription,
         load: Load,
+        board: ProgressBoard,
         *,
         timing: LiveTiming | None = None,
         loads_at_once: int = LOADS_AT_ONCE,
@@ -44,7 +46,8 @@ class LiveHub:
         """`load` reads the workspaces that a user sees: those of the ids that exist, or all for None."""
         timing = timing or LiveTiming()
         self._subscription = subscription
-        self._sources = Sources(subscription, load, timing, asyncio.Semaphore(loads_at_once))
+        self._ticker = ProgressTicker(board, timing.progress)
+        self._sources = Sources(subscription, load, self._ticker, timing, asyncio.Semaphore(loads_at_once))
         self._feeds: dict[str, UserFeed] = {}
         self._wheel = HeartbeatWheel(timing.heartbeat)
         self._closed = False
@@ -76,7 +79,8 @@ class LiveHub:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._subscription.run(self._hear))
             tasks.create_task(self._wheel.run())
-        raise AssertionError("neither task ends")
+            tasks.create_task(self._ticker.run())
+        raise AssertionError("none of them ends")
 
     def connect(
         self, user_id: UUID, credential_id: str | None = None, last_event_id: str | None = None

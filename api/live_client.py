@@ -8,6 +8,8 @@ from uuid import UUID
 
 MAX_FRAMES = 256
 MAX_BYTES = 1024 * 1024
+# Whoever has so many waiting gets no hints.
+MAX_BEFORE_HINT = 8
 
 
 class Host(Protocol):
@@ -30,7 +32,7 @@ class LiveClient:
 
     __slots__ = (
         "_ended", "_host", "_pending", "_pending_bytes", "_sending", "_stalled", "_waiter",
-        "credential_id", "give_up", "last_event_id", "seat", "user_id",
+        "credential_id", "give_up", "greeted", "last_event_id", "seat", "user_id",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +42,8 @@ class LiveClient:
         self.credential_id = credential_id
         self.last_event_id = last_event_id
         self.seat = -1
+        # Whether it was sent a snapshot, or told that it needs none: nothing else may come before.
+        self.greeted = False
         # Called at the end of a stream whose reader still holds a frame: one that waits for a connection
         # which takes no more would never come back to see the end.
         self.give_up: Callable[[], object] | None = None
@@ -101,6 +105,12 @@ class LiveClient:
         self._pending_bytes += len(data)
         self._wake()
         return True
+
+    def hint(self, data: bytes) -> None:
+        """Queue it unless much is waiting: nobody is cut off for what the next one tells anew."""
+        waiting = len(self._pending or ())
+        if waiting < MAX_BEFORE_HINT and (not waiting or self._pending_bytes + len(data) <= MAX_BYTES):
+            self.offer(data)
 
     def beat(self, data: bytes) -> bool:
         """Queue a heartbeat if nothing waits; False, and the end, if nothing was read since the last one."""

@@ -8,6 +8,7 @@ from uuid import UUID
 from api.live_client import LiveClient
 from api.live_frames import UNCHANGED
 from api.live_knowledge import Knowledge, LiveWorkspace
+from api.live_progress import UnderWay
 from api.live_sources import Sources
 
 log = logging.getLogger(__name__)
@@ -25,12 +26,13 @@ class UserFeed:
 
     __slots__ = (
         "_all_stale", "_followed", "_joining", "_knowledge", "_sources", "_stale", "_task",
-        "clients", "user_id",
+        "clients", "under_way", "user_id",
     )  # fmt: skip
 
     def __init__(self, user_id: UUID, sources: Sources) -> None:
         self.user_id = user_id
         self.clients: set[LiveClient] = set()
+        self.under_way = UnderWay()
         self._sources = sources
         self._knowledge = Knowledge()
         self._joining: set[LiveClient] = set()
@@ -59,6 +61,15 @@ class UserFeed:
         """Anything may have changed."""
         self._all_stale = True
         self._wake()
+
+    @property
+    def are_there(self) -> bool:
+        return bool(self.clients)
+
+    def hint(self, data: bytes) -> None:
+        """Send it to everybody who has a snapshot and reads."""
+        for client in self._listening():
+            client.hint(data)
 
     async def close(self) -> None:
         if self._task is not None:
@@ -101,11 +112,16 @@ class UserFeed:
             self._joining |= joining & self.clients
             self._all_stale = True
             return False
-        listening = self.clients - joining - self._joining
+        listening = self._listening()
         for frame in self._knowledge.learn(rows, asked):
             self._send(frame.encode(), listening)
+        self.under_way.learn(rows, asked)
         self._greet(joining & self.clients, rows)
+        self._sources.ticker.follow(self)
         return True
+
+    def _listening(self) -> set[LiveClient]:
+        return {client for client in self.clients if client.greeted}
 
     def _greet(self, joining: set[LiveClient], rows: Sequence[LiveWorkspace]) -> None:
         if not joining:
@@ -115,6 +131,11 @@ class UserFeed:
         self._send(UNCHANGED, knowing)
         if joining - knowing:
             self._send(snapshot.encode(), joining - knowing)
+        progress = self.under_way.repeat()
+        for client in joining:
+            client.greeted = True
+            if progress:
+                client.hint(progress)
 
     def _send(self, data: bytes, clients: set[LiveClient]) -> None:
         for client in clients:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from api.live_frames import RETRY_MILLISECONDS, Frame
+from codehub.domain.states import Operation
 
 UPDATED, DELETED, SNAPSHOT = "workspace_updated", "workspace_deleted", "snapshot"
 DIGEST_BYTES = 16
@@ -17,6 +18,7 @@ class LiveWorkspace:
 
     id: str
     json: str
+    operation: Operation = Operation.NONE
 
 
 class Knowledge:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from api.live_knowledge import LiveWorkspace
+from api.live_progress import ProgressTicker
 from codehub.backoff import delay_after
 from codehub.ports import EventSubscription
 
@@ -21,6 +22,7 @@ class LiveTiming:
 
     gather: float = 0.05
     heartbeat: float = 30.0
+    progress: float = 1.0
     load: float = 10.0
     first_delay: float = 0.2
     max_delay: float = 10.0
@@ -35,6 +37,7 @@ class Sources:
 
     subscription: EventSubscription
     load: Load
+    ticker: ProgressTicker
     timing: LiveTiming
     # So that a resync of everybody leaves connections of the database for others.
     places: asyncio.Semaphore

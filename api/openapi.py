@@ -24,7 +24,7 @@ TAGS = [
     {"name": "identity", "description": "Signing in and out, sessions, password."},
     {"name": "tokens", "description": "Personal tokens for programs."},
     {"name": "workspaces", "description": "Create, start, stop, archive, recover, delete."},
-    {"name": "history", "description": "Operations, audit trail, archives and logs of a workspace."},
+    {"name": "history", "description": "Operations, steps, progress, use, audit trail, archives, logs."},
     {"name": "events", "description": "Live updates."},
     {"name": "administration", "description": "For administrators."},
     {"name": "operations", "description": "Health and metrics."},

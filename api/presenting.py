@@ -57,7 +57,7 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
 
 
 def present_live(view: WorkspaceView, context: Context) -> LiveWorkspace:
-    return LiveWorkspace(view.workspace_id, present(view, context).model_dump_json())
+    return LiveWorkspace(view.workspace_id, present(view, context).model_dump_json(), view.operation)
 
 
 def etag_of(version: int) -> str:

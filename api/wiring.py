@@ -16,6 +16,7 @@ from api.rates import RateLimiter
 from api.revocation import end_doubted_streams, end_revoked_streams
 from codehub.bootstrap import (
     connect_temporal,
+    histories_of,
     open_ports,
     policy_of,
     subscription_of,
@@ -52,13 +53,15 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
         async def load(user_id: UUID, ids: Collection[str] | None) -> Sequence[LiveWorkspace]:
             return await load_live(context, user_id, ids)
 
-        hub = LiveHub(subscription_of(settings), load)
+        hub = LiveHub(subscription_of(settings), load, ports.board)
         context = Context(
             database=ports.database,
             reading=Database(ports.database.engine.execution_options(isolation_level="AUTOCOMMIT")),
             passwords=Passwords(),
             instances=ports.instances,
+            board=ports.board,
             sweeps=sweeps_of(client),
+            histories=histories_of(client),
             hub=hub,
             waker=waker,
             metrics=Metrics(),

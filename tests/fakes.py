@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
@@ -200,6 +200,10 @@ class FakeProgressBoard:
     async def read(self, workspace_id: WorkspaceId) -> Progress | None:
         progress, forgotten_at = self._posted.get(workspace_id, (None, 0.0))
         return progress if self.is_up and time.monotonic() < forgotten_at else None
+
+    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
+        found = {each: await self.read(each) for each in workspace_ids}
+        return {each: progress for each, progress in found.items() if progress is not None}
 
     async def clear(self, workspace_id: WorkspaceId) -> None:
         if self.is_up:

@@ -9,11 +9,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from api.live import LiveClient, LiveHub, LiveTiming, LiveWorkspace
+from codehub.domain.states import Operation
+from codehub.ports import ProgressBoard
 from tests.fake_subscription import FakeSubscription
+from tests.fakes import FakeProgressBoard
 
 DEADLINE = 30
 # Heartbeats never come by themselves.
-QUICK = LiveTiming(gather=0.01, heartbeat=30_000, first_delay=0.01, max_delay=0.05)
+QUICK = LiveTiming(gather=0.01, heartbeat=30_000, progress=0.01, first_delay=0.01, max_delay=0.05)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class Table:
 
     def __init__(self) -> None:
         self.names: dict[tuple[UUID, str], str] = {}
+        self.operations: dict[str, Operation] = {}
         self.asked: list[set[str] | None] = []
         self.failures: list[Exception] = []
         self.free = asyncio.Event()
@@ -58,7 +62,11 @@ class Table:
     async def load(self, user_id: UUID, ids: Collection[str] | None) -> Sequence[LiveWorkspace]:
         self.asked.append(None if ids is None else set(ids))
         found = [
-            LiveWorkspace(workspace_id, json.dumps({"id": workspace_id, "name": name}))
+            LiveWorkspace(
+                workspace_id,
+                json.dumps({"id": workspace_id, "name": name}),
+                self.operations.get(workspace_id, Operation.NONE),
+            )
             for (owner, workspace_id), name in self.names.items()
             if owner == user_id and (ids is None or workspace_id in ids)
         ]
@@ -69,14 +77,21 @@ class Table:
 
 
 class Bench:
-    def __init__(self, timing: LiveTiming = QUICK, table: Table | None = None) -> None:
+    def __init__(
+        self, timing: LiveTiming = QUICK, table: Table | None = None, board: ProgressBoard | None = None
+    ) -> None:
         self.table = table or Table()
         self.subscription = FakeSubscription()
-        self.hub = LiveHub(self.subscription, self.table.load, timing=timing)
+        self.board = board or FakeProgressBoard()
+        self.hub = LiveHub(self.subscription, self.table.load, self.board, timing=timing)
 
     def change(self, owner: UUID, workspace_id: str, name: str) -> None:
         self.table.put(owner, workspace_id, name)
         self.announce(owner, workspace_id)
+
+    def begin(self, owner: UUID, workspace_id: str, operation: Operation) -> None:
+        self.table.operations[workspace_id] = operation
+        self.change(owner, workspace_id, f"in {operation}")
 
     def delete(self, owner: UUID, workspace_id: str) -> None:
         del self.table.names[owner, workspace_id]
@@ -91,8 +106,10 @@ class Bench:
 
 
 @asynccontextmanager
-async def running(timing: LiveTiming = QUICK, table: Table | None = None) -> AsyncIterator[Bench]:
-    bench = Bench(timing, table)
+async def running(
+    timing: LiveTiming = QUICK, table: Table | None = None, board: ProgressBoard | None = None
+) -> AsyncIterator[Bench]:
+    bench = Bench(timing, table, board)
     task = asyncio.create_task(bench.hub.run())
     # The subscription is up before anybody comes.
     await asyncio.sleep(0)

@@ -17,7 +17,11 @@ router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["events"])
 # Tabs of one person; more than that is a program that forgets to close.
 MOST_STREAMS = 100
 RETRY_SECONDS = 30
-EXAMPLE = 'event: workspace_updated\nid: 5f1d\ndata: {"id":"0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44"}\n\n'
+EXAMPLE = (
+    'event: workspace_updated\nid: 5f1d\ndata: {"id":"0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44"}\n\n'
+    'event: workspace_progress\ndata: {"id":"0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44","operation":"ARCHIVING",'
+    '"step":"upload","done":1048576,"total":4194304,"unit":"bytes","at":"2026-11-16T09:30:02Z"}\n\n'
+)
 LastEventId = Annotated[
     str | None,
     Header(alias="Last-Event-ID", max_length=200, description="A browser sends it when it reconnects."),
@@ -33,7 +37,10 @@ LastEventId = Annotated[
 async def follow_events(
     caller: SignedInCaller, context: Provided, last_event_id: LastEventId = None
 ) -> Response:
-    """Server-sent events: `snapshot`, then `workspace_updated`, `workspace_deleted`, and `heartbeat`s."""
+    """Server-sent events: `snapshot`, then `workspace_updated`, `workspace_deleted`, and `heartbeat`s.
+
+    `workspace_progress` comes about once a second while an operation moves; it has no id.
+    """
     if context.hub.streams_of(caller.user_id) >= MOST_STREAMS:
         raise too_many_requests(f"You have {MOST_STREAMS} streams open already; close one.", RETRY_SECONDS)
     return EventStream(context.hub.connect(caller.user_id, str(caller.credential_id), last_event_id))

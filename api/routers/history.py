@@ -1,16 +1,18 @@
-"""What has happened to a workspace: operations, audit trail, archives, the log of its instance."""
+"""What has happened to a workspace: operations, steps, audit trail, archives, the log of its instance."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import StreamingResponse
 
 from api.access import API
 from api.answers import answer, decode_number
 from api.context import Context, Provided
+from api.errors import ApiError
 from api.guard import GuardedRoute
 from api.log_streams import begin
 from api.routers.workspaces import Cursor, PageSize
+from api.schemas.errors import Code
 from api.schemas.history import (
     ArchiveItem,
     ArchiveList,
@@ -18,16 +20,22 @@ from api.schemas.history import (
     EventPage,
     OperationItem,
     OperationPage,
+    StepItem,
+    StepList,
 )
 from api.workspace_paths import SeenWorkspace
 from codehub.db.archive_views import list_archives
-from codehub.db.history import list_events, list_operations
+from codehub.db.history import list_events
+from codehub.db.operations import LAST_BIGINT, list_operations, load_operation
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.history import OperationRecord
+from codehub.domain.history import OperationRecord, OperationResult
 
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["history"])
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
+NOT_BEGUN = "No step has begun yet."
+FORGOTTEN = "Temporal remembers no steps of it any more; the audit trail tells what came of it."
+OperationId = Annotated[int, Path(ge=1, le=LAST_BIGINT, description="The id of an operation.")]
 LOG_EXAMPLE = "[2026-11-16 09:30:04] The IDE listens.\n"
 
 
@@ -42,6 +50,21 @@ async def read_operations(
     items = [_operation_item(record, workspace.workspace_id, context) for record in records]
     last = str(records[-1].event_id) if len(records) == limit else None
     return answer(OperationPage(items=items, next_cursor=last))
+
+
+@router.get("/operations/{operation_id}/steps", response_model=StepList, summary="Steps of an operation")
+async def read_steps(workspace: SeenWorkspace, operation_id: OperationId, context: Provided) -> Response:
+    """Of all attempts, in order, as long as Temporal remembers them."""
+    async with context.reading.transaction() as session:
+        record = await load_operation(session, workspace.workspace_id, operation_id)
+    if record is None:
+        raise ApiError(404, Code.NOT_FOUND, "There is no such operation of this workspace.")
+    steps = await context.histories.read_steps(
+        workspace.workspace_id, record.operation, record.started_at, record.ended_at
+    )
+    items = [StepItem.model_validate(step, from_attributes=True) for step in steps]
+    missing = NOT_BEGUN if record.result is OperationResult.RUNNING else FORGOTTEN
+    return answer(StepList(items=items, hint=None if items else missing))
 
 
 @router.get("/events", response_model=EventPage, summary="Audit trail")
@@ -93,6 +116,7 @@ def _operation_item(record: OperationRecord, workspace_id: WorkspaceId, context:
     if record.ended_at is not None:
         query += f' AND StartTime <= "{record.ended_at.isoformat(timespec="milliseconds")}"'
     return OperationItem(
+        id=record.event_id,
         operation=record.operation,
         result=record.result,
         started_at=record.started_at,

@@ -8,11 +8,13 @@ from pydantic import Field
 from api.schemas.base import Document, Timestamp
 from codehub.domain.history import OperationResult
 from codehub.domain.states import ErrorReason, Operation
+from codehub.ports import StepResult
 
 
 class OperationItem(Document):
     """One operation, from its claim to its end."""
 
+    id: int = Field(description="Asks for its steps; the audit trail has it as the id of the claim.")
     operation: Operation
     result: OperationResult
     started_at: Timestamp
@@ -29,6 +31,26 @@ class OperationPage(Document):
 
     items: list[OperationItem]
     next_cursor: str | None
+
+
+class StepItem(Document):
+    """One step of an attempt of an operation."""
+
+    name: str
+    operation_attempt: int = Field(description="Which attempt of the operation it belongs to, from 1 on.")
+    result: StepResult
+    scheduled_at: Timestamp = Field(description="Since when it could have started.")
+    started_at: Timestamp | None = Field(description="The last time, if its worker was lost.")
+    ended_at: Timestamp | None
+    attempts: int = Field(description="More than 1 if its worker was lost, or a dependency was down.")
+    error: str | None = Field(description="Why it failed, or had to be tried again.")
+
+
+class StepList(Document):
+    """The steps of an operation, in order."""
+
+    items: list[StepItem]
+    hint: str | None = Field(description="Why there are none.")
 
 
 class EventItem(Document):

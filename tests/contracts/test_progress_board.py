@@ -97,6 +97,15 @@ async def test_what_was_cleared_or_never_posted_is_not_there(bench: Bench) -> No
     assert await bench.board.read(WorkspaceId("never posted")) is None
 
 
+async def test_many_are_read_at_once_without_those_that_have_none(bench: Bench) -> None:
+    await bench.board.post(ONE, HALFWAY)
+    await bench.board.post(OTHER, WAITING)
+    asked = (ONE, WorkspaceId("never posted"), OTHER)
+    assert await bench.board.read_many(asked) == {ONE: HALFWAY, OTHER: WAITING}
+    assert await bench.board.read_many([OTHER]) == {OTHER: WAITING}
+    assert await bench.board.read_many([]) == {}
+
+
 async def test_what_is_not_posted_again_is_forgotten(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path, SHORT) as bench:
         await bench.board.post(ONE, STARTED)
@@ -112,6 +121,7 @@ async def test_an_outage_raises_nothing_and_shows_nothing(bench: Bench) -> None:
     bench.lose()
     await bench.board.post(ONE, HALFWAY)
     assert await bench.board.read(ONE) is None
+    assert await bench.board.read_many([ONE, OTHER]) == {}
     await bench.board.clear(ONE)
     bench.restore()
     await bench.board.post(ONE, WAITING)

@@ -7,17 +7,11 @@ import pytest
 from sqlalchemy import event
 
 from codehub.db.events import EventKind, record_event
-from codehub.db.history import (
-    EventCount,
-    OperationRecord,
-    OperationResult,
-    count_events_since,
-    last_event_id,
-    list_events,
-    list_operations,
-)
+from codehub.db.history import EventCount, count_events_since, last_event_id, list_events
+from codehub.db.operations import list_operations, load_operation
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.history import OperationRecord, OperationResult
 from codehub.domain.states import ErrorReason, Operation, Phase
 from tests.rows import NOW, new_workspace_id
 
@@ -200,3 +194,27 @@ async def count(database: Database, last_id: int, moment: int) -> tuple[int, int
     async with database.transaction() as session:
         counted = await count_events_since(session, last_id, NOW + moment * SECOND)
     return sum(each.count for each in counted.counts), counted.last_id
+
+
+async def test_one_operation_is_loaded_by_its_claim(database: Database) -> None:
+    workspace_id = new_workspace_id()
+    for kind in (
+        EventKind.STATE_REQUESTED,
+        EventKind.OPERATION_CLAIMED,
+        EventKind.ATTEMPT_FAILED,
+        EventKind.OPERATION_COMPLETED,
+        EventKind.OPERATION_CLAIMED,
+        EventKind.OPERATION_CLAIMED,
+        EventKind.ATTEMPT_FAILED,
+    ):
+        await write(database, workspace_id, kind)
+    async with database.transaction() as session:
+        listed = await list_operations(session, workspace_id, before=None, limit=10)
+        results = [each.result for each in listed]
+        assert results == [OperationResult.RUNNING, OperationResult.ABANDONED, OperationResult.COMPLETED]
+        for record in listed:
+            assert await load_operation(session, workspace_id, record.event_id) == record
+            assert await load_operation(session, new_workspace_id(), record.event_id) is None
+        # Of lines that are no claims.
+        for event_id in (listed[-1].event_id - 1, listed[-1].event_id + 1, listed[0].event_id + 99):
+            assert await load_operation(session, workspace_id, event_id) is None

@@ -9,7 +9,7 @@ from codehub.db.session import Connection, connect
 from migrations import runner, steps
 from migrations.errors import MigrationBlocked, MigrationInterrupted
 
-HEAD = "0009_credentials"
+HEAD = "0010_usage"
 MANY = 100_000
 HASTY = runner.Patience(lock_timeout_seconds=0.05, attempts=3, pause_seconds=0.01)
 

@@ -9,12 +9,14 @@ import pytest
 from sqlalchemy import Executable, text
 from sqlalchemy.dialects import postgresql
 
-from codehub.db.history import last_event_id, select_counts, select_events, select_operation_lines
+from codehub.db.history import last_event_id, select_counts, select_events
 from codehub.db.idempotency import delete_forgotten
 from codehub.db.idle import select_due_for_archive, select_due_for_standby
+from codehub.db.operations import select_lines_of, select_operation_lines
 from codehub.db.progress import select_not_converged, select_operations_in_progress
 from codehub.db.running import select_count_running, select_running_of
 from codehub.db.session import Database, create_engine
+from codehub.db.usage import delete_forgotten_usage, select_usage
 from codehub.db.views import Position, ViewFilter, select_errors, select_page
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Phase
@@ -74,6 +76,13 @@ SELECT lpad('1', 32, '0')::uuid, number, '', gen_random_uuid(), now() - number *
 FROM generate_series(1, 22000) AS number
 """
 
+# A week of the owner's hundred, in use all the time.
+USAGE = """
+INSERT INTO workspace_usage (workspace_id, bucket)
+SELECT workspaces.id, date_bin('15 minutes', now(), 'epoch') - turn * interval '15 minutes'
+FROM workspaces, generate_series(0, 7 * 96) AS turn WHERE owner_user_id = lpad('1', 32, '0')::uuid
+"""
+
 RECOVERED_ONCE = """
 UPDATE workspaces SET recover_choice = 'retry', recover_requested_at = now(), recover_handled_at = now()
 """
@@ -89,7 +98,7 @@ async def full_database(postgres_server: postgres.Server, migrated_template: str
         async with database.transaction() as session:
             # Nobody listens, so nobody needs 100,000 notices.
             await session.execute(text("ALTER TABLE workspaces DISABLE TRIGGER USER"))
-            for statement in (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, "ANALYZE"):
+            for statement in (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, USAGE, "ANALYZE"):
                 await session.execute(text(statement))
         yield database
 
@@ -171,6 +180,27 @@ async def test_history_reads_the_page_and_not_the_rest(full_database: Database, 
         scans = [node for node in nodes(plan) if node.get("Relation Name") == "workspace_events"]
         assert scanned(plan) == set()
         assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= most
+
+
+async def test_one_operation_is_read_without_those_before_and_after_it(full_database: Database) -> None:
+    claims = "SELECT workspace_id, id FROM workspace_events WHERE kind = 'operation_claimed' AND id > 40000"
+    async with full_database.transaction() as session:
+        found = (await session.execute(text(f"{claims} ORDER BY id LIMIT 1"))).one()
+    plan = await explain(full_database, select_lines_of(WorkspaceId(str(found[0])), found[1]), analyze=True)
+    scans = [node for node in nodes(plan) if node.get("Relation Name") == "workspace_events"]
+    assert scanned(plan) == set()
+    assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= 2 * 5
+
+
+async def test_usage_is_read_of_one_workspace_and_forgotten_by_its_age(full_database: Database) -> None:
+    async with full_database.transaction() as session:
+        now = (await session.scalars(text("SELECT now()"))).one()
+        used = (await session.scalars(text("SELECT workspace_id FROM workspace_usage LIMIT 1"))).one()
+    day = await explain(full_database, select_usage(WorkspaceId(str(used)), now - timedelta(days=1)))
+    assert indexes(day, "workspace_usage") == {"pk_workspace_usage"}
+    old = await explain(full_database, delete_forgotten_usage(now - timedelta(days=7), 100))
+    assert "ix_workspace_usage_bucket" in indexes(old, "workspace_usage")
+    assert scanned(day) == scanned(old) == set()
 
 
 async def test_counting_reads_only_new_lines(full_database: Database) -> None:

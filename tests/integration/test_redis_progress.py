@@ -37,12 +37,23 @@ async def test_every_post_is_kept_for_ten_seconds_from_then(redis_client: Redis)
         '{"step": "x", "done": "much", "total": null, "unit": "bytes"}',
         '{"step": "x", "done": Infinity, "total": null, "unit": "bytes"}',
         '{"step": "x", "done": 1, "total": [], "unit": "bytes"}',
+        '{"step": "\\ud800", "done": 1, "total": null, "unit": "bytes"}',
+        b"\xff no text",
         "[" * 99_999,
     ],
 )
-async def test_what_is_not_progress_is_nothing(redis_client: Redis, content: str) -> None:
+async def test_what_is_not_progress_is_nothing(redis_client: Redis, content: str | bytes) -> None:
     await redis_client.set(KEY, content)
-    assert await RedisProgressBoard(redis_client).read(ONE) is None
+    board = RedisProgressBoard(redis_client)
+    assert await board.read(ONE) is None
+    assert await board.read_many([ONE]) == {}
+
+
+async def test_what_is_not_progress_hides_that_of_no_other(redis_client: Redis) -> None:
+    board = RedisProgressBoard(redis_client)
+    await redis_client.set(KEY, "nonsense")
+    await board.post(WorkspaceId("other"), Progress("download"))
+    assert await board.read_many([ONE, WorkspaceId("other")]) == {WorkspaceId("other"): Progress("download")}
 
 
 async def test_nobody_waits_for_a_redis_that_never_answers() -> None:
@@ -56,4 +67,5 @@ async def test_nobody_waits_for_a_redis_that_never_answers() -> None:
         board = RedisProgressBoard(client)
         await board.post(ONE, Progress("download"))
         assert await board.read(ONE) is None
+        assert await board.read_many([ONE]) == {}
         await board.clear(ONE)

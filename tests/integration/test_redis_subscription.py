@@ -19,6 +19,7 @@ from codehub.adapters.redis.events import RedisEventBus, user_channel
 from codehub.adapters.redis.subscription import RedisEventSubscription, SubscriptionTiming
 from codehub.adapters.redis.subscription_link import Link
 from codehub.ports import BusMessage
+from tests.fakes import FakeProgressBoard
 from tests.fixtures_services import redis_client, redis_server
 from tests.redis_server import RedisServer, running_redis
 from tests.waiting import until
@@ -213,7 +214,8 @@ async def name_in(client: LiveClient) -> str:
 async def test_a_browser_hears_of_what_changed_while_redis_was_down(tmp_path: Path) -> None:
     table = Table()
     with running_redis(tmp_path) as server:
-        hub = LiveHub(RedisEventSubscription(server.url, QUICK), table.load, timing=LiveTiming(gather=0.01))
+        subscription = RedisEventSubscription(server.url, QUICK)
+        hub = LiveHub(subscription, table.load, FakeProgressBoard(), timing=LiveTiming(gather=0.01))
         task = asyncio.create_task(hub.run())
         async with hub.connect(OWNER) as browser, create_client(server.url) as client:
             assert await name_in(browser) == "first"

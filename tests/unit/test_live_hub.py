@@ -251,7 +251,7 @@ async def test_looks_of_many_users_take_turns() -> None:
         return []
 
     bench = Bench(table=table)
-    hub = LiveHub(bench.subscription, load, loads_at_once=3)  # type: ignore[arg-type]
+    hub = LiveHub(bench.subscription, load, bench.board, loads_at_once=3)  # type: ignore[arg-type]
     clients = [hub.connect(uuid4()) for _ in range(50)]
     for client in clients:
         hub.admit(client)

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from temporalio.testing import WorkflowEnvironment
 
+from codehub.db.usage import bucket_of, list_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from tests.workflows.harness import ControlPlane, skipping_server
@@ -56,6 +57,21 @@ async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: Work
     assert (result["used"], result["stopped"]) == (1, 0)
     assert (await plane.look(workspace_id)).desired_state is DesiredState.RUNNING
     assert await plane.buffer.take(10) == {}
+
+
+async def test_use_is_noted_by_the_quarter_of_an_hour_and_forgotten_after_a_week(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    moments = []
+    for pause in (timedelta(0), timedelta(days=5), timedelta(days=4)):
+        await skipping.sleep(pause)
+        moments.append(await skipping.get_current_time())
+        await plane.buffer.record({workspace_id: moments[-1]})
+        await plane.run_sweep(TTL)
+    async with plane.database.transaction() as session:
+        noted = await list_usage(session, workspace_id, moments[0] - timedelta(days=1))
+    assert noted == [bucket_of(moment) for moment in moments[1:]]
 
 
 async def test_a_workspace_with_an_operation_under_way_is_left_alone(

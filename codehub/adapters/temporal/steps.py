@@ -58,7 +58,7 @@ class _Steps:
             error = _message(started.last_failure)
             self._change(started.scheduled_event_id, started_at=at, attempts=started.attempt, error=error)
         elif kind == "marker_recorded_event_attributes":
-            self._take_marker(event)
+            self._take_marker(event, at)
         elif kind in ENDS:
             self._end(getattr(event, kind), ENDS[kind], at)
 
@@ -92,7 +92,7 @@ class _Steps:
         error = _message(ended.failure) if result is StepResult.FAILED else self._steps[place].error
         self._change(place, result=result, ended_at=at, error=error)
 
-    def _take_marker(self, event: HistoryEvent) -> None:
+    def _take_marker(self, event: HistoryEvent, at: datetime) -> None:
         """A local step leaves nothing but a marker at its end."""
         marker = event.marker_recorded_event_attributes
         if marker.marker_name != LOCAL_ACTIVITY:
@@ -106,7 +106,8 @@ class _Steps:
             result=StepResult.FAILED if failed else StepResult.COMPLETED,
             scheduled_at=began_at,
             started_at=began_at,
-            ended_at=_moment(told["complete_time"]),
+            # It tells its own end by another clock, on which it may be before its beginning.
+            ended_at=max(began_at, at),
             attempts=told["attempt"],
             error=_message(marker.failure) if failed else None,
         )

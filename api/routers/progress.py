@@ -1,0 +1,38 @@
+"""How far a workspace is, and when it was used."""
+
+from datetime import timedelta
+
+from fastapi import APIRouter, Response
+
+from api.access import API
+from api.answers import answer
+from api.context import Provided
+from api.guard import GuardedRoute
+from api.live_progress import view_of
+from api.schemas.progress import Activity, CurrentProgress
+from api.workspace_paths import SeenWorkspace
+from codehub.db.usage import BUCKET, bucket_of, list_usage
+from codehub.domain.states import Operation
+
+router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["history"])
+
+SHOWN = timedelta(days=1)
+
+
+@router.get("/progress", response_model=CurrentProgress, summary="Progress")
+async def read_progress(workspace: SeenWorkspace, context: Provided) -> Response:
+    """The step under way; live events tell the same as it moves."""
+    if workspace.operation is Operation.NONE:
+        return answer(CurrentProgress(progress=None))
+    found = await context.board.read(workspace.workspace_id)
+    view = view_of(workspace.workspace_id, workspace.operation, found, context.now()) if found else None
+    return answer(CurrentProgress(progress=view))
+
+
+@router.get("/activity", response_model=Activity, summary="Use in the last day")
+async def read_activity(workspace: SeenWorkspace, context: Provided) -> Response:
+    """In which quarters of an hour of the last 24 h somebody used it; the latest comes a minute late."""
+    since = bucket_of(context.now() - SHOWN) + BUCKET
+    async with context.reading.transaction() as session:
+        used = await list_usage(session, workspace.workspace_id, since)
+    return answer(Activity(bucket_seconds=round(BUCKET.total_seconds()), since=since, used=used))
