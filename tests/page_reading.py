@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 
 VOID = {"meta", "link", "input", "path", "circle", "rect"}
 

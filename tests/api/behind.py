@@ -16,6 +16,7 @@ from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import connect_temporal, open_ports, policy_of
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import Workspace
+from codehub.db.operations import list_operations
 from codehub.db.session import Database
 from codehub.domain.conditions import (
     Condition,
@@ -96,6 +97,16 @@ async def write_line(
         await record_event(
             session, WorkspaceId(workspace_id), kind, at, actor=actor, operation=operation, **more
         )
+
+
+async def claim(
+    database: Database, workspace_id: str, operation: Operation, claimed_at: datetime = LONG_AGO
+) -> int:
+    """The line of an operation's claim; its id."""
+    await write_line(database, workspace_id, EventKind.OPERATION_CLAIMED, claimed_at, operation)
+    async with database.transaction() as session:
+        [record, *_] = await list_operations(session, WorkspaceId(workspace_id), before=None, limit=1)
+    return record.event_id
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_lifecycle_on_up import API_URL, PASSWORD, READY, codehub_up
+from tests.e2e.site import API_URL, PASSWORD, READY, codehub_up
 from tests.waiting import until
 
 TOUR = Path(__file__).parents[2] / "docs" / "api.md"

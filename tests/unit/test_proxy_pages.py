@@ -10,7 +10,7 @@ import pytest
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.ports import Progress
 from proxy.pages import Visit
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 from tests.page_reading import read, shown
 from tests.visits import (
     ALL_CHOICES,

@@ -8,7 +8,7 @@ from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.recovery import MEANINGS, RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from proxy.pages import Pages, Site, Visit
-from proxy.routing import Answer
+from proxy.transport.routing import Answer
 from tests.page_reading import fields, read, words
 from tests.visits import ALL_CHOICES, ID, NOWHERE, ON_DISK, OTHER, PAGES, PATH, TOKEN, broken, running, visit
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from proxy.heads import HeadReader, RequestHead
+from proxy.transport.heads import HeadReader, RequestHead
 from proxy.use_rules import rules_for
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10

@@ -1,0 +1,77 @@
+"""A person with a real browser and a real JupyterLab, through the front door of `codehub up`."""
+
+from http import HTTPStatus
+from pathlib import Path
+
+import pytest
+
+from tests.chaos.site import Site
+from tests.e2e.browser import Tab
+from tests.e2e.site import HOUR_SECONDS, Person
+from tests.waiting import until
+
+pytestmark = pytest.mark.timeout(300)
+
+STARTING = {"Preparing your workspace", "Starting your workspace", "Getting your workspace ready"}
+REFUSALS = 4
+
+
+async def wait_for_file(file: Path, text: str) -> None:
+    async def is_written() -> bool:
+        return file.exists() and file.read_text() == text
+
+    await until(is_written, f"{file.name} on the disk")
+
+
+async def test_ide_opens_in_the_tab_that_waits_and_files_and_terminal_work(
+    person: Person, site: Site, tab: Tab
+) -> None:
+    async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
+        await tab.visit(workspace_id)
+        assert await tab.read_headline() in STARTING
+        await tab.wait_for_ide()
+        await tab.write_file("notes.txt", "typed in Chromium")
+        await wait_for_file(site.home(workspace_id) / "notes.txt", "typed in Chromium")
+        await tab.open_terminal()
+        await tab.type("echo $((6*7)) > answer.txt\n")
+        await wait_for_file(site.home(workspace_id) / "answer.txt", "42\n")
+        assert tab.errors == []
+
+
+async def test_archived_workspace_is_restored_by_the_button_on_its_page(
+    person: Person, site: Site, tab: Tab
+) -> None:
+    async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
+        await person.go(workspace_id, "STANDBY")
+        (site.home(workspace_id) / "notes.txt").write_text("from before")
+        await person.go(workspace_id, "ARCHIVED")
+        assert not site.home(workspace_id).exists()
+        await tab.visit(workspace_id)
+        assert await tab.read_headline() == "This workspace is archived"
+        # The console tells of the page's own status.
+        assert tab.answers[HTTPStatus.BAD_GATEWAY] == len(tab.errors) == 1
+        tab.forget()
+        await tab.page.get_by_role("button", name="Restore and open").click()
+        await tab.wait_for_ide()
+        await tab.expect_file("notes.txt", "from before")
+        assert tab.errors == []
+
+
+async def test_open_tab_does_not_wake_a_stopped_workspace_but_a_reload_does(person: Person, tab: Tab) -> None:
+    async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
+        await tab.visit(workspace_id)
+        await tab.wait_for_ide()
+        await tab.open_terminal()
+        await person.go(workspace_id, "STANDBY")
+        # What failed while it went down may have failed for another reason.
+        tab.forget()
+
+        async def is_refused_often() -> bool:
+            assert await person.finds(workspace_id, "STANDBY")
+            return tab.answers[HTTPStatus.SERVICE_UNAVAILABLE] >= REFUSALS and tab.sockets_refused > 0
+
+        await until(is_refused_often, "the tab asks again and again")
+        assert (await person.list_operations(workspace_id)).count("STARTING") == 1
+        await tab.page.reload()
+        assert await tab.read_headline() in STARTING
+        await tab.wait_for_ide()

@@ -1,0 +1,96 @@
+"""Only hands keep a workspace running: a tab that is merely open does not, though it goes on talking."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+
+import pytest
+from playwright.async_api import Browser
+
+from codehub import contracts
+from codehub.domain.conditions import WorkspaceId
+from tests.chaos.site import Site
+from tests.e2e.browser import Tab, open_tab
+from tests.e2e.site import HOUR_SECONDS, STANDBY_SECONDS, SWEEP_SECONDS, Person
+from tests.waiting import until
+
+SWEEPS_IN_THREE_TIMES = 3 * STANDBY_SECONDS // SWEEP_SECONDS + 1
+MORE_SWEEPS = 4
+STOPPED_ONCE = ["PROVISIONING", "STARTING", "STOPPING"]
+
+
+async def count_sweeps(site: Site) -> int:
+    schedule = site.client.get_schedule_handle(contracts.TTL_SCHEDULE)
+    return (await schedule.describe()).info.num_actions
+
+
+@asynccontextmanager
+async def open_everything(browser: Browser, person: Person) -> AsyncIterator[tuple[Tab, WorkspaceId]]:
+    """A notebook with its kernel, and a terminal in which a key has just been pressed."""
+    async with (
+        # However long opening takes here, idle time is only what comes after it.
+        person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id,
+        open_tab(browser, person) as tab,
+    ):
+        await tab.visit(workspace_id)
+        await tab.wait_for_ide()
+        await tab.open_notebook()
+        await tab.open_terminal()
+        await tab.type("#")
+        tab.forget()
+        await person.give_back_ttl(workspace_id)
+        yield tab, workspace_id
+
+
+async def wait_for_standby(person: Person, workspace_id: WorkspaceId) -> None:
+    async def is_stopped() -> bool:
+        return await person.finds(workspace_id, "STANDBY")
+
+    await until(is_stopped, "nobody uses it, so it stops")
+
+
+async def leave_untouched(browser: Browser, person: Person, site: Site) -> None:
+    """It stops, and stays stopped whatever the tab asks for."""
+    async with open_everything(browser, person) as (tab, workspace_id):
+        await wait_for_standby(person, workspace_id)
+        assert tab.answers[HTTPStatus.OK] > 0, "it polled until then"
+        tab.forget()
+        first = await count_sweeps(site)
+
+        async def is_left_alone() -> bool:
+            assert await person.finds(workspace_id, "STANDBY")
+            return await count_sweeps(site) >= first + MORE_SWEEPS
+
+        await until(is_left_alone, "more sweeps")
+        assert tab.answers[HTTPStatus.SERVICE_UNAVAILABLE] > 0, "it went on asking"
+        assert tab.sockets_refused > 0
+        assert await person.list_operations(workspace_id) == STOPPED_ONCE
+
+
+async def type_now_and_then(browser: Browser, person: Person, site: Site) -> None:
+    """It runs for three times as long as it may go unused, and stops when the typing does."""
+    async with open_everything(browser, person) as (tab, workspace_id):
+        first, typed_at = await count_sweeps(site), time.monotonic()
+
+        async def has_lasted() -> bool:
+            nonlocal typed_at
+            if time.monotonic() - typed_at > SWEEP_SECONDS:
+                await tab.type("#")
+                typed_at = time.monotonic()
+            assert await person.finds(workspace_id, "RUNNING")
+            return await count_sweeps(site) >= first + SWEEPS_IN_THREE_TIMES
+
+        await until(has_lasted, "many sweeps")
+        await wait_for_standby(person, workspace_id)
+        assert await person.list_operations(workspace_id) == STOPPED_ONCE
+
+
+@pytest.mark.timeout(300)
+async def test_tab_keeps_its_workspace_running_only_while_somebody_types(
+    browser: Browser, person: Person, site: Site
+) -> None:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(leave_untouched(browser, person, site))
+        tasks.create_task(type_now_and_then(browser, person, site))

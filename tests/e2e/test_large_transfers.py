@@ -1,0 +1,96 @@
+"""200 MB into a workspace and out of it: all of it arrives, and the proxy holds next to nothing of it."""
+
+import base64
+import hashlib
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from codehub.embedded.data_dir import DataDir
+from codehub.embedded.state import read_running
+from tests.chaos.site import Site
+from tests.e2e.site import HOUR_SECONDS, Person
+
+# A piece is 1 MiB in base64, as much as JupyterLab sends at once.
+PIECE_BYTES = 3 * 256 * 1024
+PIECES = 200
+MAX_GROWTH_KIB = 20 * 1024
+RESET_PEAK = "5"
+
+
+def make_pieces() -> Iterator[bytes]:
+    """None like another one."""
+    source = random.Random(0)  # noqa: S311 (what it is does not matter, only that it is known)
+    return (source.randbytes(PIECE_BYTES) for _ in range(PIECES))
+
+
+def digest(pieces: Iterator[bytes]) -> str:
+    return hashlib.sha256(b"".join(pieces)).hexdigest()
+
+
+def proxy_memory(site: Site, what: str) -> int:
+    """In KiB: VmRSS is what it has, VmHWM the most that it had since the peak was reset."""
+    lines = (proxy_files(site) / "status").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith(what)).split()[1])
+
+
+def proxy_files(site: Site) -> Path:
+    running = read_running(DataDir(site.settings.general.data_dir))
+    assert running is not None
+    return Path("/proc") / str(next(part.pid for part in running.parts if part.name == "proxy"))
+
+
+@contextmanager
+def constant_memory(site: Site) -> Iterator[None]:
+    """The kernel keeps the peak, so nothing between two looks is missed."""
+    (proxy_files(site) / "clear_refs").write_text(RESET_PEAK)
+    before = proxy_memory(site, "VmRSS")
+    yield
+    assert proxy_memory(site, "VmHWM") - before < MAX_GROWTH_KIB
+
+
+async def in_one_body() -> AsyncIterator[bytes]:
+    yield b'{"type": "file", "format": "base64", "content": "'
+    for piece in make_pieces():
+        yield base64.b64encode(piece)
+    yield b'"}'
+
+
+async def upload_in_one(person: Person, path: str) -> None:
+    answer = await person.client.put(path, content=in_one_body())
+    assert answer.status_code == 201, answer.text
+
+
+async def upload_in_pieces(person: Person, path: str) -> None:
+    """As JupyterLab's own upload does; the last piece has the number -1."""
+    for number, piece in enumerate(make_pieces(), start=1):
+        content = base64.b64encode(piece).decode()
+        form = {"type": "file", "format": "base64", "content": content}
+        answer = await person.client.put(path, json={**form, "chunk": number if number < PIECES else -1})
+        assert answer.is_success, answer.text
+
+
+async def download(person: Person, path: str) -> str:
+    found = hashlib.sha256()
+    async with person.client.stream("GET", path) as answer:
+        assert answer.status_code == 200
+        async for piece in answer.aiter_bytes():
+            found.update(piece)
+    return found.hexdigest()
+
+
+@pytest.mark.timeout(300)
+async def test_200_mb_pass_each_way_with_constant_memory(person: Person, site: Site) -> None:
+    expected = digest(make_pieces())
+    async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
+        await person.go(workspace_id, "RUNNING")
+        contents, home = f"/w/{workspace_id}/api/contents", site.home(workspace_id)
+        for upload in (upload_in_one, upload_in_pieces):
+            with constant_memory(site):
+                await upload(person, f"{contents}/{upload.__name__}")
+            assert hashlib.sha256((home / upload.__name__).read_bytes()).hexdigest() == expected
+        with constant_memory(site):
+            assert await download(person, f"/w/{workspace_id}/files/upload_in_one") == expected
