@@ -18,6 +18,12 @@ WORKSPACE = f"{API}/workspaces/{{workspace_id}}"
 ADMIN_USER = f"{API}/admin/users/{{user_id}}"
 
 ACCESS: dict[tuple[str, str], Access] = {
+    ("GET", "/"): Access.PUBLIC,
+    ("GET", "/login"): Access.PUBLIC,
+    ("GET", "/workspaces/{workspace_id}"): Access.PUBLIC,
+    ("GET", "/account"): Access.PUBLIC,
+    ("GET", "/admin"): Access.PUBLIC,
+    ("GET", "/assets/{digest}/{name}"): Access.PUBLIC,
     ("GET", "/healthz"): Access.PUBLIC,
     ("GET", "/readyz"): Access.PUBLIC,
     ("GET", "/metrics"): Access.PUBLIC,
@@ -40,6 +46,9 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("POST", f"{WORKSPACE}/recover"): Access.OWNER,
     ("POST", f"{WORKSPACE}/undelete"): Access.OWNER,
     ("GET", f"{WORKSPACE}/operations"): Access.OWNER,
+    ("GET", f"{WORKSPACE}/operations/{{operation_id}}/steps"): Access.OWNER,
+    ("GET", f"{WORKSPACE}/progress"): Access.OWNER,
+    ("GET", f"{WORKSPACE}/activity"): Access.OWNER,
     ("GET", f"{WORKSPACE}/events"): Access.OWNER,
     ("GET", f"{WORKSPACE}/archives"): Access.OWNER,
     ("GET", f"{WORKSPACE}/logs"): Access.OWNER,

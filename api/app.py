@@ -13,7 +13,19 @@ from api.errors import install_error_handlers
 from api.guard import GuardedRoute
 from api.observing import Observing
 from api.openapi import build_openapi
-from api.routers import admin, events, health, history, identity, recovery, tokens, users, workspaces
+from api.routers import (
+    admin,
+    events,
+    health,
+    history,
+    identity,
+    pages,
+    progress,
+    recovery,
+    tokens,
+    users,
+    workspaces,
+)
 
 ROUTERS = (
     health.router,
@@ -22,9 +34,11 @@ ROUTERS = (
     workspaces.router,
     recovery.router,
     history.router,
+    progress.router,
     events.router,
     users.router,
     admin.router,
+    pages.router,
 )
 
 
@@ -38,6 +52,7 @@ def create_routes(context: Context) -> FastAPI:
     app = FastAPI(title="CodeHub", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     install_error_handlers(app)
+    pages.install_not_found_page(app)
     routers = (*ROUTERS, _documents(app, context))
     for router in routers:
         app.include_router(router)

@@ -11,6 +11,7 @@ from proxy.transport.own import BODILESS, connection_line
 from proxy.transport.routing import Forward
 
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*+))?+\r\n")
+EVENT_STREAM = re.compile(rb"content-type:[ \t]*text/event-stream", re.IGNORECASE)
 MAX_MEMORISED_BYTES = 2048
 # What Connection says apart from names of fields, and names that it says in vain.
 NOT_LISTED = NEVER_DROPPED | {b"close", b"keep-alive", b"upgrade"}
@@ -65,6 +66,9 @@ class UpstreamAnswer:
             lines.append(b"Transfer-Encoding: chunked\r\n")
         lines.append(connection_line(modern=modern, keep_alive=keep_alive))
         return b"".join(lines)
+
+    def is_event_stream(self) -> bool:
+        return any(EVENT_STREAM.match(each) for each in self.fields)
 
     def render_interim(self) -> bytes:
         return b"HTTP/1.1 %d %b\r\n%b\r\n" % (self.status, self.reason, b"".join(self.fields))

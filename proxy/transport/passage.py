@@ -61,6 +61,9 @@ class Passage:
     def request_ended(self) -> None:
         if self._upstream is not None and self._request.is_owed():
             self._request.fail(400, "truncated body")
+        elif self._reply is not None and self._reply.is_event_stream():
+            # Who listens to one and sends no more has gone: half an end would keep it open for nobody.
+            self._client.abort()
 
     def client_blocked(self) -> None:
         if self._upstream is not None and not self._upstream.transport.is_closing():
@@ -193,6 +196,8 @@ class Passage:
             self._switch(reply)
         elif reply.began:
             self._client.wait(self._core.timeouts.stream)
+            if self._client.ended:
+                self.request_ended()
 
     def _finish(self, reply: Reply) -> None:
         connection, self._upstream = self._upstream, None

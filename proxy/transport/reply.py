@@ -20,7 +20,7 @@ class Reply:
     """
 
     __slots__ = (
-        "_answers", "_body", "_head", "_interim", "_may_stay", "_modern", "_partial", "_route",
+        "_answer", "_answers", "_body", "_head", "_interim", "_may_stay", "_modern", "_partial", "_route",
         "began", "done", "keep_alive", "surplus", "switching", "upstream_stays",
     )  # fmt: skip
 
@@ -34,6 +34,7 @@ class Reply:
         self._may_stay = may_stay
         self._partial = b""
         self._interim = 0
+        self._answer: UpstreamAnswer | None = None
         self._body: Body | None = None
         self.began = False
         self.done = False
@@ -65,6 +66,10 @@ class Reply:
         """Whether the upstream has said anything yet."""
         return bool(self.began or self._partial or self._interim)
 
+    def is_event_stream(self) -> bool:
+        """Whether an answer has begun that goes on for as long as somebody listens."""
+        return self._answer is not None and self._answer.is_event_stream()
+
     def ends_with_connection(self) -> bool:
         return isinstance(self._body, CloseBody)
 
@@ -87,6 +92,7 @@ class Reply:
 
     def _begin(self, answer: UpstreamAnswer) -> bytes:
         self.began = True
+        self._answer = answer
         self.upstream_stays = answer.keep_alive
         framing = answer.framing
         self._body = new_body(framing, answer.length, decode=not self._modern)

@@ -16,7 +16,9 @@ from api.csrf import HEADER as CSRF_HEADER
 from api.csrf import csrf_token_of
 from codehub.db.credentials import SessionView, TokenView, insert_session, insert_token
 from codehub.db.models import ApiToken, Session, User
+from codehub.domain.states import Operation
 from codehub.services.secret_tokens import hash_token, new_api_token, new_session_token
+from tests.api.behind import claim
 from tests.api.bench import PASSWORD, ApiBench
 from tests.api.shared import shared_bench, shared_environment
 from tests.api.streams import status_of_stream
@@ -220,6 +222,12 @@ async def _change_user(stage: Stage, asker: Asker) -> Sent:
     return Sent(f"{API}/admin/users/{user_id}", {"role": "user", "disabled": False, "password": PASSWORD})
 
 
+async def _read_steps(stage: Stage, asker: Asker) -> Sent:
+    workspace_id = await stage.add_workspace()
+    operation_id = await claim(stage.bench.context.database, workspace_id, Operation.STARTING)
+    return Sent(f"{API}/workspaces/{workspace_id}/operations/{operation_id}/steps")
+
+
 async def _recover_many(stage: Stage, asker: Asker) -> Sent:
     workspace_id = await stage.add_workspace(phase="ERROR", error_reason="Timeout")
     return Sent(f"{API}/admin/errors/recover", {"ids": [workspace_id]})
@@ -232,6 +240,12 @@ BEING_DELETED: dict[str, Any] = {
     "deleted_at": datetime.fromisoformat("2026-07-01T12:00:00Z"),
 }
 REQUESTS: dict[Route, Prepare] = {
+    ("GET", "/"): _at("/"),
+    ("GET", "/login"): _at("/login"),
+    ("GET", "/workspaces/{workspace_id}"): _at("/workspaces/any"),
+    ("GET", "/account"): _at("/account"),
+    ("GET", "/admin"): _at("/admin"),
+    ("GET", "/assets/{digest}/{name}"): _at("/assets/any/dom.js"),
     ("GET", "/healthz"): _at("/healthz"),
     ("GET", "/readyz"): _at("/readyz"),
     ("GET", "/metrics"): _at("/metrics"),
@@ -256,6 +270,9 @@ REQUESTS: dict[Route, Prepare] = {
     ("POST", f"{WORKSPACE}/recover"): _about_workspace("/recover", {"choice": "retry"}, **IN_ERROR),
     ("POST", f"{WORKSPACE}/undelete"): _about_workspace("/undelete", **BEING_DELETED),
     ("GET", f"{WORKSPACE}/operations"): _about_workspace("/operations"),
+    ("GET", f"{WORKSPACE}/operations/{{operation_id}}/steps"): _read_steps,
+    ("GET", f"{WORKSPACE}/progress"): _about_workspace("/progress"),
+    ("GET", f"{WORKSPACE}/activity"): _about_workspace("/activity"),
     ("GET", f"{WORKSPACE}/events"): _about_workspace("/events"),
     ("GET", f"{WORKSPACE}/archives"): _about_workspace("/archives"),
     ("GET", f"{WORKSPACE}/logs"): _about_workspace("/logs"),

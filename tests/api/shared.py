@@ -6,7 +6,9 @@ from dataclasses import replace
 import pytest
 
 from api.app import create_routes
+from api.guard import GuardedRoute
 from api.observing import Observing
+from api.routers import pages
 from codehub.bootstrap import prepare_stores
 from codehub.services.passwords import Passwords
 from codehub.settings import load_settings
@@ -17,6 +19,11 @@ from tests.identities import CHEAP
 from tests.redis_server import RedisServer
 from tests.seaweed import S3Server
 from tests.temporal_server import TemporalServer
+
+# The dashboard's: for people, so the document of the API does not tell of them.
+PAGE_ROUTES = frozenset(
+    ("GET", route.path_format) for route in pages.router.routes if isinstance(route, GuardedRoute)
+)
 
 
 @pytest.fixture(scope="module")

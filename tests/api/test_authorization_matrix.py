@@ -79,7 +79,7 @@ NO_SUCH_IDS = ["00000000-0000-4000-8000-000000000000", "none-of-ours", "..%2f.."
 async def test_a_workspace_that_does_not_exist_is_404_to_users_and_401_to_strangers(
     route: Route, workspace_id: str, stage: Stage
 ) -> None:
-    path = route[1].format(workspace_id=workspace_id)
+    path = route[1].format(workspace_id=workspace_id, operation_id=1)
     assert await stage.send(route, await stage.asker(Kind.ANONYMOUS), Sent(path)) in {401, 404}
     for kind in (Kind.OTHER, Kind.OWNER_TOKEN, Kind.ADMIN):
         assert await stage.send(route, await stage.asker(kind), Sent(path)) == 404

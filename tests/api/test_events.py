@@ -153,7 +153,8 @@ async def test_heartbeats_come_without_any_change(bench: ApiBench) -> None:
     async def load(user_id: UUID, ids: object) -> object:
         return await load_live(bench.context, user_id, None)
 
-    hub = LiveHub(subscription_of(bench.settings), load, timing=LiveTiming(heartbeat=0.1))  # type: ignore[arg-type]
+    timing = LiveTiming(heartbeat=0.1)
+    hub = LiveHub(subscription_of(bench.settings), load, bench.context.board, timing=timing)  # type: ignore[arg-type]
     running = asyncio.create_task(hub.run())
     try:
         async with hub.connect(ada.user_id) as client:

@@ -13,12 +13,12 @@ from api.errors import TRANSLATIONS
 from api.schemas.errors import Code
 from codehub.services import errors as refusals
 from tests.api.bench import ApiBench
-from tests.api.shared import shared_bench, shared_environment
+from tests.api.shared import PAGE_ROUTES, shared_bench, shared_environment
 
 __all__ = ["shared_bench", "shared_environment"]
 
 Document = dict[str, Any]
-UNDOCUMENTED = {("GET", f"{API}/openapi.json")}
+UNDOCUMENTED = {("GET", f"{API}/openapi.json"), *PAGE_ROUTES}
 NO_CONTENT = {"204", "304"}
 OPERATION_ID = re.compile(r"[a-z]+(_[a-z]+)*")
 SENTENCE = re.compile(r"[A-Z`].*[.)]", re.DOTALL)

@@ -23,9 +23,11 @@ from schemathesis.specs.openapi.checks import (
 
 from api.access import ACCESS, API
 from api.csrf import HEADER as CSRF_HEADER
+from codehub.domain.states import Operation
+from tests.api.behind import claim
 from tests.api.bench import ApiBench, Person
 from tests.api.process import ApiProcess
-from tests.api.shared import mistakes_of, served, shared_bench, shared_environment
+from tests.api.shared import PAGE_ROUTES, mistakes_of, served, shared_bench, shared_environment
 
 __all__ = ["served", "shared_bench", "shared_environment"]
 
@@ -40,6 +42,7 @@ CHECKS = [
 EXCLUDED: dict[Route, str] = {
     ("GET", f"{API}/openapi.json"): "the document does not describe itself",
     ("GET", f"{API}/events"): "the answer never ends; test_events.py and the matrix read it",
+    **dict.fromkeys(PAGE_ROUTES, "pages are for people"),
 }
 ROUTES = sorted(set(ACCESS) - set(EXCLUDED))
 # Each of these hashes a password for most requests, on purpose slowly.
@@ -74,7 +77,7 @@ class Trial:
     async def path_parameters(self, path: str, person: Person) -> dict[str, str]:
         """Things that exist: made-up ids would only ever be answered 404."""
         if "{workspace_id}" in path:
-            return {"workspace_id": (await person.create())["id"]}
+            return await self.workspace_parameters(path, person)
         if "{user_id}" in path:
             return {"user_id": str((await self.bench.person()).user_id)}
         if "{token_id}" in path:
@@ -83,6 +86,13 @@ class Trial:
             answer = await person.client.get(f"{API}/sessions")
             return {"session_id": answer.json()["items"][0]["id"]}
         return {}
+
+    async def workspace_parameters(self, path: str, person: Person) -> dict[str, str]:
+        found = {"workspace_id": (await person.create())["id"]}
+        if "{operation_id}" in path:
+            database = self.bench.context.database
+            found["operation_id"] = str(await claim(database, found["workspace_id"], Operation.STARTING))
+        return found
 
 
 @pytest.fixture(scope="module")

@@ -171,6 +171,21 @@ def test_a_client_that_closes_its_half_still_gets_its_answer(bench: Bench) -> No
     assert client.receive_rest() == OK
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_an_event_stream_ends_with_its_listener(bench: Bench, before: bool) -> None:
+    client = bench.connect()
+    client.send(GET)
+    upstream = bench.upstream.accept()
+    upstream.receive_head()
+    if before:
+        client.half_close()
+    upstream.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n")
+    if not before:
+        client.receive_to(b"data: 1\n\n")
+        client.half_close()
+    assert upstream.is_ended()
+
+
 def test_requests_that_wait_when_the_client_closes_its_half_are_answered(bench: Bench) -> None:
     client = bench.connect()
     client.send(GET * 3)

@@ -1,0 +1,14 @@
+/** The badge that says where a workspace is. */
+
+import { h, say } from "../dom.js";
+import { badgeOf } from "../words.js";
+
+export function badge() {
+  return h("span", { class: "badge" });
+}
+
+export function updateBadge(node, workspace) {
+  const { label, tone } = badgeOf(workspace);
+  say(node, label);
+  if (node.dataset.tone !== tone) node.dataset.tone = tone;
+}

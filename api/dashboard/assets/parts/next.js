@@ -1,0 +1,16 @@
+/** What happens next, and when. */
+
+import { ahead, size } from "../format.js";
+import { FAILURES, PHASES } from "../words.js";
+
+/** One sentence about a workspace at rest. */
+export function whatNext(workspace) {
+  if (workspace.error) return `${FAILURES[workspace.error.reason] ?? "Something went wrong"}.`;
+  const change = workspace.next_change;
+  if (change?.to === "STANDBY") return `Stops ${ahead(change.at)} unless used.`;
+  if (change?.to === "ARCHIVED") return `Archives ${ahead(change.at)} unless used.`;
+  if (workspace.phase === "ARCHIVED" && workspace.archive?.size_bytes) {
+    return `Safe in an archive of ${size(workspace.archive.size_bytes)}.`;
+  }
+  return PHASES[workspace.phase].sentence;
+}

@@ -1,0 +1,117 @@
+"""The dashboard's pages and files as they go over the wire."""
+
+import re
+
+import httpx
+import pytest
+
+from api.access import API
+from api.dashboard.bundle import ASSETS, DIGEST, FILES, render_shell
+from api.routers.pages import LIST
+from tests.api.bench import ApiBench
+from tests.api.shared import shared_bench, shared_environment
+
+__all__ = ["shared_bench", "shared_environment"]
+
+PAGES = ["/", "/login", "/workspaces/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44", "/account", "/admin"]
+BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+ADDRESSES = re.compile(r'(?:href|src)="([^"]+)"')
+INLINE = re.compile(r"<style|style=|<script(?![^>]*src=)|\son\w+=|javascript:", re.IGNORECASE)
+IMPORTED = re.compile(r'(?:from|import) "([^"]+)"')
+
+
+@pytest.fixture
+def stranger(shared_bench: ApiBench) -> httpx.AsyncClient:
+    return shared_bench.stranger(**BROWSER)
+
+
+def directives(answer: httpx.Response) -> dict[str, str]:
+    parts = (each.strip().partition(" ") for each in answer.headers["content-security-policy"].split(";"))
+    return {name: value for name, _, value in parts}
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_anybody_may_load_a_page_which_runs_nothing_but_our_files(
+    path: str, stranger: httpx.AsyncClient
+) -> None:
+    answer = await stranger.get(path)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    policy = directives(answer)
+    assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
+    assert policy["require-trusted-types-for"] == "'script'"
+    # Requests of a page that hides where it is get no identity.
+    assert answer.headers["referrer-policy"] == "same-origin"
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert INLINE.findall(answer.text) == []
+    assert {each for each in ADDRESSES.findall(answer.text) if not each.startswith(("/", "#"))} == set()
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_page_is_asked_for_each_time_and_sent_when_it_has_changed(
+    path: str, stranger: httpx.AsyncClient
+) -> None:
+    answer = await stranger.get(path)
+    assert answer.headers["cache-control"] == "no-cache"
+    etag = answer.headers["etag"]
+    for known in (etag, f"W/{etag}", f'"other", {etag}'):
+        again = await stranger.get(path, headers={"If-None-Match": known})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["etag"] == etag
+    assert (await stranger.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
+
+
+async def test_files_of_a_page_are_there_and_kept_for_ever(stranger: httpx.AsyncClient) -> None:
+    page = await stranger.get("/")
+    found = [each for each in ADDRESSES.findall(page.text) if each.startswith(ASSETS)]
+    assert len(found) > 5
+    for address in found:
+        answer = await stranger.get(address)
+        assert answer.status_code == 200, address
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+
+
+async def test_file_of_another_version_is_the_present_one_and_not_kept(stranger: httpx.AsyncClient) -> None:
+    answer = await stranger.get(f"{ASSETS}/0000000000000000/dom.js")
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    assert answer.content == FILES["dom.js"].content
+
+
+@pytest.mark.parametrize(
+    "name", ["none.js", "", "../bundle.py", "..%2fbundle.py", "%2e%2e/shell.html", "dom.js/"]
+)
+async def test_no_other_file_is_served(name: str, stranger: httpx.AsyncClient) -> None:
+    answer = await stranger.get(f"{ASSETS}/{DIGEST}/{name}")
+    assert answer.status_code == 404
+    assert answer.json()["error"]["code"] == "NOT_FOUND"
+
+
+def test_every_imported_script_exists() -> None:
+    for name, asset in FILES.items():
+        if not name.endswith(".js"):
+            continue
+        for path in IMPORTED.findall(asset.content.decode()):
+            there = httpx.URL(f"http://x/{name}").join(path).path.removeprefix("/")
+            assert there in FILES, f"{name} imports {path}"
+
+
+def test_page_below_a_path_names_everything_below_it() -> None:
+    shell = render_shell(LIST, "/hub").decode()
+    assert {each for each in ADDRESSES.findall(shell) if not each.startswith(("/hub/", "#"))} == set()
+
+
+@pytest.mark.parametrize("path", ["/nothing", "/workspaces", "/workspaces/a/b", "/login/"])
+async def test_wrong_link_shows_a_page_to_people_and_json_to_programs(
+    path: str, stranger: httpx.AsyncClient
+) -> None:
+    page = await stranger.get(path)
+    assert page.status_code == 404
+    assert "There is no such page" in page.text
+    assert directives(page)["script-src"] == "'self'"
+    document = await stranger.get(path, headers={"accept": "application/json"})
+    assert (document.status_code, document.json()["error"]["code"]) == (404, "NOT_FOUND")
+
+
+async def test_api_answers_json_also_to_a_browser(stranger: httpx.AsyncClient) -> None:
+    answer = await stranger.get(f"{API}/nothing")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")

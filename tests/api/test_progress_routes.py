@@ -1,0 +1,171 @@
+"""How far an operation is, and when a workspace was used, over the API and live."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from temporalio.client import Client
+
+from codehub.adapters.redis.connection import create_client
+from codehub.adapters.redis.progress import RedisProgressBoard
+from codehub.db.usage import BUCKET, bucket_of, note_usage
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import Operation
+from codehub.ports import Progress
+from tests.api.behind import begin_operation, set_columns, working
+from tests.api.bench import ApiBench, Person
+from tests.api.event_benches import bench, program, relay
+from tests.api.gates import gate_to, led_through
+from tests.api.process import ApiProcess, EventStream, follow, running_api
+from tests.api.shared import served, shared_bench, shared_environment
+from tests.waiting import until
+
+__all__ = ["bench", "relay", "served", "shared_bench", "shared_environment"]
+
+HALFWAY = Progress("upload", 21, 42)
+AGES = 600.0
+
+
+@pytest.fixture
+async def board(shared_environment: dict[str, str]) -> AsyncIterator[RedisProgressBoard]:
+    """The board of the API, on which nothing expires during a test."""
+    async with create_client(shared_environment["CODEHUB_REDIS_URL"]) as client:
+        yield RedisProgressBoard(client, lifetime_seconds=AGES)
+
+
+async def read(person: Person, workspace_id: str, what: str) -> dict[str, Any]:
+    answer = await person.client.get(f"{person.workspaces}/{workspace_id}/{what}")
+    assert answer.status_code == 200, answer.text
+    document: dict[str, Any] = answer.json()
+    return document
+
+
+async def end_operation(bench: ApiBench, workspace_id: str) -> None:
+    await set_columns(bench.context.database, workspace_id, operation=Operation.NONE, op_started_at=None)
+
+
+async def next_step(stream: EventStream) -> Any:  # noqa: ANN401
+    return (await stream.next_named("workspace_progress")).data["step"]
+
+
+async def test_progress_is_that_of_the_operation_under_way(
+    bench: ApiBench, board: RedisProgressBoard
+) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await board.post(WorkspaceId(workspace_id), HALFWAY)
+    # Of no operation: somebody was late to clear it.
+    assert await read(ada, workspace_id, "progress") == {"progress": None}
+    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    progress = (await read(ada, workspace_id, "progress"))["progress"]
+    assert abs(datetime.fromisoformat(progress.pop("at")) - bench.context.now()) < timedelta(minutes=1)
+    assert progress == {
+        "id": workspace_id,
+        "operation": "ARCHIVING",
+        "step": "upload",
+        "done": 21,
+        "total": 42,
+        "unit": "bytes",
+    }
+    await board.clear(WorkspaceId(workspace_id))
+    assert await read(ada, workspace_id, "progress") == {"progress": None}
+
+
+async def test_activity_is_that_of_the_last_day(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    now = bench.context.now()
+    present = bucket_of(now)
+    ages = (0, 1, 95, 97)
+    async with bench.context.database.transaction() as session:
+        for age in ages:
+            await note_usage(session, {WorkspaceId(workspace_id): now - BUCKET * age})
+    activity = await read(ada, workspace_id, "activity")
+    since = datetime.fromisoformat(activity["since"])
+    used = [datetime.fromisoformat(each) for each in activity["used"]]
+    # The next quarter of an hour may have begun meanwhile.
+    expected = [present - BUCKET * age for age in reversed(ages) if present - BUCKET * age >= since]
+    assert since in {present - BUCKET * 95, present - BUCKET * 94}
+    assert (activity["bucket_seconds"], used) == (900, expected)
+    assert present - BUCKET * 97 not in used
+
+
+async def test_a_stream_tells_progress_as_it_moves(
+    bench: ApiBench, board: RedisProgressBoard, served: ApiProcess, relay: None
+) -> None:
+    ada, bob = await bench.person(), await bench.person()
+    workspace_id = (await ada.create())["id"]
+    async with (
+        program(bench, ada, served) as of_ada,
+        program(bench, bob, served) as of_bob,
+        follow(of_ada) as adas,
+        follow(of_bob) as bobs,
+    ):
+        mark = (await adas.next_named("snapshot")).id
+        await bobs.next_named("snapshot")
+        await board.post(WorkspaceId(workspace_id), HALFWAY)
+        await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+        begun = await adas.next_named("workspace_updated")
+        event = await adas.next_named("workspace_progress")
+        assert (event.id, begun.id != mark) == (None, True)
+        shown = (await read(ada, workspace_id, "progress"))["progress"]
+        assert {**event.data, "at": None} == {**shown, "at": None}
+        await board.post(WorkspaceId(workspace_id), Progress("verify"))
+        assert await next_step(adas) == "verify"
+        # What comes next for him is his own.
+        own = await bob.create()
+        assert (await bobs.next_news()).data["id"] == own["id"]
+        # The mark is still that of the last change.
+        async with follow(of_ada, last_event_id=begun.id) as again:
+            assert (await again.next()).name == "heartbeat"
+            assert await next_step(again) == "verify"
+        await end_operation(bench, workspace_id)
+        ended = await adas.next_named("workspace_updated")
+        assert ended.data["operation"] == "NONE"
+
+
+async def test_the_progress_of_a_real_operation_is_followed_live(
+    bench: ApiBench, served: ApiProcess, relay: None, temporal_client: Client
+) -> None:
+    ada = await bench.person()
+    async with working(bench) as world, program(bench, ada, served) as client, follow(client) as stream:
+        gate = world.gates["jobs.archive"] = asyncio.Event()
+        workspace_id = (await ada.create(desired_state="STANDBY"))["id"]
+
+        async def arrived() -> bool:
+            found = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()
+            return (found["phase"], found["operation"]) == ("STANDBY", "NONE")
+
+        await until(arrived, "it is in STANDBY")
+        await ada.client.patch(f"{ada.workspaces}/{workspace_id}", json={"desired_state": "ARCHIVED"})
+        while await next_step(stream) != "upload":
+            pass
+        gate.set()
+
+
+async def test_without_redis_progress_is_unknown_and_all_else_goes_on(
+    bench: ApiBench, board: RedisProgressBoard, shared_environment: dict[str, str]
+) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    url = shared_environment["CODEHUB_REDIS_URL"]
+    async with gate_to(url) as gate:
+        environment = {**shared_environment, "CODEHUB_REDIS_URL": led_through(url, gate)}
+        async with (
+            running_api(environment) as api,
+            program(bench, ada, api) as client,
+            follow(client) as stream,
+        ):
+            await stream.next_named("snapshot")
+            await board.post(WorkspaceId(workspace_id), HALFWAY)
+            assert await next_step(stream) == "upload"
+            await gate.close()
+            assert await next_step(stream) is None
+            answer = await client.get(f"{ada.workspaces}/{workspace_id}/progress")
+            assert (answer.status_code, answer.json()) == (200, {"progress": None})
+            await board.post(WorkspaceId(workspace_id), Progress("verify"))
+            await gate.open()
+            assert await next_step(stream) == "verify"

@@ -1,0 +1,187 @@
+"""People with real browsers on the dashboard of `codehub up`."""
+
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.async_api import Browser, expect
+
+from codehub.domain.conditions import WorkspaceId
+from tests.chaos.site import Site
+from tests.e2e.browser import PATIENCE
+from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
+from tests.e2e.site import Person
+
+pytestmark = pytest.mark.timeout(300)
+
+# How far it is is looked up once a second, so it has to take a few.
+PIECE_BYTES = 20_000_000
+PIECES = 30
+
+
+@pytest.fixture
+async def dashboard(browser: Browser, person: Person) -> AsyncIterator[Dashboard]:
+    """Of somebody new, who has just signed in."""
+    async with open_dashboard(browser, person.url, await add_user(person)) as opened:
+        await opened.sign_in()
+        yield opened
+
+
+def write_large_file(path: Path) -> None:
+    """Nothing in it can be compressed: it repeats itself only at distances that zstd does not look at."""
+    piece = os.urandom(PIECE_BYTES)
+    with path.open("wb") as file:
+        for _ in range(PIECES):
+            file.write(piece)
+
+
+NOTE_FIGURES = """figures => {
+  window.said = [];
+  new MutationObserver(() => said.push(figures.textContent)).observe(figures, { childList: true });
+}"""
+
+
+async def note_figures(dashboard: Dashboard, name: str) -> None:
+    """Everything that is said from now on of how far it is: some of it for a second only."""
+    await dashboard.row(name).locator(".figures").evaluate(NOTE_FIGURES)
+
+
+async def said_of(dashboard: Dashboard, pattern: str) -> list[str]:
+    said: list[str] = await dashboard.page.evaluate("said")
+    return [each for each in said if re.match(pattern, each)]
+
+
+async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted(
+    dashboard: Dashboard, site: Site
+) -> None:
+    page = dashboard.page
+    await expect(page.get_by_role("heading", name="Your first workspace")).to_be_visible()
+    workspace_id = await dashboard.create("notes")
+    await dashboard.expect_badge("notes", "Running")
+    await expect(dashboard.row("notes").locator(".next")).to_have_text(re.compile("^Stops tomorrow"))
+    async with page.expect_popup() as opening:
+        await dashboard.press("notes", "Open")
+    ide = await opening.value
+    await ide.locator(".jp-DirListing-content").wait_for()
+    await ide.close()
+    await dashboard.press("notes", "Stop")
+    await dashboard.expect_badge("notes", "Stopped")
+    write_large_file(site.home(workspace_id) / "reads.bin")
+    await note_figures(dashboard, "notes")
+    await dashboard.choose("notes", "Archive")
+    await dashboard.expect_badge("notes", "Archived")
+    assert await said_of(dashboard, r"\d+ MB")
+    assert not site.home(workspace_id).exists()
+    await expect(dashboard.row("notes").locator(".facts")).to_contain_text("Archive 600 MB")
+    await dashboard.choose("notes", "Restore without starting")
+    await dashboard.expect_badge("notes", "Stopped")
+    assert (site.home(workspace_id) / "reads.bin").stat().st_size == PIECES * PIECE_BYTES
+    await deletes_and_takes_back(dashboard)
+    assert dashboard.errors == []
+
+
+async def deletes_and_takes_back(dashboard: Dashboard) -> None:
+    await dashboard.choose("notes", "Delete…")
+    confirm = dashboard.page.get_by_role("button", name="Delete", exact=True)
+    await confirm.click()
+    await expect(dashboard.page.get_by_text("That is not its name.")).to_be_visible()
+    await dashboard.page.get_by_label("Type “notes” to confirm").fill("notes")
+    await confirm.click()
+    await expect(dashboard.row("notes")).to_have_count(0, timeout=PATIENCE)
+    await dashboard.page.get_by_text("Recently deleted (1)").click()
+    await dashboard.page.get_by_label("Take back notes").click()
+    await dashboard.expect_badge("notes", "Archived")
+    await dashboard.delete("notes")
+    await expect(dashboard.row("notes")).to_have_count(0, timeout=PATIENCE)
+
+
+async def test_second_user_sees_nothing_of_it(dashboard: Dashboard, browser: Browser, person: Person) -> None:
+    workspace_id = await dashboard.create("secret-plans", start=False)
+    await dashboard.expect_badge("secret-plans", "Stopped")
+    async with open_dashboard(browser, person.url, await add_user(person)) as other:
+        await other.sign_in()
+        await expect(other.page.get_by_role("heading", name="Your first workspace")).to_be_visible()
+        await expect(other.page.get_by_text("secret-plans")).to_have_count(0)
+        await expect(other.page.get_by_role("link", name="Admin")).to_have_count(0)
+        await other.page.goto(f"/workspaces/{workspace_id}")
+        await expect(other.page.get_by_text("This workspace belongs to somebody else.")).to_be_visible()
+        await expect(other.page.get_by_text("secret-plans")).to_have_count(0)
+
+
+async def test_page_says_that_it_is_cut_off_and_goes_on_after_a_restart_of_the_api(
+    dashboard: Dashboard, site: Site
+) -> None:
+    await dashboard.create("before", start=False)
+    await dashboard.expect_badge("before", "Stopped")
+    api_process_of(site).kill()
+    await expect(dashboard.page.locator("#connection")).to_contain_text("Connecting again", timeout=PATIENCE)
+    await expect(dashboard.page.locator("#connection")).to_be_empty(timeout=PATIENCE)
+    dashboard.errors.clear()
+    await dashboard.create("after", start=False)
+    await dashboard.expect_badge("after", "Stopped")
+    assert dashboard.errors == []
+
+
+def api_process_of(site: Site) -> psutil.Process:
+    data_dir = str(site.settings.general.data_dir)
+    for process in psutil.process_iter():
+        try:
+            if process.cmdline()[-2:] == ["-m", "api"] and process.environ()["CODEHUB_DATA_DIR"] == data_dir:
+                return process
+        except (psutil.Error, KeyError):
+            continue
+    raise AssertionError("no API process")
+
+
+async def test_lost_files_are_explained_and_the_last_archive_is_restored(
+    dashboard: Dashboard, site: Site
+) -> None:
+    workspace_id = await dashboard.create("thesis", start=False)
+    await dashboard.expect_badge("thesis", "Stopped")
+    (site.home(workspace_id) / "chapter.txt").write_text("from before")
+    await dashboard.choose("thesis", "Archive")
+    await dashboard.expect_badge("thesis", "Archived")
+    await dashboard.choose("thesis", "Restore without starting")
+    await dashboard.expect_badge("thesis", "Stopped")
+    shutil.rmtree(site.home(workspace_id))
+    await dashboard.expect_badge("thesis", "Needs you")
+    await dashboard.row("thesis").get_by_role("link", name="thesis").click()
+    await restores_the_archive(dashboard, site, workspace_id)
+    assert dashboard.errors == []
+
+
+async def restores_the_archive(dashboard: Dashboard, site: Site, workspace_id: WorkspaceId) -> None:
+    page = dashboard.page
+    await expect(page.get_by_role("heading", name="Files are missing")).to_be_visible()
+    await expect(page.get_by_text("What you had by then is still in the archive")).to_be_visible()
+    assert await page.locator(".choice").count() == 3
+    restore = page.get_by_role("button", name="Restore the last archive")
+    await expect(restore).to_be_disabled()
+    await page.get_by_label("I understand that files newer than the archive are given up.").check()
+    await restore.click()
+    await expect(page.locator("main > .state .badge")).to_have_text("Stopped", timeout=PATIENCE)
+    assert (site.home(workspace_id) / "chapter.txt").read_text() == "from before"
+    await expect(page.locator(".timeline")).to_contain_text("asked to recover (restore archive)")
+
+
+async def test_where_no_place_is_left_one_can_be_stopped_to_go_on(dashboard: Dashboard) -> None:
+    page = dashboard.page
+    await dashboard.create("one")
+    await dashboard.create("two")
+    await dashboard.expect_badge("one", "Running")
+    await dashboard.page.locator("#create").click()
+    await page.get_by_label("Name", exact=True).fill("three")
+    await page.get_by_role("button", name="Create", exact=True).click()
+    await expect(page.get_by_role("heading", name="Your places are taken")).to_be_visible()
+    await page.get_by_label("Stop one", exact=True).last.click()
+    await dashboard.expect_badge("three", "Running")
+    await dashboard.expect_badge("one", "Stopped")
+    # Their instances would outlive everything else.
+    for name in ("two", "three"):
+        await dashboard.expect_badge(name, "Running")
+        await dashboard.press(name, "Stop")
+        await dashboard.expect_badge(name, "Stopped")
