@@ -13,11 +13,11 @@ from api.schemas.workspaces import (
     Workspace,
 )
 from codehub.db.views import WorkspaceView
-from codehub.domain.conditions import CONDITION_KEYS, Snapshot
+from codehub.domain.conditions import CONDITION_KEYS
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.limits import IdleTimes, Usage, next_idle_change
-from codehub.domain.recovery import choices
 from codehub.domain.states import Phase
+from codehub.services.recovery import choices_of
 
 
 def present(view: WorkspaceView, context: Context) -> Workspace:
@@ -89,19 +89,11 @@ def _conditions(view: WorkspaceView) -> dict[str, ConditionView]:
 def _error(view: WorkspaceView) -> ErrorView | None:
     if view.error_reason is None:
         return None
-    snapshot = Snapshot(
-        workspace_id=view.workspace_id,
-        desired_state=view.desired_state,
-        conditions=view.conditions,
-        archive_key=view.archive_key,
-        error_reason=view.error_reason,
-        purge=view.purge,
-    )
     return ErrorView(
         reason=view.error_reason,
         message=view.error_message,
         explanation=EXPLANATIONS[view.error_reason],
-        recover_choices=list(choices(snapshot)),
+        recover_choices=list(choices_of(view)),
     )
 
 

@@ -1,16 +1,15 @@
 """What is said where nothing is forwarded: a page to somebody who opened one, JSON to everybody else."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
 from codehub.db.views import WorkspaceView
-from codehub.domain.conditions import Snapshot
 from codehub.domain.limits import LimitScope, RunningLimits
-from codehub.domain.recovery import MEANINGS, choices
+from codehub.domain.recovery import MEANINGS
 from codehub.domain.states import DesiredState
 from codehub.ports import Progress
 from codehub.services.errors import LimitExceeded
+from codehub.services.recovery import choices_of
 from proxy.asking import Ask
 from proxy.decide import Decision
 from proxy.pages import Pages, Visit
@@ -99,7 +98,7 @@ class Replies:
             return self.pages.start_needed(visit)
         if decision is Decision.OFFER_RESTORE:
             return self.pages.restore_needed(visit)
-        return self.pages.failed(visit, _choices_of(view))
+        return self.pages.failed(visit, [(each.value, MEANINGS[each]) for each in choices_of(view)])
 
     def limit_reached(self, ask: Ask, visit: Visit, refused: LimitExceeded) -> Answer:
         everyone = refused.scope is LimitScope.GLOBAL
@@ -108,15 +107,3 @@ class Replies:
             return self.pages.limit_reached(visit, refused.running, limit, everyone=everyone)
         running = [{"id": each.workspace_id, "name": each.name} for each in refused.running]
         return refusal(502, "LIMIT_EXCEEDED", str(refused), scope=refused.scope, running=running)
-
-
-def _choices_of(view: WorkspaceView) -> Sequence[tuple[str, str]]:
-    snapshot = Snapshot(
-        workspace_id=view.workspace_id,
-        desired_state=view.desired_state,
-        conditions=view.conditions,
-        archive_key=view.archive_key,
-        error_reason=view.error_reason,
-        purge=view.purge,
-    )
-    return [(choice.value, MEANINGS[choice]) for choice in choices(snapshot)]

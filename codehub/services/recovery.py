@@ -15,6 +15,7 @@ from codehub.db.recoveries import (
     set_undeleted,
 )
 from codehub.db.session import Database
+from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.judge import conclude
 from codehub.domain.limits import RunningLimits
@@ -64,6 +65,20 @@ async def request_recovery(
             detail={"choice": chosen},
         )
     return chosen
+
+
+def choices_of(view: WorkspaceView) -> tuple[RecoverChoice, ...]:
+    """What *recover* would accept, as far as can be told from what was last seen."""
+    return choices(
+        Snapshot(
+            workspace_id=view.workspace_id,
+            desired_state=view.desired_state,
+            conditions=view.conditions,
+            archive_key=view.archive_key,
+            error_reason=view.error_reason,
+            purge=view.purge,
+        )
+    )
 
 
 async def undelete_workspace(

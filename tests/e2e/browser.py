@@ -5,6 +5,7 @@ import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
 from playwright.async_api import Browser, ConsoleMessage, Page, Response, WebSocket, async_playwright, expect
@@ -135,3 +136,10 @@ async def open_tab(browser: Browser, person: Person) -> AsyncIterator[Tab]:
         yield Tab(await context.new_page(), person)
     finally:
         await context.close()
+
+
+async def wait_for_file(file: Path, text: str) -> None:
+    async def is_written() -> bool:
+        return file.exists() and file.read_text() == text
+
+    await until(is_written, f"{file.name} on the disk")

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 
 from codehub.domain.conditions import WorkspaceId
 from tests.chaos.site import Site
-from tests.e2e.browser import PATIENCE
+from tests.e2e.browser import PATIENCE, Tab, wait_for_file
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
 from tests.e2e.site import Person
 
@@ -21,6 +21,7 @@ pytestmark = pytest.mark.timeout(300)
 # How far it is is looked up once a second, so it has to take a few.
 PIECE_BYTES = 20_000_000
 PIECES = 30
+DIARY = "It was a calm day."
 
 
 @pytest.fixture
@@ -56,7 +57,7 @@ async def said_of(dashboard: Dashboard, pattern: str) -> list[str]:
 
 
 async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted(
-    dashboard: Dashboard, site: Site
+    dashboard: Dashboard, person: Person, site: Site
 ) -> None:
     page = dashboard.page
     await expect(page.get_by_role("heading", name="Your first workspace")).to_be_visible()
@@ -66,7 +67,10 @@ async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted
     async with page.expect_popup() as opening:
         await dashboard.press("notes", "Open")
     ide = await opening.value
-    await ide.locator(".jp-DirListing-content").wait_for()
+    tab = Tab(ide, person)
+    await tab.wait_for_ide()
+    await tab.write_file("diary.txt", DIARY)
+    await wait_for_file(site.home(workspace_id) / "diary.txt", DIARY)
     await ide.close()
     await dashboard.press("notes", "Stop")
     await dashboard.expect_badge("notes", "Stopped")
@@ -80,6 +84,7 @@ async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted
     await dashboard.choose("notes", "Restore without starting")
     await dashboard.expect_badge("notes", "Stopped")
     assert (site.home(workspace_id) / "reads.bin").stat().st_size == PIECES * PIECE_BYTES
+    assert (site.home(workspace_id) / "diary.txt").read_text() == DIARY
     await deletes_and_takes_back(dashboard)
     assert dashboard.errors == []
 

@@ -1,12 +1,11 @@
 """A person with a real browser and a real JupyterLab, through the front door of `codehub up`."""
 
 from http import HTTPStatus
-from pathlib import Path
 
 import pytest
 
 from tests.chaos.site import Site
-from tests.e2e.browser import Tab
+from tests.e2e.browser import Tab, wait_for_file
 from tests.e2e.site import HOUR_SECONDS, Person
 from tests.waiting import until
 
@@ -14,13 +13,6 @@ pytestmark = pytest.mark.timeout(300)
 
 STARTING = {"Preparing your workspace", "Starting your workspace", "Getting your workspace ready"}
 REFUSALS = 4
-
-
-async def wait_for_file(file: Path, text: str) -> None:
-    async def is_written() -> bool:
-        return file.exists() and file.read_text() == text
-
-    await until(is_written, f"{file.name} on the disk")
 
 
 async def test_ide_opens_in_the_tab_that_waits_and_files_and_terminal_work(
