@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -34,6 +35,8 @@ async def run_half(name: str, directories: tuple[str, ...], place: str) -> int:
 
 
 async def main() -> int:
+    # A shell that starts us in the background has us ignore it, and tests of Ctrl-C would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with tempfile.TemporaryDirectory(prefix="codehub-tests-") as place:
         statuses = await asyncio.gather(*(run_half(name, each, place) for name, each in HALVES.items()))
     return max(statuses)

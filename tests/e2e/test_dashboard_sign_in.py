@@ -58,6 +58,8 @@ async def test_locked_out_user_is_told_how_long(browser: Browser, person: Person
         await dashboard.page.get_by_label("User name").fill(dashboard.username)
         button = dashboard.page.get_by_role("button")
         for _ in range(FAILURES_ALLOWED + 1):
+            # The answer before has been taken in: until then the form sends nothing.
+            await expect(button).to_be_enabled()
             await dashboard.page.get_by_label("Password").fill("wrong")
             async with dashboard.page.expect_response("**/api/v1/login"):
                 await dashboard.page.keyboard.press("Enter")
