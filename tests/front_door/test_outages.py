@@ -119,7 +119,8 @@ async def until_noted_since(scene: Scene, moment: float) -> None:
 
         async def noted() -> bool:
             noted_at = await redis.zscore(ACTIVITY_KEY, scene.workspace_id)
-            return noted_at is not None and noted_at > moment
+            # Kept to the millisecond, so what came right afterwards may be rounded to before.
+            return noted_at is not None and noted_at > moment - 0.001
 
         await until(noted, "what was done meanwhile has arrived")
 
