@@ -6,7 +6,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
@@ -18,6 +18,7 @@ from api.heads import BoundedHeads
 from api.wiring import open_context
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
+from codehub.readiness import say_ready
 from codehub.settings import Settings, SettingsError, load_settings
 
 log = logging.getLogger("api")
@@ -54,9 +55,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             log.info("ready on http://%s:%s", self.config.host, self.config.port)
-            if self._ready_file is not None:
-                with suppress(FileNotFoundError):
-                    self._ready_file.touch()
+            say_ready(self._ready_file)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._context.hub.close()

@@ -10,10 +10,11 @@ import uvloop
 
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
+from codehub.readiness import say_ready
 from codehub.settings import Settings, SettingsError, load_settings
 from proxy.metrics import ProxyCollector, serve_metrics
 from proxy.wiring import Proxy, open_proxy
-from proxy.workers import run_workers, say_ready
+from proxy.workers import run_workers
 
 log = logging.getLogger("proxy")
 

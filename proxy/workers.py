@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codehub.backoff import delay_after
+from codehub.readiness import say_ready
 
 log = logging.getLogger("proxy")
 
@@ -60,12 +61,6 @@ async def _say_ready(workers: "list[Worker]", ready_file: Path | None) -> None:
         await worker.wait_until_ready()
     log.info("all %d workers are ready", len(workers))
     say_ready(ready_file)
-
-
-def say_ready(ready_file: Path | None) -> None:
-    if ready_file is not None:
-        with suppress(FileNotFoundError):
-            ready_file.touch()
 
 
 class Worker:

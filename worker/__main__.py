@@ -4,9 +4,7 @@ import asyncio
 import logging
 import signal
 import sys
-from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
@@ -23,6 +21,7 @@ from codehub.bootstrap import (
 )
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
+from codehub.readiness import say_ready
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.crash_points import armed_crash_points
 from worker.registry import create_worker
@@ -61,7 +60,8 @@ async def run(settings: Settings) -> None:
             running = tasks.create_task(worker.run())
             relaying = tasks.create_task(relay.run())
             spare_the_collector()
-            _say_ready(settings.worker.ready_file)
+            log.info("ready")
+            say_ready(settings.worker.ready_file)
             told = tasks.create_task(stopping.wait())
             await asyncio.wait([running, told], return_when=asyncio.FIRST_COMPLETED)
             log.info("stopping: steps under way get %s s", settings.worker.shutdown_grace_seconds)
@@ -97,13 +97,6 @@ def _stop_signal() -> asyncio.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
     return stopping
-
-
-def _say_ready(ready_file: Path | None) -> None:
-    log.info("ready")
-    if ready_file is not None:
-        with suppress(FileNotFoundError):
-            ready_file.touch()
 
 
 if __name__ == "__main__":

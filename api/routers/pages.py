@@ -37,37 +37,25 @@ CHECKED = "no-cache"
 KEPT = "public, max-age=31536000, immutable"
 NOT_FOUND = 404
 
-LIST = Shell("Workspaces", "pages/list.js")
-LOGIN = Shell("Sign in", "pages/login.js")
-WORKSPACE = Shell("Workspace", "pages/workspace.js")
-ACCOUNT = Shell("Account", "pages/account.js")
-ADMIN = Shell("Administration", "pages/admin.js")
-
-
-@router.get("/")
-async def show_list(context: Provided, if_none_match: IfNoneMatch = None) -> Response:
-    return _answer_shell(LIST, context, if_none_match)
-
-
-@router.get("/login")
-async def show_login(context: Provided, if_none_match: IfNoneMatch = None) -> Response:
-    return _answer_shell(LOGIN, context, if_none_match)
-
-
 # Not the id's own pattern: who mistypes it is told so by the page, which asks the API.
-@router.get("/workspaces/{workspace_id}")
-async def show_workspace(context: Provided, if_none_match: IfNoneMatch = None) -> Response:
-    return _answer_shell(WORKSPACE, context, if_none_match)
+SHELLS = {
+    "/": Shell("Workspaces", "pages/list.js"),
+    "/login": Shell("Sign in", "pages/login.js"),
+    "/workspaces/{workspace_id}": Shell("Workspace", "pages/workspace.js"),
+    "/account": Shell("Account", "pages/account.js"),
+    "/admin": Shell("Administration", "pages/admin.js"),
+}
 
 
-@router.get("/account")
-async def show_account(context: Provided, if_none_match: IfNoneMatch = None) -> Response:
-    return _answer_shell(ACCOUNT, context, if_none_match)
+def _show(shell: Shell) -> Callable[..., Awaitable[Response]]:
+    async def show(context: Provided, if_none_match: IfNoneMatch = None) -> Response:
+        return _answer_shell(shell, context, if_none_match)
+
+    return show
 
 
-@router.get("/admin")
-async def show_admin(context: Provided, if_none_match: IfNoneMatch = None) -> Response:
-    return _answer_shell(ADMIN, context, if_none_match)
+for path, shell in SHELLS.items():
+    router.add_api_route(path, _show(shell))
 
 
 @router.get(f"{ASSETS}/{{digest}}/{{name:path}}")

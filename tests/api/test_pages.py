@@ -7,7 +7,7 @@ import pytest
 
 from api.access import API
 from api.dashboard.bundle import ASSETS, DIGEST, FILES, render_shell
-from api.routers.pages import LIST
+from api.routers.pages import SHELLS
 from tests.api.bench import ApiBench
 from tests.api.shared import shared_bench, shared_environment
 
@@ -96,7 +96,7 @@ def test_every_imported_script_exists() -> None:
 
 
 def test_page_below_a_path_names_everything_below_it() -> None:
-    shell = render_shell(LIST, "/hub").decode()
+    shell = render_shell(SHELLS["/"], "/hub").decode()
     assert {each for each in ADDRESSES.findall(shell) if not each.startswith(("/hub/", "#"))} == set()
 
 

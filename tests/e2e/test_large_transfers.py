@@ -16,7 +16,7 @@ from tests.e2e.site import HOUR_SECONDS, Person
 
 # A piece is 1 MiB in base64, as much as JupyterLab sends at once.
 PIECE_BYTES = 3 * 256 * 1024
-PIECES = 200
+PIECES = 255
 MAX_GROWTH_KIB = 20 * 1024
 RESET_PEAK = "5"
 

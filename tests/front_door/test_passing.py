@@ -1,11 +1,13 @@
 """Who may pass, and what of a request and an answer does."""
 
 import asyncio
+import os
 
 import pytest
 
+from tests.chaos.site import BIN
 from tests.front_door.ide import Ide, running_ide
-from tests.front_door.stage import NAVIGATION, Person, Stage
+from tests.front_door.stage import NAVIGATION, Person, Stage, open_stage
 from tests.rows import NOW, new_workspace_id
 
 
@@ -130,3 +132,27 @@ async def test_requests_at_once_ask_the_database_once(stage: Stage, ann: Person)
             *(stage.ask(f"/w/{workspace_id}/{number}", ann.cookie) for number in range(50))
         )
     assert {answer.status for answer in answers} == {200}
+
+
+@pytest.fixture
+def code_server_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the proxy starts, which looks once for what is installed."""
+    monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("code_server_on_path")
+async def test_the_prefix_is_stripped_for_an_ide_that_knows_none(
+    proxy_environment: dict[str, str],
+) -> None:
+    async with open_stage(proxy_environment) as stage:
+        ann = await stage.person()
+        workspace_id = await stage.workspace(ann)
+        async with running_ide(stage.root, workspace_id, "code-server") as ide:
+            for path in ("/", "/static/x.js?a=/w/b"):
+                answer = await stage.ask(f"/w/{workspace_id}{path}", ann.cookie)
+                assert (answer.status, answer.text) == (200, f"GET {path} ")
+            # Of the programs behind it: their own tokens are theirs, ours are not.
+            await stage.ask(f"/w/{workspace_id}/own", {**ann.cookie, "Authorization": "Bearer theirs"})
+            assert ide.seen[-1].headers["Authorization"] == "Bearer theirs"
+            await stage.ask(f"/w/{workspace_id}/ours", ann.bearer)
+            assert "Authorization" not in ide.seen[-1].headers

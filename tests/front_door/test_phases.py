@@ -5,8 +5,10 @@ import asyncio
 import pytest
 
 from codehub.domain.conditions import WorkspaceId
+from tests.front_door.answers import questions
 from tests.front_door.ide import running_ide
 from tests.front_door.stage import Person, Stage
+from tests.rows import NOW
 from tests.waiting import until
 
 WAKE = {"X-CodeHub-Wake": "true"}
@@ -17,6 +19,15 @@ WEBSOCKET = {
     "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==",
 }
 FETCH = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"}
+
+
+async def until_asked_again(asked: list[str]) -> None:
+    """A second request for the row: the first was refused."""
+
+    async def again() -> bool:
+        return sum("FOR NO KEY UPDATE" in statement for statement in asked) > 1
+
+    await until(again, "it was refused and asks again")
 
 
 async def desired(stage: Stage, workspace_id: WorkspaceId) -> str:
@@ -109,14 +120,11 @@ async def test_a_place_that_is_being_given_back_is_waited_for(stage: Stage, ann:
     await stage.workspace(ann)
     leaving = await stage.workspace(ann, "STOPPING")
     workspace_id = await stage.workspace(ann, "STANDBY")
-    opening = asyncio.create_task(stage.ask(f"/w/{workspace_id}/", ann.browser))
-
-    async def refused_once() -> bool:
-        return not opening.done()
-
-    await until(refused_once, "it waits")
-    await stage.move(leaving, "STANDBY")
-    assert (await opening).status == 202
+    with questions(stage.proxy.door.hosting.lifecycle.database) as asked:
+        opening = asyncio.create_task(stage.ask(f"/w/{workspace_id}/", ann.browser))
+        await until_asked_again(asked)
+        await stage.move(leaving, "STANDBY")
+        assert (await opening).status == 202
     assert await desired(stage, workspace_id) == "RUNNING"
 
 
@@ -136,3 +144,17 @@ async def test_an_ide_that_moved_is_found_again(stage: Stage, ann: Person) -> No
         assert (await stage.ask(f"/w/{workspace_id}/b", ann.cookie)).status == 200
         assert second.asked("/b")
     assert (await stage.ask(f"/w/{workspace_id}/c", ann.cookie)).status == 502
+
+
+async def test_an_operation_that_just_began_is_waited_out(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    # Seen at rest a moment ago; the row knows better, and nobody has told.
+    assert (await stage.ask(f"/w/{workspace_id}/", ann.cookie)).status == 503
+    await stage.move(workspace_id, "STANDBY", operation="ARCHIVING", op_started_at=NOW)
+    with questions(stage.proxy.door.hosting.lifecycle.database) as asked:
+        opening = asyncio.create_task(stage.ask(f"/w/{workspace_id}/", ann.browser))
+        await until_asked_again(asked)
+        assert await desired(stage, workspace_id) == "STANDBY"
+        await stage.move(workspace_id, "STANDBY")
+        assert (await opening).status == 202
+    assert await desired(stage, workspace_id) == "RUNNING"
