@@ -13,8 +13,8 @@ from codehub.domain.states import Operation
 from codehub.ports import ProgressBoard
 from tests.fake_subscription import FakeSubscription
 from tests.fakes import FakeProgressBoard
+from tests.waiting import DEADLINE_SECONDS
 
-DEADLINE = 30
 # Heartbeats never come by themselves.
 QUICK = LiveTiming(gather=0.01, heartbeat=30_000, progress=0.01, first_delay=0.01, max_delay=0.05)
 
@@ -35,13 +35,13 @@ def parse(data: bytes) -> Event:
 
 
 async def read(client: LiveClient) -> Event:
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         return parse(await anext(client))
 
 
 async def rest(client: LiveClient) -> list[bytes]:
     """Everything up to the end of the stream."""
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         return [data async for data in client.frames()]
 
 

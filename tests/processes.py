@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import psutil
 
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 120.0
 
 
 def wait_until_ended(processes: Iterable[psutil.Process]) -> list[psutil.Process]:

@@ -13,11 +13,11 @@ from storage_job.job import perform
 from storage_job.progress import Outcome
 from storage_job.request import parse_request
 from tests.fixtures_s3 import Bucket
+from tests.waiting import DEADLINE_SECONDS
 
 KEY = "archives/workspace/operation/home.tar.zst"
 META_KEY = KEY + ".meta"
 REPOSITORY = Path(__file__).parents[1]
-DEADLINE_SECONDS = 60
 
 
 def request_for(bucket: Bucket, data_dir: Path, **overrides: object) -> dict[str, Any]:

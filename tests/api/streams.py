@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 from starlette.types import ASGIApp, Message
 
 from tests.api.bench import ORIGIN
+from tests.waiting import DEADLINE_SECONDS
 
 
 async def status_of_stream(
@@ -45,7 +46,7 @@ async def status_of_stream(
         "client": ("127.0.0.1", 40_000),
         "server": ("127.0.0.1", 8080),
     }
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         await app(scope, receive, send)
     (start,) = starts
     if seen is not None:

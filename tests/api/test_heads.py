@@ -7,6 +7,7 @@ import pytest
 
 from api.heads import MAX_HEAD_BYTES
 from tests.api.process import running_api
+from tests.waiting import DEADLINE_SECONDS
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: codehub\r\n"
 
@@ -20,7 +21,7 @@ async def ask(port: int, pieces: list[bytes]) -> bytes:
             for piece in pieces:
                 writer.write(piece)
                 await writer.drain()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             return await reader.read(1_000)
     except ConnectionResetError:
         return b""

@@ -26,7 +26,7 @@ from tests.api.behind import (
 )
 from tests.api.bench import ApiBench, Person, open_bench
 from tests.fake_world import IMAGE, FakeInstance, FakeWorld
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 
 UI = "http://127.0.0.1:8233"
 
@@ -231,7 +231,7 @@ async def streaming(
     }
     task = asyncio.ensure_future(app(scope, receive, send))
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             yield chunks
     finally:
         task.cancel()

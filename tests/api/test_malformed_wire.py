@@ -9,6 +9,7 @@ import pytest
 from tests.api.desks import WORKSPACES, Desk, assert_refused, desk, new_workspace
 from tests.api.process import ApiProcess
 from tests.api.shared import mistakes_of, served, shared_bench, shared_environment
+from tests.waiting import DEADLINE_SECONDS
 
 __all__ = ["desk", "served", "shared_bench", "shared_environment"]
 
@@ -102,7 +103,7 @@ async def test_bytes_that_are_no_http_are_refused(sent: bytes, served: ApiProces
     writer.write(sent)
     await writer.drain()
     writer.write_eof()
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         answer = await reader.read()
     writer.close()
     await writer.wait_closed()

@@ -27,7 +27,7 @@ SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 WORKSPACES = "/api/v1/workspaces"
 STANDBY = {"name": "home", "desired_state": "STANDBY", "image_ref": "code-server"}
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")

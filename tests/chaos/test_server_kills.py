@@ -15,7 +15,7 @@ BALLAST_BYTES = 150 * 1024 * 1024
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize("server", ["postgres", "redis", "s3", "temporal"])
 async def test_a_killed_server_costs_nothing(server: str, servers: Servers, tmp_path: Path) -> None:
     async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as site:

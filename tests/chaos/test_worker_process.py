@@ -15,7 +15,7 @@ from tests.temporal_server import free_port
 from tests.waiting import until
 
 
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(600)
 async def test_a_worker_says_when_it_is_ready_shows_metrics_and_ends_when_asked(
     servers: Servers, tmp_path: Path
 ) -> None:

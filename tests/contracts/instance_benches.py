@@ -21,10 +21,11 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.ports import Instances, Upstream, Volumes
 from tests.fakes import IMAGE, NEVER_READY_IMAGE, FakeInstances, FakeVolumes, FakeWorld
+from tests.waiting import DEADLINE_SECONDS
 
 TINY_IDE = Path(__file__).with_name("tiny_ide.py")
-DEADLINE_SECONDS = 10
-PATIENCE = Patience(start=5, stop=5, kill=5, health=2)
+# Enough for a loaded machine: only what is broken uses it up.
+PATIENCE = Patience(start=60, stop=30, kill=30, health=10)
 
 
 class InstanceBench(Protocol):

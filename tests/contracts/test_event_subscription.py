@@ -14,11 +14,10 @@ from codehub.adapters.redis.subscription import RedisEventSubscription, Subscrip
 from codehub.ports import BusMessage, EventSubscription
 from tests.fake_subscription import FakeSubscription
 from tests.redis_server import RedisServer, running_redis
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 
-DEADLINE = 30
 EVERYBODY = BusMessage(None)
-QUICK = SubscriptionTiming(check=600, confirm=DEADLINE, first_delay=0.02, max_delay=0.1)
+QUICK = SubscriptionTiming(check=600, confirm=DEADLINE_SECONDS, first_delay=0.02, max_delay=0.1)
 IMPATIENT = SubscriptionTiming(check=600, confirm=0.05, first_delay=0.02, max_delay=0.1)
 
 
@@ -83,7 +82,7 @@ class Heard:
         self._messages: asyncio.Queue[BusMessage] = asyncio.Queue()
 
     async def next(self) -> BusMessage:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             return await self._messages.get()
 
     @asynccontextmanager

@@ -20,8 +20,7 @@ from tests.contracts.instance_benches import (
     need_bubblewrap,
 )
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
-
-DEADLINE_SECONDS = 10
+from tests.waiting import DEADLINE_SECONDS
 
 
 @pytest.fixture(params=["fake", "plain", "sandboxed"])

@@ -14,9 +14,9 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import Progress, StorageJobs, StoredArchive
 from tests.contracts.job_benches import FakeBench, JobBench, LocalBench
 from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.waiting import DEADLINE_SECONDS
 
 __all__ = ["bucket", "s3_server"]
-DEADLINE_SECONDS = 20
 EMPTY_ZSTD_FRAME = bytes.fromhex("28b52ffd240001000099e9d851")
 HOME = {"thesis": b"three years of work", "notes": b""}
 

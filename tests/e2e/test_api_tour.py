@@ -14,7 +14,7 @@ TOUR = Path(__file__).parents[2] / "docs" / "api.md"
 LINES = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_every_line_of_the_tour_works(tmp_path: Path) -> None:
     with codehub_up(tmp_path / "codehub") as said:
 

@@ -16,7 +16,7 @@ from tests.e2e.browser import PATIENCE, Tab, wait_for_file
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
 from tests.e2e.site import Person
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 # How far it is is looked up once a second, so it has to take a few.
 PIECE_BYTES = 20_000_000

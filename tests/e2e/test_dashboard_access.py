@@ -14,7 +14,7 @@ from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import PHONE, Scheme, add_user, open_dashboard
 from tests.e2e.site import Person
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 AXE = "axe-core@4.14.0"
 SERIOUS = {"serious", "critical"}

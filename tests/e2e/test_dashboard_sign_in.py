@@ -9,7 +9,7 @@ from playwright.async_api import Browser, expect
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
 from tests.e2e.site import Person
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 FAILURES_ALLOWED = 5
 RIGHT_WAYS = ["/", "/account", "/w/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44/lab?path=a%20b#here", "/?show=error"]

@@ -9,7 +9,7 @@ from tests.e2e.browser import Tab, wait_for_file
 from tests.e2e.site import HOUR_SECONDS, Person
 from tests.waiting import until
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 STARTING = {"Preparing your workspace", "Starting your workspace", "Getting your workspace ready"}
 REFUSALS = 4

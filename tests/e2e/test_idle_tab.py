@@ -87,7 +87,7 @@ async def type_now_and_then(browser: Browser, person: Person, site: Site) -> Non
         assert await person.list_operations(workspace_id) == STOPPED_ONCE
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_tab_keeps_its_workspace_running_only_while_somebody_types(
     browser: Browser, person: Person, site: Site
 ) -> None:

@@ -82,7 +82,7 @@ async def download(person: Person, path: str) -> str:
     return found.hexdigest()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_200_mb_pass_each_way_with_constant_memory(person: Person, site: Site) -> None:
     expected = digest(make_pieces())
     async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:

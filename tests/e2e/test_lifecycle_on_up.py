@@ -32,7 +32,7 @@ async def ask_ide(site: Site, workspace_id: WorkspaceId, method: str, **body: ob
         return answer
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_a_workspace_lives_through_every_state_with_its_files(tmp_path: Path) -> None:
     data_dir = tmp_path / "codehub"
     async with running_codehub(data_dir) as (person, site):

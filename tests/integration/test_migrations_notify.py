@@ -12,6 +12,7 @@ from codehub.db.models import Workspace
 from codehub.db.session import Database, connect
 from codehub.domain.conditions import WorkspaceId
 from tests.rows import NOW, add_user, add_workspace
+from tests.waiting import DEADLINE_SECONDS
 
 Notice = tuple[str, str]
 END = ("ws_sse", "end")
@@ -33,7 +34,7 @@ class Listener:
         return [notice async for notice in self._stream()]
 
     async def _stream(self) -> AsyncIterator[Notice]:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             while (notice := await self.notices.get()) != END:
                 yield notice
 

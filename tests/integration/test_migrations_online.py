@@ -8,6 +8,7 @@ import pytest
 from codehub.db.session import Connection, connect
 from migrations import runner, steps
 from migrations.errors import MigrationBlocked, MigrationInterrupted
+from tests.waiting import DEADLINE_SECONDS
 
 HEAD = "0010_usage"
 MANY = 100_000
@@ -162,6 +163,6 @@ async def test_migrator_gives_up_on_another_that_never_ends(
 
 async def until(connection: Connection, question: str) -> None:
     """Ask until the answer is true; the server's state is the only clock."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         while not await connection.fetchval(question):
             pass

@@ -11,6 +11,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from tests.fixtures_services import redis_client, redis_server
 from tests.temporal_server import free_port
+from tests.waiting import DEADLINE_SECONDS
 
 __all__ = ["redis_client", "redis_server"]
 
@@ -22,7 +23,7 @@ async def test_a_message_reaches_listeners_of_its_user_and_no_others(redis_clien
         await bus.publish("bob", "not for ann")
         await bus.publish("ann", "for ann")
         await bus.broadcast("for all")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             messages = listening.listen()
             received = [await anext(messages) for _ in range(2)]
     assert [(each["channel"], each["data"]) for each in received] == [

@@ -22,15 +22,16 @@ from codehub.ports import BusMessage
 from tests.fakes import FakeProgressBoard
 from tests.fixtures_services import redis_client, redis_server
 from tests.redis_server import RedisServer, running_redis
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 
 __all__ = ["redis_client", "redis_server"]
 
-DEADLINE = 30
 EVERYBODY = BusMessage(None)
-QUICK = SubscriptionTiming(check=600, answer=DEADLINE, confirm=DEADLINE, first_delay=0.02, max_delay=0.1)
+QUICK = SubscriptionTiming(
+    check=600, answer=DEADLINE_SECONDS, confirm=DEADLINE_SECONDS, first_delay=0.02, max_delay=0.1
+)
 WATCHFUL = SubscriptionTiming(check=0.02, answer=0.2, confirm=0.05, first_delay=0.02, max_delay=0.1)
-PATIENT = SubscriptionTiming(check=600, answer=DEADLINE, confirm=0.05)
+PATIENT = SubscriptionTiming(check=600, answer=DEADLINE_SECONDS, confirm=0.05)
 
 Messages = asyncio.Queue[BusMessage]
 
@@ -41,7 +42,7 @@ async def running(subscription: RedisEventSubscription) -> AsyncIterator[Message
     messages: Messages = asyncio.Queue()
     task = asyncio.create_task(subscription.run(messages.put_nowait))
     try:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             while await messages.get() != EVERYBODY:
                 pass
             yield messages
@@ -151,7 +152,7 @@ async def test_an_idle_connection_is_kept(
         statistics = await redis_client.info("commandstats")
         return int(statistics.get("cmdstat_ping", {"calls": 0})["calls"])
 
-    timing = SubscriptionTiming(check=0.02, answer=DEADLINE)
+    timing = SubscriptionTiming(check=0.02, answer=DEADLINE_SECONDS)
     async with running(RedisEventSubscription(redis_server.url, timing)) as messages:
         before = await pings()
 
@@ -204,7 +205,7 @@ class Table:
 async def name_in(client: LiveClient) -> str:
     """In the next frame that is about the workspace."""
     while True:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             data = json.loads((await anext(client.frames())).partition(b"data: ")[2])
         [workspace] = data.get("workspaces", [data] if "name" in data else [{}])
         if workspace:

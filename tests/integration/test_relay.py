@@ -21,6 +21,7 @@ from tests import postgres
 from tests.fixtures_services import redis_client, redis_server
 from tests.redis_server import running_redis
 from tests.rows import NOW, add_user, add_workspace
+from tests.waiting import DEADLINE_SECONDS
 from worker.relay import APPLICATION_NAME, RELAY_LOCK, EventRelay, RelayBus, RelayTiming
 
 __all__ = ["redis_client", "redis_server"]
@@ -28,7 +29,6 @@ __all__ = ["redis_client", "redis_server"]
 # It hears of the end of its connection, and need not ask.
 QUICK = RelayTiming(election=0.02, check=600, first_delay=0.02, max_delay=0.1, gather=0.01)
 NEVER_AGAIN = RelayTiming(election=0.02, first_delay=600)
-DEADLINE = 30
 # PostgreSQL shows the two halves of the lock's number.
 HOLDER = text(
     "SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database WHERE locktype = 'advisory' "
@@ -50,7 +50,7 @@ class Listener:
         self._subscription = subscription
 
     async def next(self) -> Message:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             message = await anext(self._subscription.listen())
         return message["channel"], json.loads(message["data"])
 
@@ -68,7 +68,7 @@ async def listening(client: Redis) -> AsyncIterator[Listener]:
         await subscription.psubscribe(user_channel("*"), RESYNC_CHANNEL)
         # Redis has confirmed both before anything is published.
         for _ in range(2):
-            await subscription.get_message(timeout=DEADLINE)
+            await subscription.get_message(timeout=DEADLINE_SECONDS)
         yield Listener(subscription)
 
 
@@ -133,13 +133,13 @@ async def number(database: Database, query: TextClause) -> int:
 
 
 async def logged(caplog: pytest.LogCaptureFixture, words: str) -> None:
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         while words not in caplog.text:  # noqa: ASYNC110 (nothing tells when a line is logged)
             await asyncio.sleep(0.01)
 
 
 async def relays_connected(database: Database, count: int) -> None:
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         while await number(database, RELAYS) != count:  # noqa: ASYNC110 (nor when somebody connects)
             await asyncio.sleep(0.01)
 

@@ -13,10 +13,10 @@ from codehub.db.session import Connection, Database, connect
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from tests.rows import add_user, add_workspace
+from tests.waiting import DEADLINE_SECONDS
 from worker.relay import DELETED, RESYNC, UPDATED, EventRelay, Notices, RelayTiming, Subject
 
 QUICK = RelayTiming(election=0.02, first_delay=0.02, max_delay=0.1)
-DEADLINE = 30
 ONE, OTHER = Subject("ann", "one"), Subject("bob", "other")
 
 
@@ -85,7 +85,7 @@ async def rename(writer: Connection, workspace_id: str, name: str) -> None:
 async def relaying(url: str, viewer: Viewer) -> AsyncIterator[None]:
     task = asyncio.create_task(EventRelay(url, viewer, QUICK).run())
     try:
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             await viewer.resynced.wait()
             yield
             await viewer.ended.wait()

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests import postgres
+from tests.waiting import DEADLINE_SECONDS
 from worker.relay import EventRelay, RelayTiming
 
 SOCKET = ".s.PGSQL.5432"
 TIMING = RelayTiming(election=0.02, check=0.02, answer=0.2, silence=0.5, first_delay=0.02)
-DEADLINE = 30
 
 
 class Cable:
@@ -75,7 +75,7 @@ async def test_a_relay_connects_again_when_its_connection_has_gone_silent(
     bus = Resyncs()
     through_cable = f"{database_url.partition('?')[0]}?host={tmp_path}"
     relay = asyncio.create_task(EventRelay(through_cable, bus, TIMING).run())
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         await bus.queue.get()
         cable.cut()
         await bus.queue.get()

@@ -12,7 +12,6 @@ import pytest
 from storage_job.volume import WORK_NAME
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.storage_job_runs import (
-    DEADLINE_SECONDS,
     META_KEY,
     JobProcess,
     archive,
@@ -21,6 +20,7 @@ from tests.storage_job_runs import (
     restore,
 )
 from tests.trees import describe_tree
+from tests.waiting import DEADLINE_SECONDS
 
 __all__ = ["bucket", "s3_server"]
 HOME_BYTES = 12_000_000

@@ -19,6 +19,7 @@ from codehub.adapters.temporal.search_attributes import OWNER_ID, WORKSPACE_ID, 
 from codehub.domain.conditions import WorkspaceId
 from tests.fixtures_services import temporal_client, temporal_server
 from tests.temporal_server import TemporalServer, free_port, temporal_dev_server
+from tests.waiting import DEADLINE_SECONDS
 
 __all__ = ["temporal_client", "temporal_server"]
 
@@ -73,7 +74,7 @@ def run_of(client: Client, workspace_id: WorkspaceId) -> WorkflowHandle[Counting
 async def finish(client: Client, workspace_id: WorkspaceId) -> Seen:
     run = run_of(client, workspace_id)
     await run.signal(CountingWorkflow.finish)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         return await run.result()
 
 
@@ -118,7 +119,7 @@ async def test_a_wake_without_temporal_returns_and_is_logged(
     workspace_id: WorkspaceId, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await connect(f"127.0.0.1:{free_port()}", "default", lazy=True)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         await TemporalConvergence(client, "any").wake(workspace_id, OWNER)
     [record] = caplog.records
     assert record.levelname == "WARNING"
@@ -130,7 +131,7 @@ async def test_a_wake_does_not_wait_long_for_a_server_that_never_answers(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         client = await connect(f"127.0.0.1:{silent.getsockname()[1]}", "default", lazy=True)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(DEADLINE_SECONDS):
             await TemporalConvergence(client, "any", timeout_seconds=0.1).wake(workspace_id, OWNER)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 

@@ -16,6 +16,7 @@ from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import ensure_search_attributes
 from codehub.domain.conditions import WorkspaceId
 from tests.temporal_server import temporal_dev_server
+from tests.waiting import DEADLINE_SECONDS
 
 KEYWORD = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
 
@@ -34,7 +35,7 @@ async def registered(client: Client) -> dict[str, int]:
 
 async def find(client: Client, query: str) -> list[str]:
     """Workflow ids, as soon as there are any: the list trails behind."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         while not (found := [run.id async for run in client.list_workflows(query)]):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return found

@@ -14,8 +14,8 @@ from proxy.transport.heads import RequestHead
 from proxy.transport.routing import Answer, Forward, Routed, UseObserver
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Limits, Timeouts
-from tests.proxy.wire import DEADLINE_SECONDS, RawUpstream, Wire
-from tests.waiting import until
+from tests.proxy.wire import RawUpstream, Wire
+from tests.waiting import DEADLINE_SECONDS, until
 
 T = TypeVar("T")
 

@@ -6,7 +6,8 @@ import socket
 from types import TracebackType
 from typing import Self
 
-DEADLINE_SECONDS = 10.0
+from tests.waiting import DEADLINE_SECONDS
+
 READ_BYTES = 256 * 1024
 DATE = re.compile(rb"Date: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n")
 

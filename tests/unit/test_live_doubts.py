@@ -7,7 +7,8 @@ from uuid import uuid4
 import pytest
 
 from api.live import LiveHub
-from tests.live_bench import DEADLINE, Bench, read, running
+from tests.live_bench import Bench, read, running
+from tests.waiting import DEADLINE_SECONDS
 
 ANN, BOB = uuid4(), uuid4()
 WORKSPACE = str(uuid4())
@@ -20,7 +21,7 @@ async def bench() -> AsyncIterator[Bench]:
 
 
 async def take(hub: LiveHub) -> set[str]:
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(DEADLINE_SECONDS):
         return await hub.doubts.take()
 
 

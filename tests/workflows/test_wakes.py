@@ -19,7 +19,7 @@ WORKSPACES = 10
 WAKES_EACH = 50
 
 
-@pytest.mark.timeout(500)
+@pytest.mark.timeout(600)
 async def test_500_wakes_that_race_the_end_of_the_workflow_are_all_heard(real_plane: ControlPlane) -> None:
     workspaces = [await real_plane.create(DesiredState.STANDBY) for _ in range(WORKSPACES)]
     async with asyncio.TaskGroup() as tasks:
