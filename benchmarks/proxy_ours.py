@@ -12,9 +12,9 @@ from benchmarks.servers import real_site
 from codehub.adapters.local.locks import take_life
 from codehub.adapters.local.root import PRIVATE, LocalRoot
 from codehub.adapters.local.state import LOCK_NAME, InstanceState
-from codehub.bootstrap import local_root_of
 from codehub.db.credentials import SessionView, insert_session
 from codehub.domain.conditions import WorkspaceId
+from codehub.providers import local_root_of
 from codehub.services.secret_tokens import hash_token
 from tests.chaos.site import Site
 from tests.rows import add_user, add_workspace

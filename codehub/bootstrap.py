@@ -4,15 +4,11 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from pathlib import Path
 
 from temporalio.client import Client
 from temporalio.runtime import Runtime
 
-from codehub.adapters.local.instances import LocalInstances
-from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.root import LocalRoot
-from codehub.adapters.local.volumes import LocalVolumes
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client, redis_version
 from codehub.adapters.redis.events import RedisEventBus
@@ -30,6 +26,7 @@ from codehub.ports import (
     ActivityBuffer,
     Archives,
     ArchiveStore,
+    Changes,
     Convergence,
     EventSubscription,
     Histories,
@@ -39,6 +36,7 @@ from codehub.ports import (
     Sweeps,
     Volumes,
 )
+from codehub.providers import local_root_of, open_providers
 from codehub.settings import Settings, SettingsError
 
 
@@ -54,6 +52,7 @@ class Ports:
     buffer: ActivityBuffer
     board: ProgressBoard
     convergence: Convergence
+    changes: Changes | None = None
 
 
 @dataclass(frozen=True)
@@ -97,33 +96,35 @@ def policy_of(settings: Settings) -> Policy:
 async def open_ports(settings: Settings, client: Client) -> AsyncIterator[Ports]:
     """Open everything, and close it in reverse order."""
     store = archive_store_of(settings)
-    local = local_root_of(settings)
     async with AsyncExitStack() as stack:
+        providers = await stack.enter_async_context(open_providers(settings))
         database = await stack.enter_async_context(open_database(settings))
         archives = await stack.enter_async_context(S3Archives.open(store))
         redis = create_client(redis_url_of(settings))
         stack.push_async_callback(redis.aclose)
         yield Ports(
             database=database,
-            instances=LocalInstances(local),
-            volumes=LocalVolumes(local),
-            jobs=LocalStorageJobs(local, store),
+            instances=providers.instances,
+            volumes=providers.volumes,
+            jobs=providers.jobs(store),
             archives=archives,
             buffer=RedisActivityBuffer(redis),
             board=RedisProgressBoard(redis),
             convergence=TemporalConvergence(client, settings.temporal.task_queue),
+            changes=providers.changes,
         )
 
 
 @asynccontextmanager
 async def open_front_ports(settings: Settings, client: Client) -> AsyncIterator[FrontPorts]:
     async with AsyncExitStack() as stack:
+        providers = await stack.enter_async_context(open_providers(settings))
         database = await stack.enter_async_context(open_database(settings))
         redis = create_client(redis_url_of(settings))
         stack.push_async_callback(redis.aclose)
         yield FrontPorts(
             database=database,
-            instances=LocalInstances(local_root_of(settings)),
+            instances=providers.instances,
             buffer=RedisActivityBuffer(redis),
             board=RedisProgressBoard(redis),
             convergence=TemporalConvergence(client, settings.temporal.task_queue),
@@ -137,7 +138,8 @@ async def prepare_stores(settings: Settings) -> None:
             return
     async with S3Archives.open(archive_store_of(settings)) as archives:
         await archives.ensure_bucket()
-    LocalRoot.at(local_root_of(settings)).prepare()
+    if settings.workspaces.instance_backend == "local":
+        LocalRoot.at(local_root_of(settings)).prepare()
 
 
 async def connect_temporal(
@@ -223,10 +225,6 @@ def archive_store_of(settings: Settings) -> ArchiveStore:
         access_key=s3.access_key or "",
         secret_key=s3.secret_key.get_secret_value() if s3.secret_key else "",
     )
-
-
-def local_root_of(settings: Settings) -> Path:
-    return settings.general.data_dir.absolute() / "local"
 
 
 def _unset(variable: str) -> str:

@@ -100,6 +100,16 @@ class Instances(Protocol):
         """The last lines of its output, then, if asked, what comes; nothing if there is none."""
 
 
+class Changes(Protocol):
+    """What the provider tells by itself: worth a look at once, instead of at the next sweep."""
+
+    def follow(self) -> AsyncIterator[WorkspaceId]:
+        """Workspaces whose container or volume has just ended or gone, through every outage, for ever.
+
+        Some may be missed, and some may be told of although nothing is wrong.
+        """
+
+
 class Volumes(Protocol):
     """Homes: Docker volumes, or directories on the local backend."""
 

@@ -21,7 +21,8 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def main() -> int:
     try:
-        return asyncio.run(_run(_read_request()))
+        arguments = _parse_arguments()
+        return asyncio.run(_run(_read_request(arguments), attended=arguments.attended))
     except InvalidRequest as error:
         return _report(error, EXIT_INVALID_REQUEST)
     except JobError as error:
@@ -32,7 +33,7 @@ def main() -> int:
         return _report(unexpected, EXIT_CODES[unexpected.reason])
 
 
-def _read_request() -> JobRequest:
+def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="storage_job", description="Archive or restore the home on a volume."
     )
@@ -40,15 +41,22 @@ def _read_request() -> JobRequest:
     parser.add_argument(
         "--request", type=Path, help="the request's file, such as a mounted secret; else stdin"
     )
-    arguments = parser.parse_args()
+    parser.add_argument(
+        "--attended", action="store_true", help="the request is one line on stdin; end when stdin is closed"
+    )
+    return parser.parse_args()
+
+
+def _read_request(arguments: argparse.Namespace) -> JobRequest:
+    read_stdin = sys.stdin.readline if arguments.attended else sys.stdin.read
     try:
-        document = arguments.request.read_text() if arguments.request else sys.stdin.read()
+        document = arguments.request.read_text() if arguments.request else read_stdin()
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidRequest(f"The request cannot be read ({error}).") from error
     return parse_request(document, arguments.operation)
 
 
-async def _run(request: JobRequest) -> int:
+async def _run(request: JobRequest, *, attended: bool) -> int:
     work = asyncio.create_task(perform(request))
     received: list[signal.Signals] = []
     loop = asyncio.get_running_loop()
@@ -57,8 +65,15 @@ async def _run(request: JobRequest) -> int:
         received.append(number)
         work.cancel()
 
+    def abandon() -> None:
+        loop.remove_reader(sys.stdin.fileno())
+        stop(signal.SIGHUP)
+
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
+    if attended:
+        # Nothing more is sent, so once there is something to read it has been closed.
+        loop.add_reader(sys.stdin.fileno(), abandon)
     try:
         emit("done", **asdict(await work))
     except asyncio.CancelledError:

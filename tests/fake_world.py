@@ -14,8 +14,8 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import StoredArchive
 
 Home = dict[str, bytes]
-IMAGE = "ide"
-NEVER_READY_IMAGE = "never-ready"
+IMAGE = "codehub-test-ide"
+NEVER_READY_IMAGE = "codehub-test-never-ready"
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 

@@ -30,8 +30,23 @@ def container_name(workspace_id: WorkspaceId) -> str:
     return f"codehub-ws-{_canonical(workspace_id)}"
 
 
+def job_name(workspace_id: WorkspaceId) -> str:
+    """The container of the one storage job that a workspace may have at a time."""
+    return f"codehub-job-{_canonical(workspace_id)}"
+
+
 def volume_name(workspace_id: WorkspaceId) -> str:
     return f"ws-{_canonical(workspace_id)}-home"
+
+
+def parse_container_name(name: str) -> WorkspaceId | None:
+    """Whose container has this name; None for any other container."""
+    return _named(rf"codehub-ws-({_UUID})", name)
+
+
+def parse_volume_name(name: str) -> WorkspaceId | None:
+    """Whose volume has this name; None for any other volume."""
+    return _named(rf"ws-({_UUID})-home", name)
 
 
 def archive_key(workspace_id: WorkspaceId, archive_op_id: str) -> str:
@@ -47,6 +62,11 @@ def parse_archive_key(key: str) -> ArchiveName | None:
     """Read an archive's or its meta's key; None for anything that we did not name."""
     match = _ARCHIVE_KEY.fullmatch(key.removesuffix(META_SUFFIX))
     return ArchiveName(WorkspaceId(match[1]), match[2]) if match else None
+
+
+def _named(pattern: str, name: str) -> WorkspaceId | None:
+    match = re.fullmatch(pattern, name)
+    return WorkspaceId(match[1]) if match else None
 
 
 def _canonical(identifier: str) -> str:

@@ -14,10 +14,13 @@ from codehub.settings.types import (
     Address,
     BucketName,
     Count,
+    Cpus,
     Directory,
+    DockerUrl,
     Host,
     HttpUrl,
     InstanceBackend,
+    Label,
     LogLevel,
     Port,
     PostgresUrl,
@@ -200,6 +203,33 @@ class Workspaces(Concern):
         return storage
 
 
+class Docker(Concern):
+    """Docker, where workspaces are containers (backend `local-docker`)."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_DOCKER_")
+
+    url: DockerUrl = Field("unix:///var/run/docker.sock", description="Engine that runs the containers.")
+    project: Label = Field(
+        "codehub", description="Marks what belongs to this installation, where several share an engine."
+    )
+    network: Label = Field(
+        "codehub-workspaces", description="Network of the workspaces; made without a way between them."
+    )
+    memory_bytes: Count = Field(2_147_483_648, description="Memory that one workspace may use.")
+    cpus: Cpus = Field(2.0, description="Processors that one workspace may use.")
+    pids: Count = Field(1024, description="Processes and threads that one workspace may have.")
+    start_seconds: Seconds = Field(60, description="How long an IDE may take to become ready.")
+    stop_seconds: Seconds = Field(10, description="How long an IDE may take to end before it is killed.")
+    pull_seconds: Seconds = Field(1800, description="How long fetching an image may take.")
+    job_image: str = Field("codehub-storage-job:latest", description="Image of the storage jobs.")
+    job_network: Label | None = Field(
+        None,
+        description="Network of the storage jobs; unset means the host's for an S3 on its loopback "
+        "interface, else Docker's default.",
+    )
+    job_memory_bytes: Count = Field(536_870_912, description="Memory that one storage job may use.")
+
+
 class Ttl(Concern):
     """How long an unused workspace keeps its compute and its disk."""
 
@@ -270,6 +300,7 @@ class Settings(BaseModel, frozen=True):
     s3: S3 = Field(default_factory=S3)
     temporal: Temporal = Field(default_factory=Temporal)
     workspaces: Workspaces = Field(default_factory=Workspaces)
+    docker: Docker = Field(default_factory=Docker)
     ttl: Ttl = Field(default_factory=Ttl)
     limits: Limits = Field(default_factory=Limits)
     gc: Gc = Field(default_factory=Gc)

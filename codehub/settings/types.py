@@ -94,6 +94,17 @@ RedisUrl = Annotated[
     AfterValidator(_check_secret_url("redis", "rediss", "unix")),
     Words("a redis://, rediss:// or unix:// URL"),
 ]
+Cpus = Annotated[float, Field(ge=0.01, le=1024), Words("a number from 0.01 to 1024")]
+DockerUrl = Annotated[
+    str,
+    Field(pattern=r"^(unix:///[^\s?#]+|tcp://[^\s/?#@]+)$"),
+    Words("a unix:///path or tcp://host:port URL"),
+]
+Label = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"),
+    Words("a name of up to 63 letters, digits, dots, hyphens or underscores"),
+]
 BucketName = Annotated[
     str,
     Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),

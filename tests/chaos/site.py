@@ -19,19 +19,13 @@ from temporalio.service import RPCError
 
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import ensure_search_attributes
-from codehub.bootstrap import (
-    connect_temporal,
-    local_root_of,
-    open_database,
-    open_ports,
-    policy_of,
-    prepare_stores,
-)
+from codehub.bootstrap import connect_temporal, open_database, open_ports, policy_of, prepare_stores
 from codehub.db.session import Connection, Database, DatabaseUnavailable, connect
 from codehub.db.workspaces import load_snapshot
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.providers import local_root_of
 from codehub.services.workspaces import delete_workspace, request_state
 from codehub.settings import Settings, load_settings
 from migrations import runner

@@ -4,10 +4,10 @@ import json
 
 from cli.exit_codes import ExitCode
 from codehub.adapters.local.root import LocalRoot
-from codehub.bootstrap import local_root_of
 from codehub.db.events import EventKind
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
+from codehub.providers import local_root_of
 from tests.api.behind import LONG_AGO, set_columns, write_line
 from tests.cli.stand import Somebody
 

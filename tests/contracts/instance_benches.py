@@ -7,19 +7,26 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
 import pytest
+from aiodocker import Docker
 
+from codehub.adapters.docker.engine import open_engine
+from codehub.adapters.docker.instances import DockerInstances
+from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.adapters.local.ides import Ide
 from codehub.adapters.local.instances import LocalInstances, Patience
 from codehub.adapters.local.processes import find_members, outermost
 from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.naming import container_name
 from codehub.ports import Instances, Upstream, Volumes
+from tests.docker_engine import JOB_IMAGE, NOBODY_URL, Engine, build, docker, need_docker, opened_engine
 from tests.fakes import IMAGE, NEVER_READY_IMAGE, FakeInstances, FakeVolumes, FakeWorld
 from tests.waiting import DEADLINE_SECONDS
 
@@ -105,6 +112,33 @@ class LocalBench:
         self.root.prepare()
         for directory in self.root.instances.iterdir():
             await self.instances.stop(WorkspaceId(directory.name))
+
+
+class DockerBench:
+    def __init__(self, engine: Engine, dead: Docker) -> None:
+        build(IMAGE, "tiny-ide.Dockerfile")
+        build(NEVER_READY_IMAGE, "tiny-ide.Dockerfile", "FLAG=mute")
+        self.engine = engine
+        self.dead = dead
+        self.instances = DockerInstances(engine.client, engine.options)
+        self.volumes = DockerVolumes(engine.client, engine.options)
+
+    def kill(self, workspace_id: WorkspaceId) -> None:
+        docker("kill", container_name(workspace_id))
+
+    def count(self, workspace_id: WorkspaceId) -> int:
+        return self.engine.containers().count(container_name(workspace_id))
+
+    def go_down(self) -> None:
+        self.instances = DockerInstances(self.dead, self.engine.options)
+        self.volumes = DockerVolumes(self.dead, self.engine.options)
+
+
+@asynccontextmanager
+async def opened_docker_bench() -> AsyncIterator[DockerBench]:
+    need_docker(JOB_IMAGE)
+    async with opened_engine() as engine, open_engine(NOBODY_URL) as dead:
+        yield DockerBench(engine, dead)
 
 
 async def ask(upstream: Upstream | None, workspace_id: WorkspaceId, path: str) -> str:

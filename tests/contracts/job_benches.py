@@ -10,11 +10,14 @@ from typing import Protocol
 import psutil
 import pytest
 
+from codehub.adapters.docker.jobs import DockerStorageJobs
 from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.naming import volume_name
 from codehub.ports import StorageJobs
 from tests.contracts.test_archives import store_of
+from tests.docker_engine import STALLED_JOB_IMAGE, Engine, build, docker
 from tests.fakes import FakeObject, FakeStorageJobs, FakeWorld
 from tests.fixtures_s3 import Bucket
 from tests.storage_job_runs import path_with_fake
@@ -112,6 +115,47 @@ class LocalBench:
 
     def count(self) -> int:
         return len(running_jobs())
+
+
+class DockerBench:
+    def __init__(self, engine: Engine, bucket: Bucket) -> None:
+        build(STALLED_JOB_IMAGE, "stalled-job.Dockerfile")
+        self.engine = engine
+        self._store = store_of(bucket)
+        self.jobs = DockerStorageJobs(engine.client, engine.options, self._store)
+        nowhere = store_of(bucket, endpoint_url="http://127.0.0.1:1")
+        self.cut_off = DockerStorageJobs(engine.client, engine.options, nowhere)
+        self._bucket = bucket
+
+    def write_home(self, workspace_id: WorkspaceId, files: Files) -> None:
+        labels = [
+            f"--label={name}={value}" for name, value in self.engine.options.labels(workspace_id).items()
+        ]
+        docker("volume", "create", *labels, volume_name(workspace_id))
+        for name, content in files.items():
+            (self.engine.home(workspace_id) / name).write_bytes(content)
+
+    def read_home(self, workspace_id: WorkspaceId) -> Files | None:
+        if volume_name(workspace_id) not in self.engine.volumes():
+            return None
+        return {file.name: file.read_bytes() for file in self.engine.home(workspace_id).iterdir()}
+
+    async def read(self, key: str) -> bytes | None:
+        return await self._bucket.read(key) if key in await self._bucket.keys() else None
+
+    async def write(self, key: str, content: bytes) -> None:
+        await self._bucket.write(key, content)
+
+    @contextmanager
+    def stalled(self) -> Iterator[None]:
+        jobs = self.jobs
+        options = self.engine.with_options(job_image=STALLED_JOB_IMAGE)
+        self.jobs = DockerStorageJobs(self.engine.client, options, self._store)
+        yield
+        self.jobs = jobs
+
+    def count(self) -> int:
+        return len(self.engine.containers())
 
 
 def running_jobs() -> list[psutil.Process]:

@@ -18,15 +18,20 @@ from tests.contracts.instance_benches import (
     LocalBench,
     eventually,
     need_bubblewrap,
+    opened_docker_bench,
 )
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
 from tests.waiting import DEADLINE_SECONDS
 
 
-@pytest.fixture(params=["fake", "plain", "sandboxed"])
+@pytest.fixture(params=["fake", "plain", "sandboxed", "docker"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[InstanceBench]:
     if request.param == "fake":
         yield FakeBench()
+        return
+    if request.param == "docker":
+        async with opened_docker_bench() as docker_bench:
+            yield docker_bench
         return
     if request.param == "sandboxed":
         need_bubblewrap()

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import uuid
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,8 @@ from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.ports import Progress, StorageJobs, StoredArchive
-from tests.contracts.job_benches import FakeBench, JobBench, LocalBench
+from tests.contracts.job_benches import DockerBench, FakeBench, JobBench, LocalBench
+from tests.docker_engine import JOB_IMAGE, need_docker, opened_engine
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.waiting import DEADLINE_SECONDS
 
@@ -21,11 +23,18 @@ EMPTY_ZSTD_FRAME = bytes.fromhex("28b52ffd240001000099e9d851")
 HOME = {"thesis": b"three years of work", "notes": b""}
 
 
-@pytest.fixture(params=["fake", "local"])
-def bench(
+@pytest.fixture(params=["fake", "local", "docker"])
+async def bench(
     request: pytest.FixtureRequest, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> JobBench:
-    return FakeBench() if request.param == "fake" else LocalBench(tmp_path, bucket, monkeypatch)
+) -> AsyncIterator[JobBench]:
+    if request.param == "docker":
+        need_docker(JOB_IMAGE)
+        async with opened_engine() as engine:
+            yield DockerBench(engine, bucket)
+    elif request.param == "fake":
+        yield FakeBench()
+    else:
+        yield LocalBench(tmp_path, bucket, monkeypatch)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest
 from tests.contracts import instance_benches
-from tests.contracts.instance_benches import InstanceBench
+from tests.contracts.instance_benches import InstanceBench, opened_docker_bench
 from tests.fakes import IMAGE
 
 
@@ -39,10 +39,22 @@ class LocalBench(instance_benches.LocalBench):
         return {file.name: file.read_bytes() for file in self.root.volume(workspace_id).iterdir()}
 
 
-@pytest.fixture(params=["fake", "local"])
+class DockerBench(instance_benches.DockerBench):
+    def write(self, workspace_id: WorkspaceId, name: str, content: bytes) -> None:
+        (self.engine.home(workspace_id) / name).write_bytes(content)
+
+    def read(self, workspace_id: WorkspaceId) -> dict[str, bytes]:
+        return {file.name: file.read_bytes() for file in self.engine.home(workspace_id).iterdir()}
+
+
+@pytest.fixture(params=["fake", "local", "docker"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[VolumeBench]:
     if request.param == "fake":
         yield FakeBench()
+        return
+    if request.param == "docker":
+        async with opened_docker_bench() as docker_bench:
+            yield DockerBench(docker_bench.engine, docker_bench.dead)
         return
     local = LocalBench(tmp_path, sandboxed=False)
     yield local

@@ -12,10 +12,10 @@ import aiohttp
 from sqlalchemy import update
 
 from codehub.adapters.local.root import LocalRoot
-from codehub.bootstrap import local_root_of
 from codehub.db.models import Workspace
 from codehub.db.session import Database, create_engine
 from codehub.domain.conditions import WorkspaceId
+from codehub.providers import local_root_of
 from codehub.services.identity import sign_in
 from codehub.services.passwords import Passwords
 from codehub.services.tokens import create_token

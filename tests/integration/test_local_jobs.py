@@ -11,7 +11,6 @@ from pathlib import Path
 import psutil
 import pytest
 
-from codehub.adapters.local.job_output import JobOutput
 from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.locks import exclusive
 from codehub.adapters.local.root import LocalRoot
@@ -19,6 +18,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason
+from codehub.job_output import JobOutput
 from codehub.ports import ArchiveStore, Progress
 from tests.contracts.instance_benches import eventually
 from tests.contracts.job_benches import running_jobs

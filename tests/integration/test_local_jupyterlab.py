@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientSession
 
-from codehub.adapters.local.health import answers
 from codehub.adapters.local.ides import jupyterlab
 from codehub.adapters.local.instances import LocalInstances
 from codehub.adapters.local.logs import Log
 from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
+from codehub.health import answers
 from codehub.ports import InstanceRequest
 
 HEALTH_SECONDS = 5

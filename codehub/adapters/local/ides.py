@@ -11,8 +11,7 @@ from pathlib import Path
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason
-
-Headers = tuple[tuple[str, str], ...]
+from codehub.health import Headers
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from codehub.adapters.local import processes, sandbox
 from codehub.adapters.local.ending import end
-from codehub.adapters.local.health import HOST, answers
 from codehub.adapters.local.ides import Ide, Launch, choose, installed_ides
 from codehub.adapters.local.launching import Launcher
 from codehub.adapters.local.locks import is_alive, waited_for
@@ -22,6 +21,7 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
+from codehub.health import HOST, answers
 from codehub.ports import InstanceRequest, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from codehub.adapters.local.job_output import JobOutput
 from codehub.adapters.local.locks import exclusive
 from codehub.adapters.local.root import LocalRoot, translated
 from codehub.adapters.local.volumes import make_volume
@@ -18,6 +17,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
+from codehub.job_output import JobOutput
 from codehub.ports import ArchiveStore, Report, StoredArchive
 
 # What a job needs of our environment; the rest holds credentials that are none of its business.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codehub.adapters.local import processes, sandbox
-from codehub.adapters.local.health import HOST
 from codehub.adapters.local.ides import Ide, Launch
 from codehub.adapters.local.locks import hold_blocking, take_life
 from codehub.adapters.local.logs import Log
@@ -17,6 +16,7 @@ from codehub.adapters.local.state import LOCK_NAME, InstanceState, read_state
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
+from codehub.health import HOST
 
 TOKEN_BYTES = 32
 _PORTS_LOCK = "ports"

@@ -15,7 +15,7 @@ from codehub.adapters.local.removal import remove_tree
 from codehub.adapters.local.root import PRIVATE, LocalRoot
 from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
-from codehub.domain.naming import parse_workspace_id, volume_name
+from codehub.domain.naming import parse_volume_name
 from codehub.domain.states import ErrorReason
 
 TRASH_PREFIX = ".trash-"
@@ -50,7 +50,7 @@ class LocalVolumes:
         ]
         if any(name.startswith(TRASH_PREFIX) for name in names):
             self._empty_trash()
-        return [found for name in names if (found := _workspace_of(name)) is not None]
+        return [found for name in names if (found := parse_volume_name(name)) is not None]
 
     def _remove(self, workspace_id: WorkspaceId, path: Path) -> None:
         with self._unused(workspace_id), contextlib.suppress(FileNotFoundError):
@@ -110,14 +110,6 @@ def _claimed(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(descriptor)
-
-
-def _workspace_of(name: str) -> WorkspaceId | None:
-    try:
-        workspace_id = parse_workspace_id(name.removeprefix("ws-").removesuffix("-home"))
-    except ValueError:
-        return None
-    return workspace_id if name == volume_name(workspace_id) else None
 
 
 def _in_use(why: str) -> Transient:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 
-from codehub.adapters.local.ides import Headers
+Headers = tuple[tuple[str, str], ...]
 
 OK = b"200"
 HOST = "127.0.0.1"

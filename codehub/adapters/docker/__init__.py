@@ -1,0 +1,1 @@
+"""Workspaces as Docker containers and volumes."""

@@ -1,0 +1,177 @@
+"""IDE instances as containers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from http import HTTPStatus
+
+from aiodocker import Docker, DockerError
+from aiodocker.containers import DockerContainer
+from aiodocker.volumes import DockerVolume
+
+from codehub.adapters.docker.containers import LOOPBACK, Configuration, instance_configuration
+from codehub.adapters.docker.engine import acting, asking, tolerating
+from codehub.adapters.docker.images import ensure_image
+from codehub.adapters.docker.network import ensure_network
+from codehub.adapters.docker.options import CONFIGURATION_LABEL, DockerOptions
+from codehub.adapters.docker.removing import remove_container
+from codehub.adapters.docker.seeing import Seen
+from codehub.adapters.docker.volumes import is_volume
+from codehub.domain.conditions import ContainerFact, WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.naming import container_name, volume_name
+from codehub.domain.states import ErrorReason
+from codehub.health import answers
+from codehub.ports import InstanceRequest, Progress, Report, Upstream
+
+POLL_SECONDS = 0.05
+LAUNCH_SECONDS = 60
+HEALTH_CHECKS_AT_ONCE = 64
+REPORTED_LINES = 10
+REPORTED_LENGTH = 1500
+DEFAULT_NAMES = {"", "default"}
+
+
+class DockerInstances:
+    """The name is the lock: the engine gives it to one container only."""
+
+    def __init__(self, engine: Docker, options: DockerOptions) -> None:
+        self._engine = engine
+        self._options = options
+        self._health_checks = asyncio.Semaphore(HEALTH_CHECKS_AT_ONCE)
+
+    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+        with asking():
+            seen = await self._see(workspace_id)
+        return await self._judge(workspace_id, seen)
+
+    async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:
+        with asking():
+            listed = await self._engine.containers.list(all=True, filters=json.dumps(self._options.filters))
+        seen = {
+            owner: Seen.listed(each._container)  # noqa: SLF001 (aiodocker gives no other way to a listing's entries)
+            for each in listed
+            if (owner := self._options.owner_of(each["Labels"]))
+            and f"/{container_name(owner)}" in each["Names"]
+        }
+        facts = await asyncio.gather(*(self._judge(owner, each) for owner, each in seen.items()))
+        return dict(zip(seen, facts, strict=True))
+
+    async def start(self, request: InstanceRequest, report: Report) -> None:
+        named = request.image_ref
+        reference = self._options.default_image if named in DEFAULT_NAMES else named
+        with acting():
+            await self._check_volume(request.workspace_id)
+            await ensure_network(self._engine, self._options.network)
+            image = await ensure_image(self._engine, reference, report, self._options.patience.pull)
+            wanted = instance_configuration(request.workspace_id, reference, image, self._options)
+            report(Progress("launch", unit="steps"))
+            await self._launch(request.workspace_id, wanted)
+            await self._wait_until_ready(request.workspace_id, report)
+
+    async def stop(self, workspace_id: WorkspaceId) -> None:
+        with acting():
+            container = self._container(workspace_id)
+            # Not running, or not there.
+            with tolerating(HTTPStatus.NOT_MODIFIED, HTTPStatus.NOT_FOUND):
+                await container.stop(t=self._options.patience.stop)
+            await remove_container(container)
+
+    async def find_upstream(self, workspace_id: WorkspaceId) -> Upstream | None:
+        with asking():
+            seen = await self._see(workspace_id)
+        if seen is None or await self._judge(workspace_id, seen) is not ContainerFact.READY:
+            return None
+        return Upstream(LOOPBACK, seen.host_port or 0, seen.traits.keep_prefix, (), seen.traits.ide)
+
+    async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
+        container = self._container(workspace_id)
+        with asking(), tolerating(HTTPStatus.NOT_FOUND):
+            if follow:
+                async for text in container.log(stdout=True, stderr=True, tail=tail, follow=True):
+                    yield text.encode()
+            else:
+                for text in await container.log(stdout=True, stderr=True, tail=tail):
+                    yield text.encode()
+
+    def _container(self, workspace_id: WorkspaceId) -> DockerContainer:
+        return self._engine.containers.container(container_name(workspace_id))
+
+    async def _see(self, workspace_id: WorkspaceId) -> Seen | None:
+        try:
+            return Seen.inspected(await self._container(workspace_id).show())
+        except DockerError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return None
+            raise
+
+    async def _judge(self, workspace_id: WorkspaceId, seen: Seen | None) -> ContainerFact:
+        if seen is None:
+            return ContainerFact.ABSENT
+        ready = seen.running and seen.host_port is not None and await self._answers(workspace_id, seen)
+        return ContainerFact.READY if ready else ContainerFact.NOT_READY
+
+    async def _answers(self, workspace_id: WorkspaceId, seen: Seen) -> bool:
+        path = seen.traits.health_path.replace("{id}", workspace_id)
+        async with self._health_checks:
+            return await answers(seen.host_port or 0, path, (), self._options.patience.health)
+
+    async def _check_volume(self, workspace_id: WorkspaceId) -> None:
+        if not await is_volume(self._engine, self._options, workspace_id):
+            raise _homeless()
+
+    async def _launch(self, workspace_id: WorkspaceId, wanted: Configuration) -> None:
+        """See to it that a container as wanted runs, also while somebody else sees to the same."""
+        async with asyncio.timeout(LAUNCH_SECONDS):
+            while not await self._is_launched(workspace_id, wanted):  # noqa: ASYNC110 (nobody announces it)
+                await asyncio.sleep(POLL_SECONDS)
+
+    async def _is_launched(self, workspace_id: WorkspaceId, wanted: Configuration) -> bool:
+        seen = await self._see(workspace_id)
+        try:
+            if seen and seen.configuration != wanted["Labels"][CONFIGURATION_LABEL]:
+                await remove_container(self._container(workspace_id))
+                seen = None
+            if seen is None:
+                await self._engine.containers.create(wanted, name=container_name(workspace_id))
+                await self._check_home(workspace_id)
+            with tolerating(HTTPStatus.NOT_MODIFIED):
+                await self._container(workspace_id).start()
+        except DockerError as error:
+            # The name is taken before the container is there; and what was there may have been removed.
+            if error.status in {HTTPStatus.CONFLICT, HTTPStatus.NOT_FOUND}:
+                return False
+            raise
+        return True
+
+    async def _check_home(self, workspace_id: WorkspaceId) -> None:
+        """A home that vanished since it was looked for has been replaced by Docker with an empty volume."""
+        if await is_volume(self._engine, self._options, workspace_id):
+            return
+        await remove_container(self._container(workspace_id))
+        with tolerating(HTTPStatus.NOT_FOUND):
+            await DockerVolume(self._engine, volume_name(workspace_id)).delete()
+        raise _homeless()
+
+    async def _wait_until_ready(self, workspace_id: WorkspaceId, report: Report) -> None:
+        clock = asyncio.get_running_loop().time
+        began, patience = clock(), self._options.patience.start
+        while (elapsed := clock() - began) < patience:
+            report(Progress("wait for the IDE", int(elapsed), int(patience), "seconds"))
+            seen = await self._see(workspace_id)
+            if seen is None or not seen.running:
+                break
+            if await self._judge(workspace_id, seen) is ContainerFact.READY:
+                return
+            await asyncio.sleep(POLL_SECONDS)
+        raise await self._give_up(workspace_id)
+
+    async def _give_up(self, workspace_id: WorkspaceId) -> Transient:
+        chunks = [chunk async for chunk in self.read_log(workspace_id, tail=REPORTED_LINES, follow=False)]
+        await remove_container(self._container(workspace_id))
+        said = b"".join(chunks).decode(errors="replace").strip()[-REPORTED_LENGTH:] or "nothing"
+        return Transient(ErrorReason.ACTION_FAILED, f"The IDE did not become ready. It said last: {said}")
+
+
+def _homeless() -> Transient:
+    return Transient(ErrorReason.ACTION_FAILED, "The IDE cannot be started: its volume does not exist.")

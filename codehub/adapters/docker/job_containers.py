@@ -1,0 +1,60 @@
+"""What a storage job's container is made of."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from codehub.adapters.docker.containers import Configuration, confined, home_mount
+from codehub.adapters.docker.options import DockerOptions
+from codehub.domain.conditions import WorkspaceId
+from codehub.ports import ArchiveStore
+
+DATA = "/data"
+# What each kind of job needs of a home whose files belong to anybody; nobody makes device nodes.
+READ = ("DAC_READ_SEARCH",)
+WRITE = ("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "SETFCAP")
+CAPABILITIES = {"archive": READ, "restore": WRITE, "create-empty": ()}
+TEMPORARY = "rw,noexec,nosuid,nodev,mode=1777"
+
+
+def job_configuration(
+    operation: str, workspace_id: WorkspaceId, store: ArchiveStore, options: DockerOptions
+) -> Configuration:
+    """It is told the rest on stdin, so that nobody finds credentials in what Docker keeps of it."""
+    mounts = [home_mount(workspace_id, DATA, read_only=operation == "archive")]
+    return {
+        "Image": options.job_image,
+        "Cmd": [operation, "--attended"],
+        "User": "0:0",
+        "Labels": options.labels(workspace_id),
+        "OpenStdin": True,
+        # The engine closes its stdin when we go away, which ends it.
+        "StdinOnce": True,
+        "AttachStdin": True,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "HostConfig": {
+            "NetworkMode": network_of(store, options),
+            # An empty archive is made without a home.
+            "Mounts": [] if operation == "create-empty" else mounts,
+            "ReadonlyRootfs": True,
+            "Tmpfs": {"/tmp": TEMPORARY},  # noqa: S108 (its own, not this machine's)
+            **confined(options.job_limits),
+            "CapAdd": [*CAPABILITIES[operation]],
+        },
+    }
+
+
+def network_of(store: ArchiveStore, options: DockerOptions) -> str:
+    """A store on this machine's loopback interface is out of reach for any network but the host's."""
+    if options.job_network:
+        return options.job_network
+    return "host" if _is_loopback(urlsplit(store.endpoint_url or "").hostname) else "bridge"
+
+
+def _is_loopback(host: str | None) -> bool:
+    if host is None:
+        return False
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

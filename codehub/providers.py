@@ -1,0 +1,75 @@
+"""Which backend stands behind instances, volumes and storage jobs."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from codehub.adapters.docker.changes import DockerChanges
+from codehub.adapters.docker.engine import open_engine
+from codehub.adapters.docker.instances import DockerInstances
+from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.options import DockerOptions, Limits, Patience
+from codehub.adapters.docker.volumes import DockerVolumes
+from codehub.adapters.local.instances import LocalInstances
+from codehub.adapters.local.jobs import LocalStorageJobs
+from codehub.adapters.local.volumes import LocalVolumes
+from codehub.ports import ArchiveStore, Changes, Instances, StorageJobs, Volumes
+from codehub.settings import Settings, SettingsError
+
+
+@dataclass(frozen=True)
+class Providers:
+    """One backend. Not everybody who looks at instances may have the keys to the archives."""
+
+    instances: Instances
+    volumes: Volumes
+    jobs: Callable[[ArchiveStore], StorageJobs]
+    changes: Changes | None
+
+
+@asynccontextmanager
+async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
+    backend = settings.workspaces.instance_backend
+    if backend == "local":
+        yield _local(local_root_of(settings))
+    elif backend == "local-docker":
+        options = docker_options_of(settings)
+        async with open_engine(settings.docker.url) as engine:
+            yield Providers(
+                instances=DockerInstances(engine, options),
+                volumes=DockerVolumes(engine, options),
+                jobs=lambda store: DockerStorageJobs(engine, options, store),
+                changes=DockerChanges(engine),
+            )
+    else:
+        raise SettingsError(
+            [f"CODEHUB_WORKSPACES_INSTANCE_BACKEND is {backend}, which this version cannot run yet"]
+        )
+
+
+def _local(root: Path) -> Providers:
+    return Providers(
+        instances=LocalInstances(root),
+        volumes=LocalVolumes(root),
+        jobs=lambda store: LocalStorageJobs(root, store),
+        changes=None,
+    )
+
+
+def docker_options_of(settings: Settings) -> DockerOptions:
+    docker = settings.docker
+    return DockerOptions(
+        project=docker.project,
+        network=docker.network,
+        default_image=settings.workspaces.default_image_ref,
+        job_image=docker.job_image,
+        job_network=docker.job_network,
+        limits=Limits(docker.memory_bytes, docker.cpus, docker.pids),
+        job_limits=Limits(memory_bytes=docker.job_memory_bytes, pids=docker.pids),
+        patience=Patience(start=docker.start_seconds, stop=docker.stop_seconds, pull=docker.pull_seconds),
+    )
+
+
+def local_root_of(settings: Settings) -> Path:
+    return settings.general.data_dir.absolute() / "local"
