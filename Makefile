@@ -7,7 +7,7 @@ PACKAGES := codehub activities workflows api proxy worker storage_job cli migrat
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check unit fmt lint types contracts docs histories lock clean
+.PHONY: help up test check unit fmt lint types contracts docs histories lock env images clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -61,7 +61,16 @@ histories: $(SYNCED) ## Record the workflow histories that the replay tests use
 lock: $(SYNCED) ## Resolve the dependencies anew
 	$(COMPILE) --upgrade -o requirements/bootstrap.lock requirements/bootstrap.in
 	$(COMPILE) --upgrade --extra embedded -o requirements/runtime.lock pyproject.toml
+	$(COMPILE) --upgrade -c requirements/runtime.lock -o requirements/control-plane.lock pyproject.toml
+	$(COMPILE) --upgrade -c requirements/runtime.lock -o requirements/storage-job.lock requirements/storage-job.in
+	$(COMPILE) --upgrade --no-annotate -o images/workspace/node.lock images/workspace/node.in
 	$(COMPILE) --upgrade --extra embedded --extra ide --extra dev -c requirements/runtime.lock -c requirements/bootstrap.lock -o requirements/dev.lock pyproject.toml
+
+env: ## Make up the passwords of the compose deployment
+	@$(PYTHON) deploy/make_env.py
+
+images: ## Build the Docker images
+	@images/build
 
 clean: ## Remove what the other targets made
 	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

@@ -38,6 +38,7 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("POST", f"{API}/tokens"): Access.USER,
     ("DELETE", f"{API}/tokens/{{token_id}}"): Access.USER,
     ("GET", f"{API}/events"): Access.USER,
+    ("GET", f"{API}/editors"): Access.USER,
     ("GET", f"{API}/workspaces"): Access.USER,
     ("POST", f"{API}/workspaces"): Access.USER,
     ("GET", WORKSPACE): Access.OWNER,

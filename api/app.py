@@ -15,6 +15,7 @@ from api.observing import Observing
 from api.openapi import build_openapi
 from api.routers import (
     admin,
+    editors,
     events,
     health,
     history,
@@ -31,6 +32,7 @@ ROUTERS = (
     health.router,
     identity.router,
     tokens.router,
+    editors.router,
     workspaces.router,
     recovery.router,
     history.router,

@@ -17,6 +17,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.origins import Origins, session_cookie_name
 from codehub.ports import Histories, Instances, ProgressBoard, Sweeps
+from codehub.providers import Editors
 from codehub.services.passwords import Passwords
 from codehub.services.waking import Waker
 
@@ -34,6 +35,7 @@ class Options:
     instance_backend: str
     storage_backend: str
     default_image_ref: str
+    editors: Editors
 
     @property
     def is_https(self) -> bool:

@@ -27,6 +27,7 @@ from codehub.db.session import Database
 from codehub.db.views import ViewFilter, list_views, list_views_by_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import Origins, origin_of
+from codehub.providers import editors_of
 from codehub.services.passwords import Passwords
 from codehub.services.waking import Waker
 from codehub.settings import Settings
@@ -115,4 +116,5 @@ def _options(settings: Settings) -> Options:
         instance_backend=settings.workspaces.instance_backend,
         storage_backend=settings.workspaces.storage_backend,
         default_image_ref=settings.workspaces.default_image_ref,
+        editors=editors_of(settings),
     )

@@ -1,9 +1,9 @@
 """`codehub doctor`: what this machine has, what is missing, and how to get it."""
 
+import asyncio
 import importlib.util
 import os
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,7 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from codehub.embedded.backend_record import recorded_backend
+from codehub.embedded.backends import LOCAL, LOCAL_DOCKER, DockerFound, chosen_backend, docker_images
 from codehub.embedded.data_dir import DataDir
+from codehub.embedded.docker_probe import look
 from codehub.embedded.ports import NoFreePort, choose_ports
 from codehub.embedded.state import read_running
 from codehub.settings import Settings, load_settings
@@ -25,7 +28,6 @@ MISSING = 1
 OLDEST_PYTHON = (3, 11)
 GIGABYTE = 1024**3
 NEEDED_DISK = 2 * GIGABYTE
-DOCKER_SOCKET = Path("/var/run/docker.sock")
 COMMAND_SECONDS = 10
 
 
@@ -50,7 +52,11 @@ def doctor() -> None:
 
 def examine(settings: Settings) -> Iterator[Finding]:
     data = DataDir(settings.general.data_dir.absolute())
-    local = settings.workspaces.instance_backend == "local"
+    images = docker_images(settings)
+    docker = asyncio.run(look(settings.docker.url, images))
+    backend = chosen_backend(settings) or recorded_backend(data)
+    # Where nothing is decided yet, `codehub up` takes what there is.
+    local = backend == LOCAL or (backend is None and bool(docker.problem))
     yield _python()
     yield _writable(data)
     yield _disk(data)
@@ -60,7 +66,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _command("zstd", "Zstandard", "apt-get install zstd", required=local)
     yield _ide(required=local)
     yield _bubblewrap()
-    yield _docker(required=settings.workspaces.instance_backend == "local-docker")
+    yield _docker(docker, images, required=backend == LOCAL_DOCKER)
 
 
 def render(findings: list[Finding]) -> Table:
@@ -141,14 +147,10 @@ def _bubblewrap() -> Finding:
     return Finding("bubblewrap", works, path if works else "found, but does not work", remedy, required=False)
 
 
-def _docker(*, required: bool) -> Finding:
-    def connect() -> None:
-        with socket.socket(socket.AF_UNIX) as probe:
-            probe.connect(str(DOCKER_SOCKET))
-
-    works = _succeeds(connect)
-    remedy = "start Docker, and be in the group docker; only the backend local-docker needs it"
-    return Finding("Docker", works, str(DOCKER_SOCKET) if works else "no connection", remedy, required)
+def _docker(docker: DockerFound, images: tuple[str, ...], *, required: bool) -> Finding:
+    what = f"without {', '.join(docker.missing)}" if docker.missing else f"with {', '.join(images)}"
+    detail = f"engine {docker.version} {what}" if docker.version else docker.problem
+    return Finding("Docker", not docker.problem, detail, docker.remedy, required)
 
 
 def _succeeds(attempt: Callable[[], object]) -> bool:

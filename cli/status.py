@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from codehub.embedded.backends import SENTENCES
 from codehub.embedded.children import ChildState, Status
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import RunningStack, read_running
@@ -45,6 +46,7 @@ def status(
         console = Console()
         console.print(render_table(running.parts, datetime.now(UTC)))
         print_urls(console, running)
+        print_backend(console, running)
     if running is None:
         raise typer.Exit(NOT_RUNNING)
 
@@ -74,6 +76,7 @@ def render_json(data: DataDir, running: RunningStack | None) -> str:
         if running
         else [],
         "urls": running.urls if running else {},
+        "instance_backend": running.instance_backend if running else None,
     }
     return json.dumps(content, indent=2)
 
@@ -81,6 +84,11 @@ def render_json(data: DataDir, running: RunningStack | None) -> str:
 def print_urls(console: Console, running: RunningStack) -> None:
     for name, url in running.urls.items():
         console.print(f"{name}: {url}", highlight=False)
+
+
+def print_backend(console: Console, running: RunningStack) -> None:
+    if running.instance_backend in SENTENCES:
+        console.print(f"{SENTENCES[running.instance_backend]}.", highlight=False)
 
 
 def describe_duration(duration: timedelta) -> str:

@@ -7,8 +7,10 @@ import signal
 from collections.abc import Coroutine, Sequence
 from logging.handlers import RotatingFileHandler
 
+from cli.up_backend import choose_backend, keep_backend
 from cli.up_view import View
 from codehub.db.session import Database, DatabaseUnavailable, create_engine
+from codehub.embedded.backends import BackendUnavailable
 from codehub.embedded.children import CannotPrepare, StartFailed
 from codehub.embedded.credentials import CredentialsDamaged
 from codehub.embedded.ports import NoFreePort
@@ -16,6 +18,7 @@ from codehub.embedded.processes import CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
 from codehub.services.accounts import ensure_admin
+from codehub.services.backends import OtherBackend
 from codehub.settings import Settings
 from migrations import runner
 from migrations.errors import MigrationError
@@ -24,11 +27,13 @@ FAILED = 1
 # Each of them says in words what is wrong.
 FAILURES = (
     AlreadyRunning,
+    BackendUnavailable,
     CannotPrepare,
     CredentialsDamaged,
     DatabaseUnavailable,
     MigrationError,
     NoFreePort,
+    OtherBackend,
     StartFailed,
 )
 LOG_BYTES = 1_000_000
@@ -40,7 +45,7 @@ async def run(settings: Settings, processes: Sequence[CodeHubProcess]) -> int:
     view = View()
     stack = EmbeddedStack(settings.general.data_dir, settings, view.show)
     try:
-        await _run_until_stopped(stack, processes, view)
+        await _run_until_stopped(stack, settings, processes, view)
     except FAILURES as error:
         # Stopped first, so that the explanation is the last thing on the screen.
         await stack.stop()
@@ -52,10 +57,15 @@ async def run(settings: Settings, processes: Sequence[CodeHubProcess]) -> int:
     return 0
 
 
-async def _run_until_stopped(stack: EmbeddedStack, processes: Sequence[CodeHubProcess], view: View) -> None:
+async def _run_until_stopped(
+    stack: EmbeddedStack, settings: Settings, processes: Sequence[CodeHubProcess], view: View
+) -> None:
     stack.claim()
     _log_to_file(stack)
     stopping = _stop_signal(stack, view)
+    # Servers alone run no workspaces.
+    if processes and not await _unless(stopping, choose_backend(stack, settings, view)):
+        return
     with view.starting():
         started = await _unless(stopping, _start(stack, processes, view))
     if started:
@@ -80,6 +90,7 @@ async def _prepare_database(stack: EmbeddedStack, view: View) -> None:
     if change.before != change.after:
         view.say(f"Database schema: {change.before or 'empty'} → {change.after}")
     async with Database(create_engine(url, pool_size=1)) as database:
+        await keep_backend(stack, database)
         async with database.transaction() as session:
             password = await ensure_admin(session)
         if password is not None:

@@ -56,7 +56,8 @@ class View:
             self._print_line(status)
 
     def say(self, text: str) -> None:
-        self.console.print(text)
+        # As it is: what programs said may contain brackets, and a sentence is not cut into lines for a log.
+        self.console.print(Text(text), soft_wrap=True)
 
     def show_password(self, password: str) -> None:
         self.console.print("The first account, shown only this once:")

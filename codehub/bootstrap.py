@@ -53,6 +53,7 @@ class Ports:
     board: ProgressBoard
     convergence: Convergence
     changes: Changes | None = None
+    provider_version: Callable[[], Awaitable[str]] | None = None
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ async def open_ports(settings: Settings, client: Client) -> AsyncIterator[Ports]
             board=RedisProgressBoard(redis),
             convergence=TemporalConvergence(client, settings.temporal.task_queue),
             changes=providers.changes,
+            provider_version=providers.version,
         )
 
 
@@ -175,7 +177,9 @@ def version_checks(
         await ports.archives.look(None)
         return "S3"
 
+    provider = {"docker": ports.provider_version} if ports.provider_version else {}
     return {
+        **provider,
         "postgresql": lambda: server_version(ports.database),
         "redis": lambda: redis_version(redis_url_of(settings)),
         "temporal": lambda: temporal_version(client),

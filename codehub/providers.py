@@ -1,16 +1,17 @@
 """Which backend stands behind instances, volumes and storage jobs."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from codehub.adapters.docker.changes import DockerChanges
-from codehub.adapters.docker.engine import open_engine
+from codehub.adapters.docker.engine import engine_version, open_engine
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions, Limits, Patience
 from codehub.adapters.docker.volumes import DockerVolumes
+from codehub.adapters.local.ides import installed_ides
 from codehub.adapters.local.instances import LocalInstances
 from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
@@ -26,6 +27,18 @@ class Providers:
     volumes: Volumes
     jobs: Callable[[ArchiveStore], StorageJobs]
     changes: Changes | None
+    # How to ask for the version of what runs the workspaces, where that is a server.
+    version: Callable[[], Awaitable[str]] | None = None
+
+
+@dataclass(frozen=True)
+class Editors:
+    """What a new workspace can be opened with."""
+
+    names: tuple[str, ...]
+    default: str
+    # Whether any image may be named.
+    other_images: bool
 
 
 @asynccontextmanager
@@ -41,6 +54,7 @@ async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
                 volumes=DockerVolumes(engine, options),
                 jobs=lambda store: DockerStorageJobs(engine, options, store),
                 changes=DockerChanges(engine),
+                version=lambda: engine_version(engine),
             )
     else:
         raise SettingsError(
@@ -55,6 +69,14 @@ def _local(root: Path) -> Providers:
         jobs=lambda store: LocalStorageJobs(root, store),
         changes=None,
     )
+
+
+def editors_of(settings: Settings) -> Editors:
+    default = settings.workspaces.default_image_ref
+    if settings.workspaces.instance_backend != "local":
+        return Editors((default,), default, other_images=True)
+    names = tuple(installed_ides())
+    return Editors(names, default if default in names else next(iter(names), ""), other_images=False)
 
 
 def docker_options_of(settings: Settings) -> DockerOptions:

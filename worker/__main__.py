@@ -15,6 +15,7 @@ from codehub.bootstrap import (
     connect_temporal,
     database_url_of,
     open_bus,
+    open_database,
     open_ports,
     policy_of,
     prepare_stores,
@@ -22,10 +23,12 @@ from codehub.bootstrap import (
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.readiness import say_ready
+from codehub.services.backends import OtherBackend, require_backend
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.crash_points import armed_crash_points
 from worker.registry import create_worker
 from worker.relay import EventRelay
+from worker.watching import Watcher
 
 log = logging.getLogger("worker")
 
@@ -58,7 +61,10 @@ async def run(settings: Settings) -> None:
         async with asyncio.TaskGroup() as tasks:
             stopping = _stop_signal()
             running = tasks.create_task(worker.run())
-            relaying = tasks.create_task(relay.run())
+            helpers = [tasks.create_task(relay.run())]
+            if ports.changes is not None:
+                watcher = Watcher(ports.database, ports.changes, ports.convergence)
+                helpers.append(tasks.create_task(watcher.run()))
             spare_the_collector()
             log.info("ready")
             say_ready(settings.worker.ready_file)
@@ -67,12 +73,14 @@ async def run(settings: Settings) -> None:
             log.info("stopping: steps under way get %s s", settings.worker.shutdown_grace_seconds)
             await worker.shutdown()
             stopping.set()
-            relaying.cancel()
+            for helper in helpers:
+                helper.cancel()
     log.info("stopped")
 
 
 async def prepare(client: Client, settings: Settings) -> None:
     """What must be there before work is taken; several workers may see to it at once."""
+    await refuse_other_backends(settings)
     await prepare_stores(settings)
     await ensure_search_attributes(client)
     sweeps = settings.sweeps
@@ -82,6 +90,15 @@ async def prepare(client: Client, settings: Settings) -> None:
         observe=timedelta(seconds=sweeps.observe_seconds),
     )
     await ensure_schedules(client, settings.temporal.task_queue, periods)
+
+
+async def refuse_other_backends(settings: Settings) -> None:
+    """Before anything is looked at: a home that another backend has would count as lost."""
+    try:
+        async with open_database(settings) as database, database.transaction() as session:
+            await require_backend(session, settings.workspaces.instance_backend)
+    except OtherBackend as error:
+        raise SettingsError([str(error)]) from error
 
 
 def _runtime(metrics_port: int | None) -> Runtime | None:

@@ -29,6 +29,14 @@ class DataDir:
         return self.root / "credentials.json"
 
     @property
+    def backend(self) -> Path:
+        return self.root / "backend.json"
+
+    @property
+    def local_homes(self) -> Path:
+        return self.root / "local"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

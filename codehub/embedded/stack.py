@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from codehub.embedded import processes
+from codehub.embedded.backends import VARIABLE
 from codehub.embedded.children import CannotPrepare, ChildState, Observer, Status
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.server import Place
@@ -30,6 +31,8 @@ class EmbeddedStack:
         self._observer = observer
         self._supervisor = Supervisor(self.data.logs, self._changed)
         self._place: Place | None = None
+        # What runs workspaces, once that is decided; CodeHub's processes are told.
+        self.instance_backend: str | None = None
         self._held = ExitStack()
         self._external = [
             Status(name, TITLES[name], address, ChildState.EXTERNAL, datetime.now(UTC))
@@ -41,7 +44,8 @@ class EmbeddedStack:
         """The settings that lead a CodeHub process to these servers. It holds secrets."""
         if self._place is None:
             raise RuntimeError("the stack has not been started")
-        return environment(self._place)
+        chosen = {VARIABLE: self.instance_backend} if self.instance_backend else {}
+        return {**environment(self._place), **chosen}
 
     @property
     def statuses(self) -> list[Status]:
@@ -128,5 +132,5 @@ class EmbeddedStack:
         await self.stop()
 
     def _changed(self, status: Status) -> None:
-        write_state(self.data, self.statuses, self.urls)
+        write_state(self.data, self.statuses, self.urls, self.instance_backend)
         self._observer(status)

@@ -33,6 +33,8 @@ class RunningStack:
     started: float
     parts: tuple[Status, ...]
     urls: Mapping[str, str]
+    instance_backend: str | None
+    """What runs workspaces; None if nothing does."""
 
     def supervisor(self) -> psutil.Process | None:
         """The process, unless the number now belongs to another one."""
@@ -68,12 +70,15 @@ def is_locked(data: DataDir) -> bool:
     return False
 
 
-def write_state(data: DataDir, parts: Sequence[Status], urls: Mapping[str, str]) -> None:
+def write_state(
+    data: DataDir, parts: Sequence[Status], urls: Mapping[str, str], instance_backend: str | None = None
+) -> None:
     content = {
         "pid": os.getpid(),
         "started": psutil.Process().create_time(),
         "parts": [{**asdict(part), "since": part.since.isoformat()} for part in parts],
         "urls": dict(urls),
+        "instance_backend": instance_backend,
     }
     write_private(data.state, json.dumps(content, indent=2))
 
@@ -90,7 +95,8 @@ def _read(data: DataDir) -> RunningStack | None:
     content = read_json(data.state)
     try:
         parts = tuple(_part(each) for each in content["parts"])
-        return RunningStack(content["pid"], content["started"], parts, content["urls"])
+        backend = content.get("instance_backend")
+        return RunningStack(content["pid"], content["started"], parts, content["urls"], backend)
     except (KeyError, TypeError, ValueError):
         return None
 

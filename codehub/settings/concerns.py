@@ -181,7 +181,10 @@ class Workspaces(Concern):
 
     model_config = SettingsConfigDict(env_prefix="CODEHUB_WORKSPACES_")
 
-    instance_backend: InstanceBackend = Field("local", description="What runs the web IDE of a workspace.")
+    instance_backend: InstanceBackend = Field(
+        "local",
+        description="What runs the web IDE of a workspace; unset, `codehub up` takes Docker where it can.",
+    )
     storage_backend: StorageBackend = Field(
         default_factory=lambda fields: STORAGE_OF_INSTANCE[fields["instance_backend"]],
         description="What holds its home; unset means the one that goes with the instance backend.",

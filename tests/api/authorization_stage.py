@@ -258,6 +258,7 @@ REQUESTS: dict[Route, Prepare] = {
     ),
     ("GET", f"{API}/sessions"): _at(f"{API}/sessions"),
     ("DELETE", f"{API}/sessions/{{session_id}}"): _revoke_session,
+    ("GET", f"{API}/editors"): _at(f"{API}/editors"),
     ("GET", f"{API}/tokens"): _at(f"{API}/tokens"),
     ("POST", f"{API}/tokens"): _at(f"{API}/tokens", {"name": "laptop", "expires_in_days": 1}),
     ("DELETE", f"{API}/tokens/{{token_id}}"): _revoke_token,

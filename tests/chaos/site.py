@@ -29,6 +29,7 @@ from codehub.providers import local_root_of
 from codehub.services.workspaces import delete_workspace, request_state
 from codehub.settings import Settings, load_settings
 from migrations import runner
+from tests.docker_engine import volume_path
 from tests.rows import add_user, add_workspace
 from tests.waiting import until
 from worker.registry import create_worker
@@ -54,7 +55,9 @@ class Site:
                 self.owner,
                 desired_state=desired,
                 phase_changed_at=datetime.now(UTC),
-                image_ref="code-server",
+                image_ref=self.image_ref,
+                instance_backend=self.settings.workspaces.instance_backend,
+                storage_backend=self.settings.workspaces.storage_backend,
             )
 
     async def want(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
@@ -107,7 +110,19 @@ class Site:
         await self.wake(workspace_id)
         await self.arrive(workspace_id, Phase(desired.value))
 
+    @property
+    def on_docker(self) -> bool:
+        return self.settings.workspaces.instance_backend == "local-docker"
+
+    @property
+    def image_ref(self) -> str:
+        """On the local backend, the tiny IDE stands in under this name."""
+        return self.settings.workspaces.default_image_ref if self.on_docker else "code-server"
+
     def home(self, workspace_id: WorkspaceId) -> Path:
+        """Where the files are, whether or not the volume exists."""
+        if self.on_docker:
+            return volume_path(workspace_id)
         return local_root_of(self.settings) / "volumes" / volume_name(workspace_id)
 
     @asynccontextmanager
@@ -152,6 +167,7 @@ async def open_site(
         "CODEHUB_TEMPORAL_NAMESPACE": name,
         "CODEHUB_DATA_DIR": str(directory),
         "CODEHUB_LIMITS_MAX_RUNNING_PER_USER": "1000",
+        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local",
         **extra,
     }
     settings = load_settings(environment)

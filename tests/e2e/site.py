@@ -51,6 +51,8 @@ def codehub_up(data_dir: Path, wanted: Mapping[str, str] = DEFAULTS) -> Iterator
     settings = {
         "CODEHUB_DATA_DIR": str(data_dir),
         "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2",
+        # Also where a Docker engine would do.
+        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local",
         # The usual ports may be in use by a CodeHub of whoever runs the tests.
         "CODEHUB_API_PORT": str(ports["api"]),
         "CODEHUB_PROXY_PORT": str(ports["proxy"]),
@@ -84,13 +86,13 @@ class Person:
         bearer = {"Authorization": f"Bearer {credentials.token}"}
         self.client = httpx.AsyncClient(base_url=url, headers=bearer, timeout=httpx.Timeout(90))
 
-    async def create(self, **fields: int) -> WorkspaceId:
+    async def create(self, **fields: str | int) -> WorkspaceId:
         """A new workspace, asked to run: that takes a while."""
         form: dict[str, str | int] = {"name": "notes", "image_ref": "jupyterlab", **fields}
         return WorkspaceId((await self._ask("POST", WORKSPACES, form))["id"])
 
     @asynccontextmanager
-    async def workspace(self, **fields: int) -> AsyncIterator[WorkspaceId]:
+    async def workspace(self, **fields: str | int) -> AsyncIterator[WorkspaceId]:
         """A new one, stopped at the end of the block: its instance would outlive everything else."""
         workspace_id = await self.create(**fields)
         try:

@@ -8,9 +8,9 @@ import aiohttp
 import pytest
 
 from codehub.adapters.local.instances import LocalInstances
-from codehub.bootstrap import local_root_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation, Phase
+from codehub.providers import local_root_of
 from tests.chaos.site import Site
 from tests.e2e.site import WORKSPACES, Person, running_codehub
 from tests.waiting import until

@@ -1,77 +1,31 @@
 """The commands `up`, `status` and `down` as a person uses them, on real servers."""
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
 import pytest
 from argon2 import PasswordHasher
-from typer.testing import CliRunner, Result
 
-from cli.main import app
 from codehub.db.session import connect
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.servers import environment, last_known
 from codehub.settings import load_settings
 from tests.processes import family_of, wait_until_ended
+from tests.up_command import codehub, settings_for_up, up
 
-CODEHUB = Path(sys.executable).with_name("codehub")
-# The slowest server to start is not needed here; nobody talks to this one.
-ELSEWHERE = {
-    "CODEHUB_S3_ENDPOINT_URL": "http://s3.example",
-    "CODEHUB_S3_ACCESS_KEY": "key",
-    "CODEHUB_S3_SECRET_KEY": "secret",
-}
-
-
-class Up:
-    """A running `codehub up`."""
-
-    def __init__(self, process: subprocess.Popen[str]) -> None:
-        self.process = process
-        self.said: list[str] = []
-
-    def read_until(self, pattern: str) -> str:
-        assert self.process.stdout is not None
-        for line in self.process.stdout:
-            self.said.append(line.rstrip())
-            if re.search(pattern, line):
-                return line
-        raise AssertionError("it ended instead:\n" + "\n".join(self.said))
+SERVERS_ONLY = "--servers-only"
 
 
 @pytest.fixture
 def settings_of_test(tmp_path: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")}
-    return {**kept, **ELSEWHERE, "CODEHUB_DATA_DIR": str(tmp_path / "data"), "COLUMNS": "120"}
-
-
-@contextmanager
-def up(variables: dict[str, str]) -> Iterator[Up]:
-    command = (CODEHUB, "up", "--servers-only")
-    with subprocess.Popen(
-        command, env=variables, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    ) as process:
-        try:
-            yield Up(process)
-        finally:
-            process.kill()
-
-
-def codehub(variables: dict[str, str], *arguments: str) -> Result:
-    """A command that is quickly done, in this process."""
-    return CliRunner().invoke(app, arguments, env=variables)
+    return settings_for_up(tmp_path / "data", CODEHUB_WORKSPACES_INSTANCE_BACKEND="local")
 
 
 async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
-    with up(settings_of_test) as first:
+    with up(settings_of_test, SERVERS_ONLY) as first:
         password = first.read_until("password").split()[-1]
         first.read_until("CodeHub is ready")
         assert any("S3  external  s3.example" in line for line in first.said)
@@ -82,10 +36,12 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         assert status["running"]
         assert status["pid"] == first.process.pid
         assert status["urls"] == {"Temporal Web UI": temporal_ui}
+        # Servers alone run no workspaces.
+        assert status["instance_backend"] is None
         states = {part["name"]: part["state"] for part in status["parts"]}
         assert states == {"postgres": "running", "redis": "running", "s3": "external", "temporal": "running"}
 
-        with up(settings_of_test) as second:
+        with up(settings_of_test, SERVERS_ONLY) as second:
             second.read_until(f"already runs on {settings_of_test['CODEHUB_DATA_DIR']}")
             assert second.process.wait() == 1
 
@@ -106,7 +62,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
     stopped = codehub(settings_of_test, "status")
     assert (stopped.exit_code, "does not run" in stopped.stdout) == (3, True)
 
-    with up(settings_of_test) as again:
+    with up(settings_of_test, SERVERS_ONLY) as again:
         again.read_until("CodeHub is ready")
         # The account is there already, so nothing is shown.
         assert not [line for line in again.said if "password" in line or "Database schema" in line]
@@ -125,7 +81,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
 def test_start_that_fails_shows_the_log_and_how_to_go_on(settings_of_test: dict[str, str]) -> None:
     redis = Path(settings_of_test["CODEHUB_DATA_DIR"]) / "redis"
     (redis / "appendonly.aof").mkdir(parents=True)
-    with up(settings_of_test) as failing:
+    with up(settings_of_test, SERVERS_ONLY) as failing:
         failing.read_until("Redis did not start: it ended with exit code 1")
         failing.read_until("The end of .*redis.log")
         failing.read_until("Can't open the append-only file")
@@ -135,7 +91,7 @@ def test_start_that_fails_shows_the_log_and_how_to_go_on(settings_of_test: dict[
 
 
 def test_ctrl_c_while_starting_stops_all(settings_of_test: dict[str, str]) -> None:
-    with up(settings_of_test) as starting:
+    with up(settings_of_test, SERVERS_ONLY) as starting:
         starting.read_until("running")
         family = family_of(starting.process.pid)
         starting.process.send_signal(signal.SIGINT)

@@ -1,5 +1,6 @@
 """`codehub doctor` and the words of `codehub status`."""
 
+import asyncio
 import io
 import shutil
 from datetime import timedelta
@@ -12,11 +13,18 @@ from typer.testing import CliRunner
 from cli.doctor import Finding, examine, render
 from cli.main import app
 from cli.status import describe_duration
+from codehub.embedded.backend_record import record_backend
+from codehub.embedded.data_dir import DataDir
 from codehub.settings import load_settings
+from tests.stand_in_engine import stand_in_engine
 
 
 def found(data_dir: Path, **environment: str) -> dict[str, Finding]:
-    settings = load_settings({"CODEHUB_DATA_DIR": str(data_dir), **environment})
+    """On a machine without Docker, unless the environment leads to one."""
+    nowhere = f"unix://{data_dir.parent}/none.sock"
+    settings = load_settings(
+        {"CODEHUB_DATA_DIR": str(data_dir), "CODEHUB_DOCKER_URL": nowhere, **environment}
+    )
     return {finding.name: finding for finding in examine(settings)}
 
 
@@ -52,12 +60,37 @@ def test_docker_is_required_only_for_its_backend(tmp_path: Path) -> None:
     findings = found(tmp_path, CODEHUB_WORKSPACES_INSTANCE_BACKEND="local-docker")
     assert findings["Docker"].required
     assert not findings["zstd"].required
+    record_backend(DataDir(tmp_path), "local-docker")
+    assert found(tmp_path)["Docker"].required
+
+
+def test_docker_that_is_away_comes_with_a_remedy(tmp_path: Path) -> None:
+    docker = found(tmp_path)["Docker"]
+    assert (docker.found, docker.detail, docker.remedy) == (False, "Docker does not answer", "start Docker")
+
+
+async def test_docker_is_shown_with_its_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    images = ("codehub-workspace:latest", "codehub-storage-job:latest")
+    async with stand_in_engine(tmp_path / "docker.sock", images[:1]) as engine:
+        lacking = await asyncio.to_thread(found, tmp_path, CODEHUB_DOCKER_URL=engine.url)
+        engine.images.update(images)
+        complete = await asyncio.to_thread(found, tmp_path, CODEHUB_DOCKER_URL=engine.url)
+    assert lacking["Docker"] == Finding(
+        "Docker", False, f"engine 99.1 without {images[1]}", "`make images` builds it", required=False
+    )
+    assert complete["Docker"] == Finding(
+        "Docker", True, f"engine 99.1 with {images[0]}, {images[1]}", "", required=False
+    )
+    # Workspaces would run in Docker: nothing else is needed for them.
+    assert (lacking["zstd"].required, complete["zstd"].required) == (True, False)
 
 
 def test_exit_code_says_whether_something_required_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEHUB_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("CODEHUB_WORKSPACES_INSTANCE_BACKEND", "local")
     monkeypatch.setattr(shutil, "which", lambda _name: None)
     result = CliRunner().invoke(app, ["doctor"])
     assert (result.exit_code, "missing" in result.output) == (1, True)

@@ -76,11 +76,7 @@ export const TTL_CHOICES = {
   archive: [1800, 3600, 86400, 259200, 604800, 2592000, 315360000],
 };
 
-export const EDITORS = [
-  ["", "The default editor"],
-  ["code-server", "VS Code (code-server)"],
-  ["jupyterlab", "JupyterLab"],
-];
+export const EDITORS = { "code-server": "VS Code (code-server)", jupyterlab: "JupyterLab" };
 
 export function isBusy(workspace) {
   if (workspace.operation !== "NONE" || workspace.recovering) return true;

@@ -1,6 +1,6 @@
 /** The dialog for a new workspace. */
 
-import { post } from "../api.js";
+import { get, post } from "../api.js";
 import { h } from "../dom.js";
 import { EDITORS } from "../words.js";
 import { openDialog } from "./dialog.js";
@@ -13,7 +13,8 @@ const OTHER = "other";
 
 export function openCreate(store, created) {
   const name = h("input", { name: "name", required: true, maxlength: 100, autocomplete: "off", placeholder: "thesis-notebooks" });
-  const editor = choose("editor", [...EDITORS, [OTHER, "Another image…"]], "");
+  const editor = choose("editor", [["", "The default editor"]], "");
+  offerEditors(editor);
   const image = h("input", { name: "image_ref", maxlength: 255, autocomplete: "off", placeholder: "registry.example/team/image:1.2" });
   const imageField = field("Image", image);
   imageField.hidden = true;
@@ -36,6 +37,15 @@ export function openCreate(store, created) {
   h("label", { class: "consent" }, h("input", { type: "checkbox", name: "start", value: "yes", checked: true }), "Start it right away"));
   const dialog = openDialog("New workspace", form);
   name.focus();
+}
+
+/** The default stays chosen, whatever comes and even if nothing does. */
+async function offerEditors(select) {
+  const { items, other_images: others } = await get("/editors").catch(() => ({ items: [], other_images: false }));
+  const options = items.map(({ image_ref: ref, default: isDefault }) =>
+    [isDefault ? "" : ref, `${EDITORS[ref] ?? ref}${isDefault ? " (default)" : ""}`]);
+  if (others) options.push([OTHER, "Another image…"]);
+  if (options.length) select.replaceChildren(...choose("", options, "").children);
 }
 
 async function send(values, key, store) {

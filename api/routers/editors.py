@@ -1,0 +1,21 @@
+"""What a new workspace can be opened with."""
+
+from fastapi import APIRouter, Response
+
+from api.access import API
+from api.answers import answer
+from api.context import Provided
+from api.guard import GuardedRoute
+from api.identity import SignedInCaller
+from api.schemas.editors import Editor, EditorList
+
+router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["workspaces"])
+
+
+@router.get("/editors", response_model=EditorList, summary="Editors to choose from")
+async def list_editors(caller: SignedInCaller, context: Provided) -> Response:
+    """What is installed where workspaces run as processes; the configured image where they are containers."""
+    del caller
+    editors = context.options.editors
+    items = [Editor(image_ref=each, default=each == editors.default) for each in editors.names]
+    return answer(EditorList(items=items, other_images=editors.other_images))

@@ -1,0 +1,42 @@
+"""What `codehub up` has workspaces run on: decided before anything is started, and kept."""
+
+from cli.up_view import View
+from codehub.db.session import Database
+from codehub.embedded.backend_record import record_backend, recorded_backend
+from codehub.embedded.backends import (
+    Choice,
+    DockerFound,
+    chosen_backend,
+    decide,
+    docker_images,
+    may_be_docker,
+)
+from codehub.embedded.docker_probe import look_and_pull
+from codehub.embedded.stack import EmbeddedStack
+from codehub.services.backends import require_backend
+from codehub.settings import Settings
+
+
+async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -> None:
+    """Say in one line what it is, and why; raise BackendUnavailable if it has to be one that is away."""
+    choice = await _choose(stack, settings, view)
+    view.say(choice.sentence)
+    stack.instance_backend = choice.backend
+
+
+async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
+    """Remember it for the next start, unless the database knows better: then raise OtherBackend."""
+    if (backend := stack.instance_backend) is None:
+        return
+    async with database.transaction() as session:
+        await require_backend(session, backend)
+    record_backend(stack.data, backend)
+
+
+async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> Choice:
+    chosen, recorded = chosen_backend(settings), recorded_backend(stack.data)
+    images = docker_images(settings)
+    docker = DockerFound()
+    if may_be_docker(chosen, recorded):
+        docker = await look_and_pull(settings.docker.url, images, view.say)
+    return decide(chosen, recorded, docker, images[0])

@@ -1,0 +1,36 @@
+"""`make env`: copies .env.example to .env and makes up every password and key; never over one that exists."""
+
+import os
+import re
+import secrets
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+EMPTY_SECRET = re.compile(r"^(\w+_(?:PASSWORD|KEY))=$", re.MULTILINE)
+BYTES = 24
+ONLY_THE_OWNER = 0o600
+
+
+def main(arguments: list[str]) -> int:
+    target = Path(arguments[0]) if arguments else ROOT / ".env"
+    # Hexadecimal, because it becomes part of URLs and configuration files.
+    text = EMPTY_SECRET.sub(
+        lambda found: f"{found[1]}={secrets.token_hex(BYTES)}", (ROOT / ".env.example").read_text()
+    )
+    try:
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ONLY_THE_OWNER)
+    except FileExistsError:
+        sys.stderr.write(
+            f"{target} exists and is kept: the servers were set up with its passwords. "
+            "To start anew, remove it together with the volumes.\n"
+        )
+        return 1
+    with os.fdopen(descriptor, "w") as file:
+        file.write(text)
+    sys.stdout.write(f"Wrote {target}; read it through, then: docker compose up -d\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

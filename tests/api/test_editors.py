@@ -1,0 +1,28 @@
+"""What a new workspace can be opened with."""
+
+from api.access import API
+from codehub.providers import Editors, editors_of
+from codehub.settings import load_settings
+from tests.api.bench import ApiBench
+from tests.api.shared import shared_bench, shared_environment
+
+__all__ = ["shared_bench", "shared_environment"]
+
+
+async def test_local_editors_are_those_that_are_installed(shared_bench: ApiBench) -> None:
+    person = await shared_bench.person()
+    answer = await person.client.get(f"{API}/editors")
+    assert answer.status_code == 200
+    body = answer.json()
+    names = [each["image_ref"] for each in body["items"]]
+    assert "jupyterlab" in names
+    assert [each["image_ref"] for each in body["items"] if each["default"]] == names[:1]
+    assert body["other_images"] is False
+
+
+def test_containers_have_the_configured_image_and_any_other() -> None:
+    environment = {
+        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local-docker",
+        "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": "team/ide:2",
+    }
+    assert editors_of(load_settings(environment)) == Editors(("team/ide:2",), "team/ide:2", other_images=True)

@@ -1,0 +1,95 @@
+"""What Docker Compose makes of our file."""
+
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from tests.deploy.programs import ROOT, need_program, run
+
+FILE = ROOT / "docker-compose.yml"
+SECRETS = (
+    "POSTGRES_PASSWORD",
+    "TEMPORAL_POSTGRES_PASSWORD",
+    "REDIS_PASSWORD",
+    "S3_ACCESS_KEY",
+    "S3_SECRET_KEY",
+    "GRAFANA_PASSWORD",
+)
+OURS = ("migrate", "api", "proxy", "worker-1", "worker-2")
+ONE_SHOTS = ("migrate", "temporal-schema", "temporal-namespace")
+
+Service = Mapping[str, Any]
+
+
+def written() -> dict[str, Any]:
+    """The file as it is written, before any variable is filled in."""
+    found: dict[str, Any] = yaml.safe_load(FILE.read_text())
+    return found
+
+
+@functools.cache
+def services() -> Mapping[str, Service]:
+    """Every service as it would be run after `make env`."""
+    answer = config(made_up())
+    assert answer.returncode == 0, answer.stderr
+    found: Mapping[str, Service] = yaml.safe_load(answer.stdout)["services"]
+    return found
+
+
+def made_up() -> str:
+    """What `make env` writes."""
+    with TemporaryDirectory(prefix="codehub-env-") as directory:
+        target = Path(directory) / "env"
+        assert run(sys.executable, "deploy/make_env.py", str(target)).returncode == 0
+        return target.read_text()
+
+
+def config(environment_file: str) -> "subprocess.CompletedProcess[str]":
+    """What Compose prints of the file with these variables, and no others."""
+    with TemporaryDirectory(prefix="codehub-env-") as directory:
+        file = Path(directory) / "env"
+        file.write_text(environment_file)
+        environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+        return run(*_compose(), "--env-file", str(file), "config", environment=environment)
+
+
+@functools.cache
+def _compose() -> tuple[str, ...]:
+    """The plugin of today, or the program of before."""
+    if shutil.which("docker") and run("docker", "compose", "version").returncode == 0:
+        return ("docker", "compose")
+    return (need_program("docker-compose", "docker-compose"),)
+
+
+def environment_of(service: Service) -> dict[str, str]:
+    """As the process would see it; Compose may print it either way."""
+    given = service.get("environment") or {}
+    pairs = given.items() if isinstance(given, dict) else (each.split("=", 1) for each in given)
+    return {name: "" if value is None else str(value) for name, value in pairs}
+
+
+def sources_of(service: Service) -> dict[str, str]:
+    """What is mounted, by where."""
+    mounts = [_mount(each) for each in service.get("volumes") or ()]
+    return {target: source for source, target in mounts}
+
+
+def _mount(given: str | Mapping[str, str]) -> tuple[str, str]:
+    if isinstance(given, str):
+        source, target = given.split(":")[:2]
+        return source, target
+    return given["source"], given["target"]
+
+
+def variables_of(text: str) -> set[str]:
+    """The variables that Compose fills in."""
+    return set(re.findall(r"(?<!\$)\$\{(\w+)", text))

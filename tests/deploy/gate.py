@@ -1,0 +1,129 @@
+"""The gate as it is deployed, a real HAProxy, in front of something that answers like Docker's socket."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.deploy.programs import ROOT, need_program
+from tests.waiting import until
+
+GATE = ROOT / "deploy/docker-gate"
+
+
+@dataclass
+class StandIn:
+    """Remembers every request line; an attached connection gets everything back until it ends."""
+
+    requests: list[str] = field(default_factory=list)
+    attached: bytearray = field(default_factory=bytearray)
+    detached: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+            await self._answer(head, reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+    async def _answer(self, head: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        line = head.split("\r\n", 1)[0]
+        if "\r\nupgrade: tcp\r\n" in head.lower():
+            writer.write(b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
+            await self._echo(reader, writer)
+            return
+        # HAProxy's own checks have no host.
+        if "\r\nhost:" in head.lower():
+            self.requests.append(line)
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        await writer.drain()
+
+    async def _echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while data := await reader.read(1024):
+            self.attached += data
+            writer.write(data)
+            await writer.drain()
+        writer.write(b"bye")
+        await writer.drain()
+        self.detached.set()
+
+
+@dataclass(frozen=True)
+class Gate:
+    """The two sockets of a gate, and the one where it tells how it is."""
+
+    read: Path
+    write: Path
+    health: Path
+
+
+@asynccontextmanager
+async def stand_in(socket: Path) -> AsyncIterator[StandIn]:
+    engine = StandIn()
+    server = await asyncio.start_unix_server(engine.serve, socket)
+    try:
+        yield engine
+    finally:
+        server.close()
+
+
+@asynccontextmanager
+async def gate_before(engine: Path) -> AsyncIterator[Gate]:
+    """Once it is known to the gate whether the engine answers."""
+    haproxy = need_program("haproxy", "haproxy")
+    # Not pytest's own directory: the path of a socket must be short.
+    with TemporaryDirectory(prefix="codehub-gate-") as directory:
+        gate = Gate(*(Path(directory) / name for name in ("read", "write", "health")))
+        environment = {
+            "DOCKER_GATE_ENGINE": str(engine),
+            "DOCKER_GATE_READ": str(gate.read),
+            "DOCKER_GATE_WRITE": str(gate.write),
+            "DOCKER_GATE_TABLES": str(GATE),
+            "DOCKER_GATE_HEALTH": f"unix@{gate.health}",
+        }
+        process = await asyncio.create_subprocess_exec(
+            *(haproxy, "-db", "-f", str(GATE / "haproxy.cfg")),
+            env=environment,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await until(lambda: _decided(gate, process, engine.exists()), "the gate has looked at the engine")
+            yield gate
+        finally:
+            if process.returncode is None:
+                process.send_signal(signal.SIGKILL)
+            await process.wait()
+
+
+async def _decided(gate: Gate, process: asyncio.subprocess.Process, engine_answers: bool) -> bool:
+    assert process.returncode is None, f"haproxy ended with {process.returncode}"
+    if not gate.health.exists():
+        return False
+    return await status_of(gate.health, request("GET /healthz")) == (200 if engine_answers else 503)
+
+
+def request(start: str, *headers: str) -> bytes:
+    """A request as it goes over the wire, with nothing done to it on the way."""
+    lines = [f"{start} HTTP/1.1", "Host: docker", *headers]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+
+
+async def exchange(socket: Path, data: bytes) -> bytes:
+    """Everything that is answered, until nobody has anything to say any more."""
+    reader, writer = await asyncio.open_unix_connection(socket)
+    try:
+        writer.write(data)
+        writer.write_eof()
+        return await reader.read()
+    finally:
+        writer.close()
+
+
+async def status_of(socket: Path, data: bytes) -> int:
+    return int((await exchange(socket, data)).split(b" ", 2)[1])

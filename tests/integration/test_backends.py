@@ -1,0 +1,85 @@
+"""A worker keeps away from workspaces of another backend: it would call their homes lost."""
+
+import asyncio
+import subprocess
+import sys
+
+import pytest
+
+from codehub.db.backends import backends_in_use
+from codehub.db.session import Database
+from codehub.services.backends import OtherBackend, require_backend
+from tests.fixtures_services import temporal_server
+from tests.rows import NOW, add_user, add_workspace
+from tests.temporal_server import TemporalServer
+
+__all__ = ["temporal_server"]
+
+GONE = {"phase": "DELETED", "desired_state": "DELETED", "deleted_at": NOW}
+BEING_DELETED = {**GONE, "phase": "STANDBY"}
+# Its deletion was taken back, and its workflow has not looked at it yet.
+UNDELETED = {"phase": "DELETED"}
+
+
+async def test_an_empty_database_goes_with_every_backend(database: Database) -> None:
+    async with database.transaction() as session:
+        assert await backends_in_use(session) == set()
+        await require_backend(session, "local-docker")
+
+
+async def test_deleted_workspaces_have_no_home(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        await add_workspace(session, owner, instance_backend="k8s", **GONE)
+        assert await backends_in_use(session) == set()
+
+
+@pytest.mark.parametrize("columns", [{}, BEING_DELETED, UNDELETED])
+async def test_every_other_workspace_counts(database: Database, columns: dict[str, str]) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        for _ in range(2):
+            await add_workspace(session, owner, instance_backend="local-docker", **columns)
+        assert await backends_in_use(session) == {"local-docker"}
+        await require_backend(session, "local-docker")
+        with pytest.raises(OtherBackend):
+            await require_backend(session, "local")
+
+
+async def test_where_two_are_in_use_neither_will_do(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        await add_workspace(session, owner, instance_backend="local-docker")
+        await add_workspace(session, owner, instance_backend="local")
+        for configured in ("local", "local-docker"):
+            with pytest.raises(OtherBackend, match="use a database for each backend"):
+                await require_backend(session, configured)
+
+
+@pytest.mark.parametrize(("stored", "configured"), [("local", "local-docker"), ("local-docker", "local")])
+async def test_a_worker_of_another_backend_ends_with_a_sentence(
+    database: Database, database_url: str, temporal_server: TemporalServer, stored: str, configured: str
+) -> None:
+    async with database.transaction() as session:
+        await add_workspace(session, await add_user(session), instance_backend=stored)
+    variables = {
+        "CODEHUB_DATABASE_URL": database_url,
+        "CODEHUB_TEMPORAL_ADDRESS": temporal_server.address,
+        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": configured,
+    }
+    run = await asyncio.to_thread(
+        subprocess.run,
+        (sys.executable, "-m", "worker"),
+        env=variables,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert run.returncode == 2
+    assert run.stderr.splitlines()[-1] == (
+        f"The database holds workspaces of the backend {stored}, but CodeHub is set to run {configured}, "
+        f"which does not have their homes: set CODEHUB_WORKSPACES_INSTANCE_BACKEND={stored}, "
+        "or delete those workspaces first."
+    )
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,156 @@
+"""A look at Docker: at a real engine, at none, and at engines that answer badly."""
+
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from codehub.embedded.docker_probe import look, look_and_pull
+from codehub.settings import Settings
+from tests.stand_in_engine import StandInEngine, stand_in_engine
+
+WORKSPACE, JOB = IMAGES = ("codehub-workspace:latest", "codehub-storage-job:latest")
+# A tar with nothing in it.
+EMPTY_IMAGE = b"\0" * 10240
+NO_REGISTRY = "127.0.0.1:1/codehub-workspace:latest"
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[StandInEngine]:
+    async with stand_in_engine(tmp_path / "docker.sock") as running:
+        yield running
+
+
+@pytest.fixture
+def docker_url() -> str:
+    """A real engine; CI has one."""
+    url = Settings().docker.url
+    path = url.removeprefix("unix://")
+    if not Path(path).is_socket() and os.environ.get("CI") != "true":
+        pytest.skip("there is no Docker engine on this machine")
+    return url
+
+
+@pytest.fixture
+async def real_image(docker_url: str) -> AsyncIterator[str]:
+    """An image of the real engine, gone afterwards."""
+    name = f"codehub-test-{uuid4().hex}"
+    connector = aiohttp.UnixConnector(docker_url.removeprefix("unix://"))
+    async with aiohttp.ClientSession("http://docker", connector=connector) as session:
+        parameters = {"fromSrc": "-", "repo": name, "tag": "latest"}
+        async with session.post("/images/create", params=parameters, data=EMPTY_IMAGE) as answer:
+            assert answer.status == 200, await answer.text()
+            await answer.read()
+        try:
+            yield f"{name}:latest"
+        finally:
+            await (await session.delete(f"/images/{name}:latest")).read()
+
+
+@pytest.fixture
+def silent_socket(tmp_path: Path) -> Iterator[Path]:
+    """It takes connections and never says a word."""
+    path = tmp_path / "silent.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        yield path
+
+
+async def test_a_real_engine_has_its_images(docker_url: str, real_image: str) -> None:
+    found = await look(docker_url, [real_image])
+    assert (found.missing, found.problem, found.remedy) == ((), "", "")
+    assert found.version[0].isdigit()
+
+
+async def test_a_real_engine_lacks_what_nobody_built(docker_url: str, real_image: str) -> None:
+    missing = f"{real_image}-not"
+    found = await look(docker_url, [real_image, missing])
+    assert found.missing == (missing,)
+    assert found.problem == f"Docker has no image {missing}"
+
+
+async def test_a_real_engine_says_why_it_cannot_pull(docker_url: str) -> None:
+    said: list[str] = []
+    found = await look_and_pull(docker_url, [NO_REGISTRY], said.append)
+    assert said == [f"Docker has no image {NO_REGISTRY}: pulling it, for at most 60 s ..."]
+    assert found.problem.startswith(f"Docker has no image {NO_REGISTRY} and cannot pull it (")
+    assert "127.0.0.1:1" in found.problem.partition("(")[2]
+    assert found.remedy == "pull or build what is missing, or name another image"
+
+
+async def test_no_socket(tmp_path: Path) -> None:
+    found = await look_and_pull(f"unix://{tmp_path}/none.sock", IMAGES, pytest.fail)
+    assert (found.version, found.problem, found.remedy) == ("", "Docker does not answer", "start Docker")
+
+
+async def test_a_socket_that_nobody_listens_on(tmp_path: Path) -> None:
+    left_behind = tmp_path / "left.sock"
+    with socket.socket(socket.AF_UNIX) as gone:
+        gone.bind(str(left_behind))
+    assert (await look(f"unix://{left_behind}", IMAGES)).problem == "Docker does not answer"
+
+
+async def test_a_socket_that_never_answers(silent_socket: Path) -> None:
+    found = await look(f"unix://{silent_socket}", IMAGES, seconds=0.2)
+    assert found.problem.startswith("Docker does not answer within")
+    assert found.remedy == "restart Docker"
+
+
+async def test_something_else_that_answers(tmp_path: Path) -> None:
+    async def greet(_request: web.Request) -> web.Response:
+        return web.Response(text="hello")
+
+    app = web.Application()
+    app.router.add_get("/{anything:.*}", greet)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.UnixSite(runner, str(tmp_path / "other.sock")).start()
+    found = await look(f"unix://{tmp_path}/other.sock", IMAGES)
+    await runner.cleanup()
+    assert found.problem.startswith("what answers is no Docker (")
+    assert found.remedy == "correct CODEHUB_DOCKER_URL"
+
+
+async def test_an_engine_with_both_images(engine: StandInEngine) -> None:
+    engine.images.update(IMAGES)
+    found = await look_and_pull(engine.url, IMAGES, pytest.fail)
+    assert (found.version, found.problem, engine.pulled) == ("99.1", "", [])
+
+
+async def test_a_look_pulls_nothing(engine: StandInEngine) -> None:
+    found = await look(engine.url, IMAGES)
+    assert found.missing == IMAGES
+    assert found.problem == f"Docker has no image {WORKSPACE} and no image {JOB}"
+    assert found.remedy == "`make images` builds them"
+    assert engine.pulled == []
+
+
+async def test_what_is_missing_is_pulled(engine: StandInEngine) -> None:
+    said: list[str] = []
+    engine.images.add(WORKSPACE)
+    engine.in_registry.add(JOB)
+    found = await look_and_pull(engine.url, IMAGES, said.append)
+    assert (found.problem, engine.pulled) == ("", [JOB])
+    assert said == [f"Docker has no image {JOB}: pulling it, for at most 60 s ..."]
+
+
+async def test_a_refused_pull_ends_the_attempts(engine: StandInEngine) -> None:
+    found = await look_and_pull(engine.url, IMAGES, lambda _words: None)
+    assert engine.pulled == [WORKSPACE]
+    assert found.missing == (WORKSPACE,)
+    assert found.problem == (
+        f"Docker has no image {WORKSPACE} and cannot pull it (pull access denied, repository does not exist)"
+    )
+    assert found.remedy == "`make images` builds it"
+
+
+async def test_a_pull_that_takes_too_long_is_given_up(engine: StandInEngine) -> None:
+    engine.registry_answers.clear()
+    found = await look_and_pull(engine.url, [WORKSPACE], lambda _words: None, pull_seconds=0.2)
+    assert found.problem.startswith(f"Docker has no image {WORKSPACE} and cannot pull it (not within")

@@ -1,0 +1,63 @@
+"""An attended job ends when whoever attends it goes away."""
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.storage_job_runs import KEY, META_KEY, REPOSITORY, JobProcess, JobRun, path_with_fake, request_for
+
+__all__ = ["bucket", "s3_server"]
+HANGED_UP = 129
+
+
+async def start_attended(bucket: Bucket, home: Path, path: str | None = None) -> JobProcess:
+    """Its request is one line, and its stdin stays open."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "storage_job", "archive", "--attended"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        cwd=REPOSITORY,
+        env={**os.environ, "PATH": path or os.environ["PATH"]},
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(request_for(bucket, home)).encode() + b"\n")
+    return JobProcess(process)
+
+
+def new_home(directory: Path) -> Path:
+    home = directory / "home"
+    home.mkdir()
+    (home / "thesis").write_text("three years of work")
+    return home
+
+
+async def leave(job: JobProcess) -> JobRun:
+    assert job.process.stdin is not None
+    job.process.stdin.close()
+    return await job.finish()
+
+
+async def test_it_does_its_work_while_stdin_is_open(bucket: Bucket, tmp_path: Path) -> None:
+    run = await (await start_attended(bucket, new_home(tmp_path))).finish()
+    assert (run.code, run.events[-1]["event"], run.stderr) == (0, "done", "")
+    assert {KEY, META_KEY} == {*await bucket.keys()}
+
+
+async def test_it_ends_with_a_message_when_stdin_is_closed(bucket: Bucket, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "never")
+    path = path_with_fake(tmp_path / "fakes", "zstd", f"read -r line < {tmp_path}/never")
+    job = await start_attended(bucket, new_home(tmp_path), path)
+    assert (await job.next_event() or {})["event"] == "progress"
+    run = await leave(job)
+    assert run.code == HANGED_UP
+    assert run.events[-1] == {
+        "event": "error",
+        "reason": "ActionFailed",
+        "message": "The job was stopped before it had finished; run it again.",
+    }
+    assert await bucket.keys() == []
+    assert await bucket.unfinished_uploads() == []

@@ -1,0 +1,60 @@
+"""Something that answers like a Docker engine, on a UNIX socket: as much as a look at it asks for."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from aiohttp import web
+
+VERSION = {"Version": "99.1", "ApiVersion": "1.41"}
+
+
+@dataclass
+class StandInEngine:
+    """Which images it has, which it could pull, and what was asked of it."""
+
+    url: str
+    images: set[str] = field(default_factory=set)
+    in_registry: set[str] = field(default_factory=set)
+    pulled: list[str] = field(default_factory=list)
+    registry_answers: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def version(self, _request: web.Request) -> web.Response:
+        return web.json_response(VERSION)
+
+    async def inspect(self, request: web.Request) -> web.Response:
+        if request.match_info["image"] in self.images:
+            return web.json_response({"Id": "sha256:0", "Config": {"Labels": {}}})
+        return web.json_response({"message": "No such image"}, status=404)
+
+    async def pull(self, request: web.Request) -> web.Response:
+        image = request.query["fromImage"]
+        self.pulled.append(image)
+        await self.registry_answers.wait()
+        if image not in self.in_registry:
+            # As the real one does: the status has been sent by the time it knows.
+            return web.json_response({"error": "pull access denied,\nrepository does not exist."})
+        self.images.add(image)
+        return web.json_response({"status": f"Downloaded {image}"})
+
+
+@asynccontextmanager
+async def stand_in_engine(socket: Path, images: Iterable[str] = ()) -> AsyncIterator[StandInEngine]:
+    engine = StandInEngine(f"unix://{socket}", set(images))
+    app = web.Application()
+    app.router.add_get("/version", engine.version)
+    app.router.add_get("/v1.41/version", engine.version)
+    app.router.add_get("/v1.41/images/{image:.+}/json", engine.inspect)
+    app.router.add_post("/v1.41/images/create", engine.pull)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.UnixSite(runner, str(socket)).start()
+    engine.registry_answers.set()
+    try:
+        yield engine
+    finally:
+        # It cannot be taken down while a pull waits.
+        engine.registry_answers.set()
+        await runner.cleanup()
