@@ -64,7 +64,7 @@ def test_every_dependency_has_its_reason() -> None:
     assert sorted(documented) == sorted(direct_dependencies() | {"uv"})
 
 
-@pytest.mark.parametrize("name", ["bootstrap", "runtime", "dev"])
+@pytest.mark.parametrize("name", ["bootstrap", "runtime", "dev", "control-plane", "storage-job"])
 def test_a_lock_has_hashes_and_names_no_host(name: str) -> None:
     lock = (ROOT / f"requirements/{name}.lock").read_text()
     pins = re.split(r"\n(?=\S)", lock)

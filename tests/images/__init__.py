@@ -1,0 +1,1 @@
+"""Tests of the images that `make images` builds, in a real engine."""

@@ -1,0 +1,48 @@
+"""A workspace's container, run by hand as the Docker backend runs it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+import httpx
+
+from tests.docker_engine import docker
+from tests.images.restrictions import RESTRICTED
+from tests.waiting import until
+
+
+@dataclass(frozen=True)
+class RunningWorkspace:
+    """One whose IDE answers."""
+
+    name: str
+    url: str
+
+    def shell(self, script: str) -> str:
+        return docker("exec", self.name, "bash", "-c", script)
+
+
+@asynccontextmanager
+async def running_workspace(image: str) -> AsyncIterator[RunningWorkspace]:
+    name = f"codehub-test-{uuid4()}"
+    docker("volume", "create", name)
+    try:
+        docker(
+            *("run", "--detach", "--name", name, "--user", "1000:1000", *RESTRICTED),
+            *("--volume", f"{name}:/home/coder", "--publish", "127.0.0.1::8080", image),
+        )
+        workspace = RunningWorkspace(name, f"http://{docker('port', name, '8080/tcp')}")
+        await until(lambda: _is_healthy(workspace), f"{image} to answer on /healthz")
+        yield workspace
+    finally:
+        docker("rm", "--force", name)
+        docker("volume", "rm", name)
+
+
+async def _is_healthy(workspace: RunningWorkspace) -> bool:
+    async with httpx.AsyncClient() as client:
+        try:
+            return (await client.get(f"{workspace.url}/healthz")).status_code == 200
+        except httpx.TransportError:
+            return False
