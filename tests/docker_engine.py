@@ -71,6 +71,39 @@ def build(name: str, dockerfile: str, *build_args: str) -> None:
     assert run.returncode == 0, run.stderr
 
 
+@functools.cache
+def _root_directory() -> Path:
+    return Path(docker("info", "--format", "{{.DockerRootDir}}"))
+
+
+def volume_path(workspace_id: WorkspaceId) -> Path:
+    """Where the engine keeps a home, whether or not it exists."""
+    return _root_directory() / "volumes" / volume_name(workspace_id) / "_data"
+
+
+# Of this run; others may use the same engine meanwhile.
+_projects: list[str] = []
+
+
+def new_project() -> str:
+    """A mark for what one test makes."""
+    _projects.append(f"test-{uuid4()}")
+    return _projects[-1]
+
+
+def left_behind() -> list[str]:
+    """What tests of this run have made and not removed; the network goes once nobody uses it."""
+    left = []
+    for project in _projects:
+        mine = ("--quiet", "--filter", f"label={PROJECT_LABEL}={project}")
+        left += docker("ps", "--all", *mine).split() + docker("volume", "ls", *mine).split()
+    if docker("network", "ls", "--quiet", "--filter", f"name=^{NETWORK}$"):
+        users = docker("network", "inspect", "--format", "{{len .Containers}}", NETWORK)
+        if users == "0":
+            docker("network", "rm", NETWORK)
+    return left
+
+
 @dataclass
 class Engine:
     """The engine as one test sees it: what it makes is marked as this test's, and removed with it."""
@@ -78,7 +111,7 @@ class Engine:
     client: Docker
     options: DockerOptions = field(
         default_factory=lambda: DockerOptions(
-            project=f"test-{uuid4()}", network=NETWORK, job_image=JOB_IMAGE, patience=PATIENCE
+            project=new_project(), network=NETWORK, job_image=JOB_IMAGE, patience=PATIENCE
         )
     )
 
@@ -87,7 +120,7 @@ class Engine:
         return dict(found)
 
     def home(self, workspace_id: WorkspaceId) -> Path:
-        return Path(docker("volume", "inspect", "--format", "{{.Mountpoint}}", volume_name(workspace_id)))
+        return volume_path(workspace_id)
 
     def containers(self, *flags: str) -> list[str]:
         """Names of what is there of this test."""

@@ -146,8 +146,12 @@ async def sign_in(url: str, said: str) -> Credentials:
     """With the password that was shown once."""
     password = PASSWORD.search(said)
     assert password is not None
+    return await enter(url, "admin", password[1])
+
+
+async def enter(url: str, username: str, password: str) -> Credentials:
     async with httpx.AsyncClient(base_url=url) as client:
-        form = {"username": "admin", "password": password[1]}
+        form = {"username": username, "password": password}
         session = (await client.post("/api/v1/login", json=form)).json()
         client.headers["X-CSRF-Token"] = session["csrf_token"]
         created = await client.post("/api/v1/tokens", json={"name": "laptop"})

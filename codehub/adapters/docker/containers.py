@@ -22,7 +22,7 @@ LOG = {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}}
 
 
 def instance_configuration(
-    workspace_id: WorkspaceId, image_ref: str, image: Image, options: DockerOptions
+    workspace_id: WorkspaceId, image_ref: str, image: Image, network_id: str, options: DockerOptions
 ) -> Configuration:
     port = f"{image.traits.port}/tcp"
     configuration: Configuration = {
@@ -44,7 +44,9 @@ def instance_configuration(
         },
     }
     labels = options.labels(workspace_id)
-    fingerprint = _fingerprint({**configuration, "Image": image.image_id, "Labels": labels})
+    # Names may have come to mean something else, and a container stays with what they meant when it was made.
+    meant = {"Image": image.image_id, "Network": network_id, "Labels": labels}
+    fingerprint = _fingerprint({**configuration, **meant})
     return {**configuration, "Labels": {**labels, CONFIGURATION_LABEL: fingerprint}}
 
 

@@ -21,9 +21,9 @@ WORDS_LENGTH = 500
 
 
 @contextlib.asynccontextmanager
-async def open_engine(url: str) -> AsyncIterator[Docker]:
+async def open_engine(url: str, answer_seconds: float = ANSWER_SECONDS) -> AsyncIterator[Docker]:
     """Nothing is asked yet, so an engine that is away keeps nobody from starting."""
-    timeout = aiohttp.ClientTimeout(total=ANSWER_SECONDS, connect=10)
+    timeout = aiohttp.ClientTimeout(total=answer_seconds, connect=10)
     # Jobs and followed logs hold connections for long; a limit would let them keep everybody else waiting.
     if url.startswith(UNIX_SCHEME):
         connector: aiohttp.BaseConnector = aiohttp.UnixConnector(url.removeprefix(UNIX_SCHEME), limit=0)
@@ -32,6 +32,12 @@ async def open_engine(url: str) -> AsyncIterator[Docker]:
         connector = aiohttp.TCPConnector(limit=0)
     async with connector, Docker(url, connector=connector, timeout=timeout) as engine:
         yield engine
+
+
+async def engine_version(engine: Docker) -> str:
+    with asking():
+        answer = await engine.version()
+    return str(answer["Version"])
 
 
 @contextlib.contextmanager

@@ -7,19 +7,18 @@ from http import HTTPStatus
 
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
-from aiodocker.volumes import DockerVolume
 
 from codehub.adapters.docker.containers import LOOPBACK, Configuration, instance_configuration
 from codehub.adapters.docker.engine import acting, asking, tolerating
 from codehub.adapters.docker.images import ensure_image
 from codehub.adapters.docker.network import ensure_network
 from codehub.adapters.docker.options import CONFIGURATION_LABEL, DockerOptions
-from codehub.adapters.docker.removing import remove_container
+from codehub.adapters.docker.removing import remove_container, stop_container
 from codehub.adapters.docker.seeing import Seen
-from codehub.adapters.docker.volumes import is_volume
+from codehub.adapters.docker.volumes import is_volume, remove_bare_volume
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
-from codehub.domain.naming import container_name, volume_name
+from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
 from codehub.health import answers
 from codehub.ports import InstanceRequest, Progress, Report, Upstream
@@ -62,19 +61,17 @@ class DockerInstances:
         reference = self._options.default_image if named in DEFAULT_NAMES else named
         with acting():
             await self._check_volume(request.workspace_id)
-            await ensure_network(self._engine, self._options.network)
+            network_id = await ensure_network(self._engine, self._options.network)
             image = await ensure_image(self._engine, reference, report, self._options.patience.pull)
-            wanted = instance_configuration(request.workspace_id, reference, image, self._options)
+            wanted = instance_configuration(request.workspace_id, reference, image, network_id, self._options)
             report(Progress("launch", unit="steps"))
             await self._launch(request.workspace_id, wanted)
             await self._wait_until_ready(request.workspace_id, report)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
+        container, patience = self._container(workspace_id), self._options.patience
         with acting():
-            container = self._container(workspace_id)
-            # Not running, or not there.
-            with tolerating(HTTPStatus.NOT_MODIFIED, HTTPStatus.NOT_FOUND):
-                await container.stop(t=self._options.patience.stop)
+            await stop_container(container, patience.stop, patience.answer)
             await remove_container(container)
 
     async def find_upstream(self, workspace_id: WorkspaceId) -> Upstream | None:
@@ -149,8 +146,7 @@ class DockerInstances:
         if await is_volume(self._engine, self._options, workspace_id):
             return
         await remove_container(self._container(workspace_id))
-        with tolerating(HTTPStatus.NOT_FOUND):
-            await DockerVolume(self._engine, volume_name(workspace_id)).delete()
+        await remove_bare_volume(self._engine, workspace_id)
         raise _homeless()
 
     async def _wait_until_ready(self, workspace_id: WorkspaceId, report: Report) -> None:

@@ -11,14 +11,14 @@ from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
 from aiodocker.stream import Stream
 
-from codehub.adapters.docker.engine import acting, tolerating
+from codehub.adapters.docker.engine import acting
 from codehub.adapters.docker.images import ensure_image
 from codehub.adapters.docker.job_containers import DATA, job_configuration
 from codehub.adapters.docker.job_leftovers import clear_leftover
 from codehub.adapters.docker.job_lines import JobLines
 from codehub.adapters.docker.options import DockerOptions
-from codehub.adapters.docker.removing import remove_container
-from codehub.adapters.docker.volumes import is_volume, make_volume
+from codehub.adapters.docker.removing import remove_container, stop_container
+from codehub.adapters.docker.volumes import is_volume, make_volume, remove_bare_volume
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import job_name
@@ -73,9 +73,8 @@ class DockerStorageJobs:
             raise _homeless()
         container = await self._create(operation, workspace_id)
         try:
-            # Docker makes a bare volume for a container whose own has just vanished.
-            if needs_home and not await is_volume(self._engine, self._options, workspace_id):
-                raise _homeless()
+            if needs_home:
+                await self._check_home(container, workspace_id)
             yield container
         finally:
             await asyncio.shield(self._end(container))
@@ -94,6 +93,13 @@ class DockerStorageJobs:
             )
         return await self._engine.containers.create(configuration, name=name)
 
+    async def _check_home(self, container: DockerContainer, workspace_id: WorkspaceId) -> None:
+        """A home that vanished since it was looked for has been replaced by Docker with an empty volume."""
+        if not await is_volume(self._engine, self._options, workspace_id):
+            await remove_container(container)
+            await remove_bare_volume(self._engine, workspace_id)
+            raise _homeless()
+
     async def _talk(self, container: DockerContainer, request: bytes, lines: JobLines) -> int:
         """Attached before it starts, so that nothing it says is missed."""
         async with container.attach(stdin=True, stdout=True, stderr=True) as stream:
@@ -109,8 +115,7 @@ class DockerStorageJobs:
 
     async def _end(self, container: DockerContainer) -> None:
         """It has ended, unless this call was cancelled or lost its connection."""
-        with tolerating(HTTPStatus.NOT_FOUND, HTTPStatus.NOT_MODIFIED, HTTPStatus.CONFLICT):
-            await container.stop(t=self._grace_seconds)
+        await stop_container(container, self._grace_seconds, self._options.patience.answer)
         await remove_container(container)
 
 

@@ -12,25 +12,29 @@ from codehub.domain.states import ErrorReason
 APART = {"com.docker.network.bridge.enable_icc": "false"}
 
 
-async def ensure_network(engine: Docker, name: str) -> None:
-    if not await _exists(engine, name):
+async def ensure_network(engine: Docker, name: str) -> str:
+    """Its id, which is another one whenever it has been made anew."""
+    network_id = await _find(engine, name)
+    while network_id is None:
         # Somebody else may have been quicker.
         with tolerating(HTTPStatus.CONFLICT):
             await engine.networks.create(
                 {"Name": name, "Driver": "bridge", "CheckDuplicate": True, "Options": APART}
             )
+        network_id = await _find(engine, name)
+    return network_id
 
 
-async def _exists(engine: Docker, name: str) -> bool:
+async def _find(engine: Docker, name: str) -> str | None:
     try:
         network = await (await engine.networks.get(name)).show()
     except DockerError as error:
         if error.status == HTTPStatus.NOT_FOUND:
-            return False
+            return None
         raise
     if any(network["Options"].get(option) != value for option, value in APART.items()):
         raise Transient(
             ErrorReason.ACTION_FAILED,
             f"The network {name} lets workspaces reach each other; remove it, and it is made anew.",
         )
-    return True
+    return str(network["Id"])

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from codehub.adapters.docker.engine import ANSWER_SECONDS
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import WORKSPACE_LABEL, parse_workspace_id
 
@@ -29,6 +30,8 @@ class Patience:
     stop: int = 10
     health: float = 2.0
     pull: float = 1800.0
+    # On top of a stop's own time.
+    answer: float = ANSWER_SECONDS
 
 
 @dataclass(frozen=True)

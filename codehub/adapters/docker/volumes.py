@@ -6,7 +6,7 @@ from http import HTTPStatus
 from aiodocker import Docker, DockerError
 from aiodocker.volumes import DockerVolume
 
-from codehub.adapters.docker.engine import acting, asking
+from codehub.adapters.docker.engine import acting, asking, tolerating
 from codehub.adapters.docker.job_leftovers import clear_leftover
 from codehub.adapters.docker.options import DockerOptions
 from codehub.domain.conditions import VolumeFact, WorkspaceId
@@ -60,6 +60,12 @@ async def is_volume(engine: Docker, options: DockerOptions, workspace_id: Worksp
             return False
         raise
     return options.owner_of(volume["Labels"]) == workspace_id
+
+
+async def remove_bare_volume(engine: Docker, workspace_id: WorkspaceId) -> None:
+    """Remove what Docker made for a container whose home had just vanished; nobody has used it."""
+    with tolerating(HTTPStatus.NOT_FOUND):
+        await DockerVolume(engine, volume_name(workspace_id)).delete()
 
 
 async def make_volume(engine: Docker, options: DockerOptions, workspace_id: WorkspaceId) -> None:

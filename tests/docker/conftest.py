@@ -1,0 +1,18 @@
+"""What all tests of the Docker backend share."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.chaos.conftest import servers
+from tests.docker_engine import JOB_IMAGE, left_behind, need_docker
+
+__all__ = ["servers"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def engine_with_images() -> Iterator[None]:
+    """Nothing of the tests may be left when they are through."""
+    need_docker(JOB_IMAGE)
+    yield
+    assert left_behind() == []

@@ -1,0 +1,19 @@
+"""Networks that one test has to itself."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+from tests.docker_engine import Engine, docker
+
+
+@contextmanager
+def own_network(engine: Engine) -> Iterator[str]:
+    """The name for one; if it was made, it is gone afterwards with the test's containers on it."""
+    name = f"codehub-test-{uuid4()}"
+    try:
+        yield name
+    finally:
+        engine.tidy()
+        if docker("network", "ls", "--quiet", "--filter", f"name=^{name}$"):
+            docker("network", "rm", name)

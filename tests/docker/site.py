@@ -1,0 +1,43 @@
+"""A small CodeHub whose workspaces are containers, on real servers and a real engine."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import container_name
+from tests.chaos.conftest import Servers
+from tests.chaos.site import Site, open_site
+from tests.docker_engine import NETWORK, Engine, build, docker, opened_engine
+from tests.fakes import IMAGE
+
+
+@asynccontextmanager
+async def open_docker_site(servers: Servers, directory: Path, **extra: str) -> AsyncIterator[Site]:
+    """What it makes is removed with it, whatever state it is in."""
+    build(IMAGE, "tiny-ide.Dockerfile")
+    async with opened_engine() as engine:
+        backend = {
+            "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local-docker",
+            "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": IMAGE,
+            "CODEHUB_DOCKER_PROJECT": engine.options.project,
+            "CODEHUB_DOCKER_NETWORK": NETWORK,
+            "CODEHUB_DOCKER_START_SECONDS": "120",
+            "CODEHUB_DOCKER_STOP_SECONDS": "5",
+        }
+        async with open_site(
+            servers.stack.environment, servers.template, directory, **backend, **extra
+        ) as site:
+            yield site
+            check_nothing_is_doubled(engine)
+
+
+def check_nothing_is_doubled(engine: Engine) -> None:
+    """No job outlives its operation, and no workspace has more than one container."""
+    names = engine.containers("--all")
+    assert len(names) == len(set(names))
+    assert not [name for name in names if name.startswith("codehub-job-")]
+
+
+def container_id(workspace_id: WorkspaceId) -> str:
+    return docker("inspect", "--format", "{{.Id}}", container_name(workspace_id))

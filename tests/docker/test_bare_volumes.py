@@ -1,0 +1,69 @@
+"""Docker makes an empty volume for any container that names one: that is never taken for a home."""
+
+import uuid
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from codehub.domain.conditions import VolumeFact, WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.naming import volume_name
+from codehub.domain.states import ErrorReason
+from codehub.ports import InstanceRequest, Progress
+from tests.contracts.instance_benches import DockerBench, opened_docker_bench
+from tests.docker_engine import docker, volume_path
+from tests.fakes import IMAGE
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[DockerBench]:
+    async with opened_docker_bench() as bench:
+        yield bench
+
+
+@pytest.fixture
+def bare() -> Iterator[WorkspaceId]:
+    """A workspace whose volume was made by Docker itself."""
+    workspace_id = WorkspaceId(str(uuid.uuid4()))
+    docker("volume", "create", volume_name(workspace_id))
+    (volume_path(workspace_id) / "file").write_text("somebody's")
+    yield workspace_id
+    docker("volume", "rm", volume_name(workspace_id))
+
+
+def exists(workspace_id: WorkspaceId) -> bool:
+    return volume_name(workspace_id) in docker("volume", "ls", "--quiet").split()
+
+
+async def test_it_is_not_seen(bench: DockerBench, bare: WorkspaceId) -> None:
+    assert await bench.volumes.look(bare) is VolumeFact.ABSENT
+    assert await bench.volumes.list_all() == []
+
+
+async def test_nothing_is_started_on_it(bench: DockerBench, bare: WorkspaceId) -> None:
+    with pytest.raises(Transient, match="its volume does not exist") as caught:
+        await bench.instances.start(InstanceRequest(bare, IMAGE), lambda _: None)
+    assert caught.value.reason is ErrorReason.ACTION_FAILED
+    assert bench.engine.containers("--all") == []
+
+
+async def test_provisioning_refuses_it_and_keeps_what_it_holds(bench: DockerBench, bare: WorkspaceId) -> None:
+    with pytest.raises(Transient, match="that CodeHub did not make; look what it holds") as caught:
+        await bench.volumes.provision(bare)
+    assert caught.value.reason is ErrorReason.ACTION_FAILED
+    assert (volume_path(bare) / "file").read_text() == "somebody's"
+
+
+async def test_a_home_that_vanishes_during_a_start_is_not_replaced(bench: DockerBench) -> None:
+    workspace_id = WorkspaceId(str(uuid.uuid4()))
+    await bench.volumes.provision(workspace_id)
+
+    def remove_volume(progress: Progress) -> None:
+        # Said after the volume has been looked for, and before there is a container.
+        if progress.step == "launch":
+            docker("volume", "rm", volume_name(workspace_id))
+
+    with pytest.raises(Transient, match="its volume does not exist"):
+        await bench.instances.start(InstanceRequest(workspace_id, IMAGE), remove_volume)
+    assert bench.engine.containers("--all") == []
+    assert not exists(workspace_id)

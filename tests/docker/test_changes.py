@@ -1,0 +1,165 @@
+"""The engine's events tell at once of what people do with Docker's own commands."""
+
+import asyncio
+import json
+import logging
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiodocker import Docker
+from aiohttp import web
+
+from codehub.adapters.docker.changes import DockerChanges
+from codehub.adapters.docker.engine import open_engine
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import container_name, job_name, volume_name
+from tests.docker_engine import JOB_IMAGE, URL, Engine, docker, opened_engine
+from tests.waiting import until
+
+ENGINE_SOCKET = Path(URL.removeprefix("unix://"))
+
+
+@pytest.fixture
+async def engine() -> AsyncIterator[Engine]:
+    async with opened_engine() as engine:
+        yield engine
+
+
+class Told:
+    """Whose changes have been told so far."""
+
+    def __init__(self) -> None:
+        self.workspaces: list[WorkspaceId] = []
+
+    async def listen(self, client: Docker) -> None:
+        async for workspace_id in DockerChanges(client).follow():
+            self.workspaces.append(workspace_id)
+
+    async def until_told_of(self, workspace_id: WorkspaceId) -> None:
+        async def told() -> bool:
+            return workspace_id in self.workspaces
+
+        await until(told, "the change is told")
+
+
+@asynccontextmanager
+async def following(client: Docker) -> AsyncIterator[Told]:
+    told = Told()
+    task = asyncio.create_task(told.listen(client))
+    try:
+        yield told
+    finally:
+        task.cancel()
+        await asyncio.wait([task])
+
+
+@asynccontextmanager
+async def following_already(client: Docker) -> AsyncIterator[Told]:
+    """Once it is known that events arrive."""
+    async with following(client) as told:
+        await until_events_arrive(told)
+        yield told
+
+
+async def until_events_arrive(told: Told) -> None:
+    bait = new_workspace_id()
+
+    async def swallowed() -> bool:
+        docker("volume", "create", volume_name(bait))
+        docker("volume", "rm", volume_name(bait))
+        return bait in told.workspaces
+
+    await until(swallowed, "events arrive")
+
+
+def new_workspace_id() -> WorkspaceId:
+    return WorkspaceId(str(uuid.uuid4()))
+
+
+def run_container(engine: Engine, name: str, workspace_id: WorkspaceId) -> None:
+    labels = [f"--label={name}={value}" for name, value in engine.options.labels(workspace_id).items()]
+    docker("run", "--detach", "--name", name, *labels, "--entrypoint", "sleep", JOB_IMAGE, "infinity")
+
+
+@pytest.mark.parametrize("deed", [("kill",), ("rm", "--force")])
+async def test_a_container_that_is_ended_is_told(engine: Engine, deed: tuple[str, ...]) -> None:
+    workspace_id = new_workspace_id()
+    run_container(engine, container_name(workspace_id), workspace_id)
+    async with following_already(engine.client) as told:
+        assert workspace_id not in told.workspaces
+        docker(*deed, container_name(workspace_id))
+        await told.until_told_of(workspace_id)
+
+
+async def test_a_removed_volume_is_told(engine: Engine) -> None:
+    workspace_id = new_workspace_id()
+    docker("volume", "create", volume_name(workspace_id))
+    async with following_already(engine.client) as told:
+        assert workspace_id not in told.workspaces
+        docker("volume", "rm", volume_name(workspace_id))
+        await told.until_told_of(workspace_id)
+
+
+async def test_jobs_and_containers_of_others_are_not_told(engine: Engine) -> None:
+    worked_on, stranger, last = new_workspace_id(), new_workspace_id(), new_workspace_id()
+    run_container(engine, job_name(worked_on), worked_on)
+    run_container(engine, f"somebody-{stranger}", stranger)
+    docker("volume", "create", volume_name(last))
+    async with following_already(engine.client) as told:
+        docker("rm", "--force", job_name(worked_on), f"somebody-{stranger}")
+        docker("volume", "rm", volume_name(last))
+        # Events come in order, so the others would have come before it.
+        await told.until_told_of(last)
+        assert not {worked_on, stranger} & {*told.workspaces}
+
+
+async def test_an_engine_that_is_away_at_first_is_followed_when_it_comes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    socket = tmp_path / "docker.sock"
+    async with open_engine(f"unix://{socket}") as client, following(client) as told:
+
+        async def complained() -> bool:
+            return "Docker tells no events" in caplog.text
+
+        with caplog.at_level(logging.WARNING):
+            await until(complained, "it notices that nobody is there")
+            socket.symlink_to(ENGINE_SOCKET)
+            await until_events_arrive(told)
+
+
+async def test_a_stream_that_ends_is_opened_again(tmp_path: Path) -> None:
+    """As when the engine is restarted."""
+    workspaces = [new_workspace_id(), new_workspace_id()]
+    telling = engine_that_tells_and_hangs_up(tmp_path / "docker.sock", workspaces)
+    async with telling as url, open_engine(url) as client, following(client) as told:
+        await told.until_told_of(workspaces[-1])
+        assert told.workspaces == workspaces
+
+
+@asynccontextmanager
+async def engine_that_tells_and_hangs_up(socket: Path, workspaces: list[WorkspaceId]) -> AsyncIterator[str]:
+    untold = iter(workspaces)
+
+    async def version(_request: web.Request) -> web.Response:
+        return web.json_response({"ApiVersion": "1.41"})
+
+    async def events(_request: web.Request) -> web.Response:
+        told = [
+            {"Type": "volume", "Actor": {"ID": volume_name(each)}} for each in [next(untold, None)] if each
+        ]
+        return web.Response(text="".join(f"{json.dumps(each)}\n" for each in told))
+
+    app = web.Application()
+    app.router.add_get("/version", version)
+    app.router.add_get("/v1.41/events", events)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.UnixSite(runner, str(socket)).start()
+    try:
+        yield f"unix://{socket}"
+    finally:
+        await runner.cleanup()

@@ -1,0 +1,23 @@
+"""Kill -9 the worker around every activity while workspaces are containers: it converges, no byte is lost."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from codehub.domain.states import Operation
+from tests.chaos.conftest import Servers
+from tests.chaos.crash_matrix import crash_at_every_point
+from tests.docker.site import open_docker_site
+
+AT_ONCE = 4
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "operation", [Operation.STARTING, Operation.ARCHIVING, Operation.RESTORING, Operation.DELETING]
+)
+async def test_a_killed_worker_costs_nothing_during(
+    operation: Operation, servers: Servers, tmp_path: Path
+) -> None:
+    await crash_at_every_point(operation, partial(open_docker_site, servers), tmp_path, AT_ONCE)

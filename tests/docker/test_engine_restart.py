@@ -1,0 +1,72 @@
+"""The engine itself ends in the middle of an operation, asked or killed: it converges, nothing is lost."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from codehub.domain.states import DesiredState, Operation, Phase
+from tests.chaos.conftest import Servers
+from tests.docker.site import open_docker_site
+from tests.processes import wait_until_ended
+from tests.trees import describe_tree, make_rich_home
+from tests.waiting import until
+
+PID_FILE = Path("/var/run/docker.pid")
+# Random bytes do not compress, so moving them takes long enough to be hit in the middle.
+BALLAST_BYTES = 100 * 1024 * 1024
+SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
+
+
+@pytest.fixture
+def restart_log(tmp_path: Path) -> Path:
+    """Where the new engine writes; a developer's own engine is left alone."""
+    if os.environ.get("CI") != "true":
+        pytest.skip("it would restart this machine's engine")
+    return tmp_path / "dockerd.log"
+
+
+def restart_engine(number: signal.Signals, log: Path) -> None:
+    """End it and start it again as it was started."""
+    engine = psutil.Process(int(PID_FILE.read_text()))
+    command, directory = engine.cmdline(), engine.cwd()
+    engine.send_signal(number)
+    assert wait_until_ended([engine]) == []
+    with log.open("ab") as output:
+        subprocess.Popen(command, cwd=directory, stdout=output, stderr=output, start_new_session=True)
+
+
+def engine_answers() -> bool:
+    command = ("docker", "info")
+    return subprocess.run(command, check=False, capture_output=True).returncode == 0
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_restarted_engine_costs_nothing(
+    number: signal.Signals, restart_log: Path, servers: Servers, tmp_path: Path
+) -> None:
+    async with open_docker_site(servers, tmp_path, **SWEEPS) as site:
+        with site.worker_process():
+            workspace_id = await site.create(DesiredState.STANDBY)
+            await site.wake(workspace_id)
+            await site.arrive(workspace_id, Phase.STANDBY)
+            make_rich_home(site.home(workspace_id))
+            (site.home(workspace_id) / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
+            before = describe_tree(site.home(workspace_id))
+            for desired, operation in (
+                (DesiredState.ARCHIVED, Operation.ARCHIVING),
+                (DesiredState.STANDBY, Operation.RESTORING),
+                (DesiredState.RUNNING, Operation.STARTING),
+            ):
+                await site.want(workspace_id, desired)
+                await site.wake(workspace_id)
+                await site.begin(workspace_id, operation)
+                await asyncio.to_thread(restart_engine, number, restart_log)
+                await until(lambda: asyncio.to_thread(engine_answers), "the engine answers")
+                await site.arrive(workspace_id, Phase(desired.value))
+            assert describe_tree(site.home(workspace_id)) == before

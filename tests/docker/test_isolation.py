@@ -1,0 +1,143 @@
+"""From inside a workspace nobody is reached but the world: no neighbour, and nothing of the control plane."""
+
+import json
+import socket
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import psutil
+import pytest
+
+from codehub.adapters.docker.instances import DockerInstances
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.naming import container_name
+from codehub.domain.states import ErrorReason
+from codehub.embedded.data_dir import read_json
+from codehub.ports import InstanceRequest, Upstream
+from tests.chaos.conftest import Servers
+from tests.contracts.instance_benches import DockerBench, ask, opened_docker_bench
+from tests.docker.networks import own_network
+from tests.docker_engine import docker
+from tests.fakes import IMAGE
+
+LOOPBACK = "127.0.0.1"
+IDE_PORT = 8080
+SERVERS = {"postgres", "redis", "s3.s3", "temporal"}
+# Tries all of them at once, for what is dropped on the way answers nothing until the time is up.
+PROBE = """
+import json, sys
+from concurrent.futures import ThreadPoolExecutor
+from socket import create_connection
+
+def reaches(address):
+    try:
+        with create_connection(tuple(address), timeout=3) as connection:
+            connection.sendall(b"GET / HTTP/1.1\\r\\n\\r\\n")
+    except OSError:
+        return False
+    return True
+
+addresses = json.loads(sys.argv[1])
+with ThreadPoolExecutor(len(addresses)) as pool:
+    print(json.dumps(list(pool.map(reaches, addresses))))
+"""
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A running workspace, as the machine sees it."""
+
+    workspace_id: WorkspaceId
+    address: str
+    gateway: str
+    published_port: int
+
+    def reached(self, *addresses: Address) -> set[Address]:
+        """Those that take a connection from inside."""
+        tried = sorted(addresses)
+        arguments = (container_name(self.workspace_id), "python3", "-c", PROBE, json.dumps(tried))
+        answers = json.loads(docker("exec", *arguments))
+        return {each for each, answer in zip(tried, answers, strict=True) if answer}
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[DockerBench]:
+    async with opened_docker_bench() as bench:
+        yield bench
+
+
+async def start_neighbour(bench: DockerBench) -> Neighbour:
+    workspace_id = WorkspaceId(str(uuid.uuid4()))
+    await bench.volumes.provision(workspace_id)
+    await bench.instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
+    networks = bench.engine.inspect(workspace_id)["NetworkSettings"]["Networks"]
+    [network] = networks.values()
+    upstream = await bench.instances.find_upstream(workspace_id)
+    assert upstream is not None
+    return Neighbour(workspace_id, network["IPAddress"], network["Gateway"], upstream.port)
+
+
+@contextmanager
+def listening(host: str) -> Iterator[int]:
+    with socket.create_server((host, 0)) as server:
+        yield server.getsockname()[1]
+
+
+def own_addresses() -> set[str]:
+    """Under which this machine can be called."""
+    interfaces = psutil.net_if_addrs().values()
+    return {each.address for addresses in interfaces for each in addresses if each.family == socket.AF_INET}
+
+
+async def test_no_workspace_reaches_another(bench: DockerBench) -> None:
+    one, other = await start_neighbour(bench), await start_neighbour(bench)
+    # It is there, and this machine reaches it.
+    there = Upstream(other.address, IDE_PORT, keep_prefix=True)
+    assert await ask(there, other.workspace_id, "health") == "ok"
+    itself = (LOOPBACK, IDE_PORT)
+    ports = (one.published_port, other.published_port)
+    published = {(host, port) for host in own_addresses() for port in ports}
+    assert one.reached(itself, (other.address, IDE_PORT), *published) == {itself}
+
+
+async def test_no_workspace_reaches_the_control_plane(bench: DockerBench, servers: Servers) -> None:
+    ports = read_json(servers.stack.data.ports)["ports"]
+    assert ports.keys() > SERVERS
+    neighbour = await start_neighbour(bench)
+    assert neighbour.gateway in own_addresses()
+    with listening(LOOPBACK) as api_port, listening("0.0.0.0") as careless_port:  # noqa: S104 (that is the point)
+        inner = {(host, port) for host in own_addresses() for port in (*ports.values(), api_port)}
+        for port in (*(ports[server] for server in SERVERS), api_port):
+            socket.create_connection((LOOPBACK, port)).close()
+        # Only by this one does the probe show that it would have reached the others.
+        careless = (neighbour.gateway, careless_port)
+        assert neighbour.reached(careless, *inner) == {careless}
+
+
+async def start_on(bench: DockerBench, network: str) -> WorkspaceId:
+    instances = DockerInstances(bench.engine.client, bench.engine.with_options(network=network))
+    workspace_id = WorkspaceId(str(uuid.uuid4()))
+    await bench.volumes.provision(workspace_id)
+    await instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
+    return workspace_id
+
+
+async def test_a_network_that_lets_neighbours_talk_is_refused(bench: DockerBench) -> None:
+    with own_network(bench.engine) as name:
+        docker("network", "create", name)
+        with pytest.raises(Transient, match=f"The network {name} lets workspaces reach each other") as caught:
+            await start_on(bench, name)
+        assert caught.value.reason is ErrorReason.ACTION_FAILED
+        assert bench.engine.containers("--all") == []
+
+
+async def test_the_network_is_made_without_a_way_between_workspaces(bench: DockerBench) -> None:
+    with own_network(bench.engine) as name:
+        workspace_id = await start_on(bench, name)
+        [network] = json.loads(docker("network", "inspect", name))
+        assert network["Options"] == {"com.docker.network.bridge.enable_icc": "false"}
+        assert [*bench.engine.inspect(workspace_id)["NetworkSettings"]["Networks"]] == [name]
