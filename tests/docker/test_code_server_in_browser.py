@@ -1,0 +1,102 @@
+"""A person with a real browser, through the front door of `codehub up` to code-server in a container."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from codehub import contracts
+from codehub.domain.conditions import WorkspaceId
+from tests.chaos.site import Site
+from tests.docker.code_server import CodeServer
+from tests.docker_engine import NETWORK, WORKSPACE_IMAGE, need_docker, opened_engine, volume_path
+from tests.e2e.browser import Tab, open_tab, running_browser, wait_for_file
+from tests.e2e.site import HOUR_SECONDS, QUICK_TO_STOP, Person, running_codehub
+from tests.waiting import until
+
+pytestmark = pytest.mark.timeout(600)
+
+STARTING = {"Preparing your workspace", "Starting your workspace", "Getting your workspace ready"}
+STOPPED_ONCE = ["PROVISIONING", "STARTING", "STOPPING"]
+MORE_SWEEPS = 4
+
+
+@pytest.fixture(scope="module")
+async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Person, Site]]:
+    """It is quick to stop what nobody uses; in the end the engine has nothing of it, whatever happened."""
+    need_docker(WORKSPACE_IMAGE)
+    async with opened_engine() as engine:
+        settings = {
+            **QUICK_TO_STOP,
+            "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local-docker",
+            "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": WORKSPACE_IMAGE,
+            "CODEHUB_DOCKER_PROJECT": engine.options.project,
+            "CODEHUB_DOCKER_NETWORK": NETWORK,
+            "CODEHUB_DOCKER_START_SECONDS": "120",
+        }
+        data_dir = tmp_path_factory.mktemp("code-server") / "codehub"
+        async with running_codehub(data_dir, settings=settings) as running:
+            yield running
+
+
+@pytest.fixture
+async def tab(codehub: tuple[Person, Site]) -> AsyncIterator[Tab]:
+    async with running_browser() as browser, open_tab(browser, codehub[0]) as opened:
+        yield opened
+
+
+async def test_home_that_was_edited_in_code_server_comes_back_from_its_archive(
+    codehub: tuple[Person, Site], tab: Tab
+) -> None:
+    person, code_server = codehub[0], CodeServer(tab)
+    workspace_id = await person.create(image_ref=WORKSPACE_IMAGE, standby_ttl_seconds=HOUR_SECONDS)
+    home = volume_path(workspace_id)
+    await code_server.visit(workspace_id)
+    assert await tab.read_headline() in STARTING
+    await code_server.wait_until_open()
+    await code_server.expect_no_questions()
+    await code_server.write_file("notes.txt", "typed in Chromium")
+    await wait_for_file(home / "notes.txt", "typed in Chromium")
+    await code_server.open_terminal()
+    await code_server.type("echo $((6*7)) > answer.txt\n")
+    await wait_for_file(home / "answer.txt", "42\n")
+
+    await person.go(workspace_id, "STANDBY")
+    await person.go(workspace_id, "ARCHIVED")
+    assert not home.exists()
+    await code_server.visit(workspace_id)
+    assert await tab.read_headline() == "This workspace is archived"
+    await tab.page.get_by_role("button", name="Restore and open").click()
+    await code_server.wait_until_open()
+    await code_server.expect_file("notes.txt", "typed in Chromium")
+    await code_server.expect_file("answer.txt", "42")
+
+
+async def test_open_tab_with_code_server_does_not_keep_its_workspace_running(
+    codehub: tuple[Person, Site], tab: Tab
+) -> None:
+    (person, site), code_server = codehub, CodeServer(tab)
+    # However long opening takes here, idle time is only what comes after it.
+    workspace_id = await person.create(image_ref=WORKSPACE_IMAGE, standby_ttl_seconds=HOUR_SECONDS)
+    await code_server.visit(workspace_id)
+    await code_server.wait_until_open()
+    await code_server.open_terminal()
+    await code_server.type("#")
+    tab.forget()
+    await person.give_back_ttl(workspace_id)
+    await until(lambda: person.finds(workspace_id, "STANDBY"), "nobody uses it, so it stops")
+    assert tab.messages_sent > 0, "it went on talking until then"
+    await stays_stopped(person, site, workspace_id)
+    assert tab.sockets_refused > 0, "it went on asking"
+    assert await person.list_operations(workspace_id) == STOPPED_ONCE
+
+
+async def stays_stopped(person: Person, site: Site, workspace_id: WorkspaceId) -> None:
+    """Whatever the tab asks for."""
+    schedule = site.client.get_schedule_handle(contracts.TTL_SCHEDULE)
+    first = (await schedule.describe()).info.num_actions
+
+    async def is_left_alone() -> bool:
+        assert await person.finds(workspace_id, "STANDBY")
+        return (await schedule.describe()).info.num_actions >= first + MORE_SWEEPS
+
+    await until(is_left_alone, "more sweeps")

@@ -1,0 +1,169 @@
+"""The control plane as containers of its image, on real servers: a workspace lives its whole life."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+
+import httpx
+import pytest
+
+from codehub.adapters.docker.options import PROJECT_LABEL
+from codehub.domain.conditions import WorkspaceId
+from codehub.embedded.ports import choose_ports
+from codehub.embedded.stack import EmbeddedStack
+from codehub.settings import Settings
+from tests.docker_engine import NETWORK, URL, build, docker, need_docker, opened_engine, volume_path
+from tests.e2e.site import WORKSPACES, Person, enter
+from tests.fakes import IMAGE
+from tests.images.conftest import CONTROL_PLANE_IMAGE
+from tests.images.restrictions import RESTRICTED
+from tests.waiting import until
+
+SOCKET = Path(URL.removeprefix("unix://"))
+# In seconds: what docker-compose.yml gives them to end.
+GRACE = {"api": 20, "worker": 30, "proxy": 30}
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """Its containers, which are told everything by their environment."""
+
+    project: str
+    settings: Path
+    api_url: str
+    url: str
+
+    def run(self, *command: str) -> str:
+        """Wait for its end; what it printed."""
+        return docker("run", "--rm", *self._options(), CONTROL_PLANE_IMAGE, *command)
+
+    async def start(self, service: str) -> None:
+        """Return when it says that it is ready."""
+        name = self.name(service)
+        docker(
+            *("run", "--detach", "--name", name, *self._options()),
+            *(CONTROL_PLANE_IMAGE, "python", "-m", service),
+        )
+
+        async def is_ready() -> bool:
+            assert self.read_state(service) == "running", docker("logs", name)
+            return docker("exec", name, "sh", "-c", "test -f /tmp/ready || echo no") == ""
+
+        await until(is_ready, f"the {service} is ready")
+
+    def stop(self, service: str) -> int:
+        """Its exit code; one that is still there after its grace is killed."""
+        docker("stop", "--time", str(GRACE[service]), self.name(service))
+        return int(docker("inspect", "--format", "{{.State.ExitCode}}", self.name(service)))
+
+    def read_state(self, service: str) -> str:
+        return docker("inspect", "--format", "{{.State.Status}}", self.name(service))
+
+    def name(self, service: str) -> str:
+        return f"{self.project}-{service}"
+
+    def _options(self) -> tuple[str, ...]:
+        return (
+            *("--network", "host", "--label", f"{PROJECT_LABEL}={self.project}", *RESTRICTED),
+            # Not as root: it may use the engine because its group may.
+            *("--volume", f"{SOCKET}:{SOCKET}", "--group-add", str(SOCKET.stat().st_gid)),
+            *("--env-file", str(self.settings)),
+        )
+
+
+@asynccontextmanager
+async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
+    """Nothing of it runs yet; in the end, the engine has nothing of it."""
+    need_docker(CONTROL_PLANE_IMAGE)
+    build(IMAGE, "tiny-ide.Dockerfile")
+    ports = choose_ports(["api", "proxy"], {})
+    async with EmbeddedStack(directory / "stack", Settings()) as stack, opened_engine() as engine:
+        project, settings = engine.options.project, directory / "settings"
+        write_settings(settings, {**stack.environment, **settings_of(project, ports)})
+        urls = (f"http://127.0.0.1:{ports[name]}" for name in ("api", "proxy"))
+        started = ControlPlane(project, settings, *urls)
+        try:
+            yield started
+        finally:
+            # Before what they made is removed: they would make it anew.
+            if services := {started.name(each) for each in GRACE}.intersection(engine.containers("--all")):
+                docker("rm", "--force", *services)
+
+
+def settings_of(project: str, ports: Mapping[str, int]) -> dict[str, str]:
+    ready_files = {f"CODEHUB_{service.upper()}_READY_FILE": "/tmp/ready" for service in GRACE}  # noqa: S108
+    return {
+        **ready_files,
+        "HOME": "/tmp",  # noqa: S108 (the container's own)
+        "CODEHUB_DATA_DIR": "/tmp/codehub",  # noqa: S108
+        "CODEHUB_LOG_FORMAT": "json",
+        "CODEHUB_API_PORT": str(ports["api"]),
+        "CODEHUB_PROXY_PORT": str(ports["proxy"]),
+        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local-docker",
+        "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": IMAGE,
+        "CODEHUB_DOCKER_PROJECT": project,
+        "CODEHUB_DOCKER_NETWORK": NETWORK,
+        "CODEHUB_DOCKER_START_SECONDS": "120",
+    }
+
+
+def write_settings(file: Path, values: Mapping[str, str]) -> None:
+    """Passwords are among them."""
+    file.touch(mode=0o600)
+    file.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
+
+
+@pytest.mark.timeout(600)
+async def test_a_workspace_lives_through_every_state(tmp_path: Path) -> None:
+    async with control_plane(tmp_path) as running:
+        assert "empty → " in running.run("codehub", "migrate")
+        for service in GRACE:
+            await running.start(service)
+        await expect_healthy(running)
+        password = running.run("codehub", "user", "add", "ada", "--generate")
+        person = Person(running.url, await enter(running.url, "ada", password))
+        async with person.client:
+            await live(person)
+        assert {service: running.stop(service) for service in GRACE} == dict.fromkeys(GRACE, 0)
+
+
+async def expect_healthy(running: ControlPlane) -> None:
+    async with httpx.AsyncClient() as client:
+        for url in (running.url + "/healthz", running.api_url + "/healthz", running.api_url + "/readyz"):
+            assert (await client.get(url)).status_code == HTTPStatus.OK, url
+
+
+async def live(person: Person) -> None:
+    workspace_id = await person.create(image_ref=IMAGE)
+    home = volume_path(workspace_id)
+    await person.go(workspace_id, "RUNNING")
+    (home / "notes.txt").write_text("every file comes back")
+    assert await list_home(person, workspace_id) == ["notes.txt"]
+    await person.go(workspace_id, "STANDBY")
+    await person.go(workspace_id, "ARCHIVED")
+    assert not home.exists()
+    await person.go(workspace_id, "RUNNING")
+    assert await list_home(person, workspace_id) == ["notes.txt"]
+    assert (home / "notes.txt").read_text() == "every file comes back"
+    await delete(person, workspace_id)
+    assert not home.exists()
+
+
+async def list_home(person: Person, workspace_id: WorkspaceId) -> list[str]:
+    """What the tiny IDE sees, asked through the front door."""
+    answer = await person.client.get(f"/w/{workspace_id}/list/home/coder")
+    assert answer.status_code == HTTPStatus.OK, answer.text
+    names: list[str] = answer.json()
+    return names
+
+
+async def delete(person: Person, workspace_id: WorkspaceId) -> None:
+    assert (await person.client.delete(f"{WORKSPACES}/{workspace_id}")).status_code == HTTPStatus.ACCEPTED
+
+    async def is_gone() -> bool:
+        answer = await person.client.get(f"{WORKSPACES}/{workspace_id}")
+        return answer.status_code == HTTPStatus.NOT_FOUND
+
+    await until(is_gone, "the workspace is deleted")
