@@ -5,6 +5,8 @@ from storage_job.errors import CorruptedArchive, JobError
 FILE, HARD_LINK, SYMLINK, DIRECTORY, FIFO, OLD_SPARSE = b"0", b"1", b"2", b"5", b"6", b"S"
 _DEVICES = (b"3", b"4")
 ALLOWED = (FILE, HARD_LINK, SYMLINK, DIRECTORY, FIFO, OLD_SPARSE)
+# The kernel takes no longer one. tar reads deeper trees than that, but what it writes then cannot come back.
+_LONGEST_PATH = 4095
 
 
 class MemberRules:
@@ -49,6 +51,8 @@ class MemberRules:
 def _inside(path: bytes, name: bytes) -> list[bytes]:
     if not path or path.startswith(b"/"):
         raise _refused(name, "has an absolute or empty path")
+    if len(path.rstrip(b"/")) > _LONGEST_PATH:
+        raise _refused(name, f"has a path longer than {_LONGEST_PATH} bytes")
     parts = [part for part in path.split(b"/") if part not in (b"", b".")]
     if b".." in parts:
         raise _refused(name, "leads out of the root with ..")

@@ -1,30 +1,78 @@
-"""Remove a tree whatever its permissions: read-only directories are ordinary in homes."""
+"""Remove a tree whatever its permissions and depth: read-only directories are ordinary in homes."""
 
 import os
-import shutil
 import stat
-from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_NAMES_AT_ONCE = 10_000
+
+
+@dataclass
+class _Level:
+    """A directory on the way down, and those inside of it that are known and still there."""
+
+    name: str
+    waiting: list[str] = field(default_factory=list)
 
 
 def remove_tree(path: Path) -> None:
     """Remove what is there, be it a directory, a file or nothing; a symlink is removed, never followed."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(path, onerror=_make_writable_and_retry)
+        return
+    above = os.open(path.parent, _DIRECTORY)
+    try:
+        _empty(path.name, above)
+    finally:
+        os.close(above)
+    path.rmdir()
 
 
-def _make_writable_and_retry(function: Callable[..., object], path: str, _error: object) -> None:
-    place = Path(path)
-    if function in (os.unlink, os.rmdir):
-        _allow(place.parent)
-        place.unlink() if function is os.unlink else place.rmdir()
-    else:
-        # Opening or listing a directory failed.
-        _allow(place)
-        shutil.rmtree(place)
+def _empty(name: str, above: int) -> None:
+    """Go down and up with one directory open: trees may be deeper than the stack, paths or open files can be.
+
+    It takes no room on the disk either, which may be full.
+    """
+    here = _enter(name, above)
+    levels = [_Level(name)]
+    try:
+        while True:
+            level = levels[-1]
+            level.waiting = level.waiting or _remove_files(here)
+            if level.waiting:
+                deeper = _Level(level.waiting.pop())
+                here = _instead_of(here, _enter(deeper.name, here))
+                levels.append(deeper)
+            elif len(levels) > 1:
+                here = _instead_of(here, os.open("..", _DIRECTORY, dir_fd=here))
+                os.rmdir(levels.pop().name, dir_fd=here)
+            else:
+                return
+    finally:
+        os.close(here)
 
 
-def _allow(directory: Path) -> None:
-    directory.chmod(stat.S_IMODE(directory.stat().st_mode) | stat.S_IRWXU)
+def _remove_files(here: int) -> list[str]:
+    """The directories that are left, or as many of them as fit well into memory."""
+    directories: list[str] = []
+    with os.scandir(here) as entries:
+        for entry in entries:
+            if not entry.is_dir(follow_symlinks=False):
+                os.unlink(entry.name, dir_fd=here)
+            elif len(directories) < _NAMES_AT_ONCE:
+                directories.append(entry.name)
+    return directories
+
+
+def _enter(name: str, above: int) -> int:
+    mode = stat.S_IMODE(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+    if mode & stat.S_IRWXU != stat.S_IRWXU:
+        os.chmod(name, mode | stat.S_IRWXU, dir_fd=above)
+    return os.open(name, _DIRECTORY, dir_fd=above)
+
+
+def _instead_of(old: int, new: int) -> int:
+    os.close(old)
+    return new

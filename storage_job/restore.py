@@ -1,5 +1,6 @@
 """Restore a home: stream the archive into staging, verify it, and only then touch the volume's content."""
 
+import contextlib
 import hashlib
 import os
 from pathlib import Path
@@ -12,7 +13,7 @@ from storage_job.meta import ArchiveMeta, parse_meta
 from storage_job.progress import Outcome, Progress
 from storage_job.pump import copy_scanned
 from storage_job.request import JobRequest
-from storage_job.scanner import TarScanner
+from storage_job.scanner import Limits, TarScanner
 from storage_job.swap import WorkDirectory, swap
 from storage_job.writeback import Writeback
 
@@ -39,7 +40,7 @@ async def restore(request: JobRequest, progress: Progress) -> Outcome:
     work = WorkDirectory(request.data_dir)
     try:
         await settled(work.create)
-        scanner = TarScanner(_limit(request, meta))
+        scanner = TarScanner(_limits(request, meta))
         download = await archive.download()
         _check_size(download, meta)
         progress.total = download.size
@@ -52,11 +53,13 @@ async def restore(request: JobRequest, progress: Progress) -> Outcome:
     except OSError as error:
         raise failed(f"The volume cannot be changed ({error}); check it, then try again.") from error
     finally:
-        await settled(work.remove)
+        # What led here matters more; the next run begins with this.
+        with contextlib.suppress(OSError):
+            await settled(work.remove)
     return Outcome(progress.bytes, meta.sha256, scanner.entries, scanner.bytes)
 
 
-def _limit(request: JobRequest, meta: ArchiveMeta) -> int | None:
+def _limits(request: JobRequest, meta: ArchiveMeta) -> Limits:
     """How much may be unpacked; fail now if that much does not fit beside the old content."""
     space = os.statvfs(request.data_dir)
     free = space.f_bavail * space.f_frsize
@@ -65,7 +68,10 @@ def _limit(request: JobRequest, meta: ArchiveMeta) -> int | None:
             f"The home needs {meta.uncompressed} bytes and the volume has {free} free; nothing was changed. "
             "Give it more space, then try again."
         )
-    return min((limit for limit in (request.max_bytes, meta.uncompressed) if limit is not None), default=None)
+    allowed = min((each for each in (request.max_bytes, meta.uncompressed) if each is not None), default=None)
+    # Nobody knows how large an older archive is, and others may need the same disk while we find out.
+    room = free - free // 20 if meta.uncompressed is None else None
+    return Limits(allowed, room)
 
 
 def _check_size(download: Download, meta: ArchiveMeta) -> None:

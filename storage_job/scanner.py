@@ -8,7 +8,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from storage_job import pax
-from storage_job.errors import CorruptedArchive
+from storage_job.errors import CorruptedArchive, failed
 from storage_job.members import FILE, OLD_SPARSE, MemberRules
 from storage_job.sparse import is_sparse, read_old_map, read_pax_map
 from storage_job.tar_header import BLOCK, Header, padded, parse_header
@@ -33,12 +33,29 @@ class _Extensions:
         return self.records is None and self.long_name is None and self.long_link is None
 
 
+@dataclass(frozen=True)
+class Limits:
+    """How many bytes an archive is allowed to unpack to, and for how many there is room."""
+
+    allowed: int | None = None
+    room: int | None = None
+
+    def check(self, size: int) -> None:
+        if self.allowed is not None and size > self.allowed:
+            raise CorruptedArchive(f"it unpacks to more than the {self.allowed} bytes that are allowed")
+        if self.room is not None and size > self.room:
+            raise failed(
+                f"The home needs more than the {self.room} bytes that the volume can spare; nothing was "
+                "changed. Give it more space, then try again."
+            )
+
+
 class TarScanner:
-    def __init__(self, max_bytes: int | None = None) -> None:
+    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
         self.entries = 0
         self.bytes = 0
         self.members = MemberRules()
-        self._max_bytes = max_bytes
+        self._limits = limits
         self._steps = self._read()
         self._wanted = next(self._steps)
         self._collected = b""
@@ -47,8 +64,7 @@ class TarScanner:
     def feed(self, chunk: memoryview) -> None:
         """Look at the next bytes; raise JobError before any of a bad member's bytes may be passed on."""
         self.bytes += len(chunk)
-        if self._max_bytes is not None and self.bytes > self._max_bytes:
-            raise CorruptedArchive(f"it unpacks to more than the {self._max_bytes} bytes that are allowed")
+        self._limits.check(self.bytes)
         position = 0
         while position < len(chunk):
             if self._wanted < 0:
@@ -98,6 +114,8 @@ class TarScanner:
         name = records.get(b"GNU.sparse.name") or records.get(b"path") or extensions.long_name or header.name
         link_name = records.get(b"linkpath") or extensions.long_link or header.link_name
         self.members.admit(header.kind, name, link_name)
+        # A file that says itself that it is too large need not be written first.
+        self._limits.check(size)
         self.entries += 1
         yield from _skip_data(header, records, size)
 

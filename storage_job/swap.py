@@ -6,6 +6,7 @@ import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from storage_job.removal import remove_tree
@@ -14,6 +15,10 @@ from storage_job.volume import WORK_NAME
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _DEFAULT_ACL = "system.posix_acl_default"
+_NAMES_AT_ONCE = 50_000
+
+# All entries of the first directory go into the second.
+Stage = tuple[Path, Path]
 
 
 @dataclass(frozen=True)
@@ -54,31 +59,65 @@ def swap(work: WorkDirectory, has_root: bool) -> None:
     root = RootAttributes.of(work.staging)
     # The old content goes only once the new one would survive a power cut.
     synchronize(work.data_dir)
-    for source, target in moves(work):
-        _move(source, target)
+    _exchange(work)
     work.remove()
     if has_root:
         root.apply_to(work.data_dir)
     synchronize(work.data_dir)
 
 
-def moves(work: WorkDirectory) -> Iterator[tuple[Path, Path]]:
-    """Old entries out of the way, then new ones in: no name is ever there twice."""
-    for directory, target in ((work.data_dir, work.trash), (work.staging, work.data_dir)):
-        for entry in sorted(directory.iterdir()):
-            # The archive's own entry of this name, if any, stays in staging and goes with it.
-            if entry.name != WORK_NAME:
-                yield entry, target / entry.name
+def _exchange(work: WorkDirectory) -> None:
+    """Old entries out of the way, then new ones in; all of it, or nothing if one cannot be moved."""
+    done: list[Stage] = []
+    try:
+        for stage in stages(work):
+            done.insert(0, stage)
+            _move_all(moves(*stage))
+    except OSError:
+        for source, target in done:
+            _move_all(moves(target, source))
+        raise
+
+
+def stages(work: WorkDirectory) -> tuple[Stage, Stage]:
+    """In this order, so that no name is ever there twice."""
+    return (work.data_dir, work.trash), (work.staging, work.data_dir)
+
+
+def moves(directory: Path, target: Path) -> Iterator[tuple[Path, Path]]:
+    """What to rename to what; asked again and again, so that a million names are never in memory at once."""
+    while names := _some_names(directory):
+        for name in names:
+            yield directory / name, target / name
+
+
+def _some_names(directory: Path) -> list[str]:
+    with os.scandir(directory) as entries:
+        # The archive's own entry of this name, if any, stays in staging and goes with it.
+        return list(islice((entry.name for entry in entries if entry.name != WORK_NAME), _NAMES_AT_ONCE))
+
+
+def _move_all(planned: Iterator[tuple[Path, Path]]) -> None:
+    for source, target in planned:
+        _move(source, target)
 
 
 def _move(source: Path, target: Path) -> None:
     try:
         source.rename(target)
     except PermissionError:
+        status = source.lstat()
+        if not stat.S_ISDIR(status.st_mode):
+            # Never for a link: its target, which may be anywhere, would be the one to change.
+            raise
         # Moving a directory rewrites its "..", which needs write permission on it unless one is root.
-        mode = stat.S_IMODE(source.lstat().st_mode)
+        mode = stat.S_IMODE(status.st_mode)
         source.chmod(mode | stat.S_IRWXU)
-        source.rename(target)
+        try:
+            source.rename(target)
+        except OSError:
+            source.chmod(mode)
+            raise
         target.chmod(mode)
 
 

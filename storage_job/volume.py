@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from storage_job.errors import failed
+from storage_job.mounts import require_no_mounts
 
 # Inside the volume, since only a rename within one file system is atomic; archives leave it out.
 WORK_NAME = ".codehub-restore"
@@ -23,6 +24,7 @@ def locked(data_dir: Path) -> Iterator[None]:
         raise failed(f"The volume {data_dir} cannot be opened ({error.strerror}); is it mounted?") from error
     try:
         _lock(descriptor, data_dir)
+        require_no_mounts(data_dir)
         yield
     finally:
         os.close(descriptor)

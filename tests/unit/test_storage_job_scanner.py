@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage_job.errors import JobError, Reason
-from storage_job.scanner import TarScanner
+from storage_job.scanner import Limits, TarScanner
 from tests.tars import Member, member, tar_of, tar_with_gnu_tar, with_checksum
 from tests.trees import describe_tree, make_rich_home
 
@@ -17,7 +17,7 @@ FORMATS = [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT]
 
 
 def scan(content: bytes, chunk: int = 65_536, max_bytes: int | None = None) -> TarScanner:
-    scanner = TarScanner(max_bytes)
+    scanner = TarScanner(Limits(max_bytes))
     view = memoryview(content)
     for start in range(0, len(view), chunk):
         scanner.feed(view[start : start + chunk])

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage_job.swap import WorkDirectory, moves, swap
+from storage_job.swap import WorkDirectory, moves, stages, swap
 from storage_job.volume import WORK_NAME
 from tests.trees import describe_tree, make_rich_home
 
@@ -42,7 +42,8 @@ def stage(volume: Path) -> WorkDirectory:
 def test_a_swap_interrupted_after_any_move_is_repaired_by_the_next(tmp_path: Path, completed: int) -> None:
     volume = tmp_path / "volume"
     fill(volume, OLD, "old")
-    for source, target in itertools.islice(moves(stage(volume)), completed):
+    planned = itertools.chain.from_iterable(moves(*each) for each in stages(stage(volume)))
+    for source, target in itertools.islice(planned, completed):
         source.rename(target)
     swap(stage(volume), has_root=True)
     fill(tmp_path / "expected", NEW, "new")

@@ -1,0 +1,48 @@
+"""Trees deeper than the stack, the open files and the longest path of a process allow."""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def make_deep(root: Path, name: str, levels: int, innermost: str = "innermost") -> None:
+    """Nest directories of that name, with a file in the innermost one."""
+    root.mkdir(exist_ok=True)
+    with _inside(root):
+        for _ in range(levels):
+            Path(name).mkdir()
+            os.chdir(name)
+        Path(innermost).write_text("innermost")
+
+
+def depth_of(root: Path, name: str, innermost: str = "innermost") -> int:
+    """How many directories of that name are nested; the innermost one must have its file."""
+    levels = 0
+    with _inside(root):
+        while Path(name).is_dir():
+            os.chdir(name)
+            levels += 1
+        assert Path(innermost).read_text() == "innermost"
+    return levels
+
+
+@contextlib.contextmanager
+def removed_at_the_end(root: Path) -> Iterator[None]:
+    """pytest removes directories with a program that does not go that deep."""
+    try:
+        yield
+    finally:
+        subprocess.run(("/usr/bin/env", "rm", "-rf", "--", root), check=True)
+
+
+@contextlib.contextmanager
+def _inside(root: Path) -> Iterator[None]:
+    before = os.open(".", os.O_RDONLY | os.O_DIRECTORY)
+    os.chdir(root)
+    try:
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)

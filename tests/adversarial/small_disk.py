@@ -1,0 +1,52 @@
+"""A small file system of its own, where that is possible: full disks and what only root can do to files."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+MIB = 1024 * 1024
+DISK_MIB = 32
+
+
+@contextmanager
+def small_disk(directory: Path) -> Iterator[Path]:
+    """An ext4 file system, mounted; the test is skipped where nobody may mount one."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    image, mounted = directory / "disk.img", directory / "disk"
+    with image.open("wb") as file:
+        file.truncate(DISK_MIB * MIB)
+    mounted.mkdir()
+    # -m 0: no blocks that only root may use, or a disk would be full for others only.
+    run("mkfs.ext4", "-q", "-m", "0", str(image))
+    if subprocess.run(("/usr/bin/env", "mount", "-o", "loop", image, mounted), check=False).returncode != 0:
+        pytest.skip("this machine has no loop devices")
+    try:
+        (mounted / "lost+found").rmdir()
+        yield mounted
+    finally:
+        run("umount", str(mounted))
+        image.unlink()
+
+
+def run(*command: str) -> None:
+    subprocess.run(("/usr/bin/env", *command), check=True)
+
+
+def free_bytes(path: Path) -> int:
+    space = os.statvfs(path)
+    return space.f_bavail * space.f_frsize
+
+
+def fill(path: Path, leave: int = 0) -> None:
+    """Write a file that leaves no more than so many bytes."""
+    with path.open("wb", buffering=0) as file:
+        try:
+            while free_bytes(path.parent) > leave:
+                file.write(bytes(min(MIB, max(4096, free_bytes(path.parent) - leave))))
+        except OSError:
+            os.fsync(file.fileno())

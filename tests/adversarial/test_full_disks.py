@@ -1,0 +1,83 @@
+"""Disks that are too small: the old content stays, and once there is room the restore succeeds."""
+
+import os
+import tarfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage_job.errors import Reason
+from tests.adversarial.outcomes import assert_refused, content_of
+from tests.adversarial.small_disk import DISK_MIB, MIB, fill, free_bytes, small_disk
+from tests.fixtures_s3 import Bucket
+from tests.storage_job_runs import META_KEY, archive, restore, store_archive
+from tests.tars import member, tar_of, zstd
+
+HOME_BYTES = 8 * MIB
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path) as disk:
+        volume = disk / "volume"
+        volume.mkdir()
+        (volume / "old").write_text("old")
+        yield volume
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "file").write_bytes(os.urandom(HOME_BYTES))
+    return tmp_path / "home"
+
+
+@pytest.mark.parametrize("leave", [0, HOME_BYTES // 2])
+async def test_a_home_too_big_for_the_disk_waits_for_room(
+    bucket: Bucket, home: Path, volume: Path, leave: int
+) -> None:
+    await archive(bucket, home)
+    fill(volume.parent / "ballast", leave)
+    error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
+    assert "space" in error.message
+    (volume.parent / "ballast").unlink()
+    await restore(bucket, volume)
+    assert content_of(volume) == content_of(home)
+
+
+async def test_a_disk_that_fills_up_while_extracting_loses_nothing(bucket: Bucket, volume: Path) -> None:
+    # A directory takes a block of this disk and half of one in a tar, so the size that is told seems to fit.
+    content = tar_of(member(f"directory-{number}", tarfile.DIRTYPE) for number in range(3000))
+    await store_archive(bucket, zstd(content))
+    await bucket.write(META_KEY, await bucket.read(META_KEY) + b"uncompressed:%d\n" % len(content))
+    fill(volume.parent / "ballast", len(content) + MIB // 4)
+    error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
+    assert "full" in error.message
+    (volume.parent / "ballast").unlink()
+    await restore(bucket, volume)
+    assert len(list(volume.iterdir())) == 3000
+
+
+async def test_a_disk_without_inodes_loses_nothing(bucket: Bucket, volume: Path) -> None:
+    count = os.statvfs(volume).f_favail + 10
+    await store_archive(bucket, zstd(tar_of(member(f"empty-{number}") for number in range(count))))
+    error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
+    assert "full" in error.message
+
+
+async def test_archiving_needs_no_room(bucket: Bucket, volume: Path, tmp_path: Path) -> None:
+    fill(volume / "everything")
+    assert free_bytes(volume) < 4096
+    await archive(bucket, volume)
+    (tmp_path / "elsewhere").mkdir()
+    await restore(bucket, tmp_path / "elsewhere")
+    assert content_of(tmp_path / "elsewhere") == content_of(volume)
+
+
+async def test_an_archive_of_unknown_size_never_takes_the_whole_disk(bucket: Bucket, volume: Path) -> None:
+    """Found by it: such a bomb was written until the disk was full, which others may share."""
+    members = [member(f"zeros-{number}", content=bytes(MIB)) for number in range(2 * DISK_MIB)]
+    await store_archive(bucket, zstd(tar_of(members)))
+    error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
+    assert "can spare" in error.message

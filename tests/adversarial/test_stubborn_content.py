@@ -1,0 +1,117 @@
+"""Old content that cannot be moved or removed: the right error, nothing half done, and a way out."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from storage_job.errors import JobError, Reason
+from storage_job.volume import WORK_NAME
+from tests.adversarial.outcomes import assert_not_archived, assert_refused, content_of
+from tests.adversarial.small_disk import run, small_disk
+from tests.fixtures_s3 import Bucket
+from tests.storage_job_runs import archive, restore
+from tests.trees import describe_tree
+
+
+@pytest.fixture
+async def new(bucket: Bucket, tmp_path: Path) -> Path:
+    """A home that is archived already."""
+    home = tmp_path / "new"
+    home.mkdir()
+    for name in ("a", "new", "z"):
+        (home / name).write_text("new")
+    await archive(bucket, home)
+    return home
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Path]:
+    with small_disk(tmp_path) as disk:
+        volume = disk / "volume"
+        for name in ("a", "directory", "z"):
+            (volume / name).mkdir(parents=True)
+            (volume / name / "old").write_text("old")
+        (tmp_path / "outside").write_text("outside")
+        (tmp_path / "outside").chmod(0o600)
+        (volume / "link").symlink_to(tmp_path / "outside")
+        yield volume
+
+
+async def test_an_immutable_file_at_the_top_changes_nothing(bucket: Bucket, volume: Path, new: Path) -> None:
+    """Found by it: what had been moved out of the way before was gone."""
+    (volume / "locked").write_text("old")
+    run("chattr", "+i", str(volume / "locked"))
+    await assert_refused(bucket, volume, Reason.ACTION_FAILED)
+    run("chattr", "-i", str(volume / "locked"))
+    await restore(bucket, volume)
+    assert content_of(volume) == content_of(new)
+
+
+async def test_a_volume_that_lets_nothing_go_changes_nothing_elsewhere(
+    bucket: Bucket, volume: Path, new: Path
+) -> None:
+    """Found by it: the target of a link got the permissions that were meant for a directory."""
+    run("chattr", "+a", str(volume))
+    with pytest.raises(JobError) as caught:
+        await restore(bucket, volume)
+    run("chattr", "-a", str(volume))
+    assert caught.value.reason is Reason.ACTION_FAILED
+    assert (volume.parents[1] / "outside").stat().st_mode & 0o777 == 0o600
+    assert {entry.name for entry in volume.iterdir()} - {WORK_NAME} == {"a", "directory", "link", "z"}
+    await restore(bucket, volume)
+    assert content_of(volume) == content_of(new)
+
+
+async def test_an_immutable_file_further_down_is_told_and_removed_later(
+    bucket: Bucket, volume: Path, new: Path
+) -> None:
+    """The new home is complete by then; only the old one is not yet gone."""
+    locked = volume / "directory" / "locked"
+    locked.write_text("old")
+    run("chattr", "+i", str(locked))
+    with pytest.raises(JobError, match="locked") as caught:
+        await restore(bucket, volume)
+    assert caught.value.reason is Reason.ACTION_FAILED
+    assert describe_tree(volume).keys() >= describe_tree(new).keys()
+    run("chattr", "-R", "-i", str(volume))
+    await restore(bucket, volume)
+    assert content_of(volume) == content_of(new)
+
+
+@pytest.mark.parametrize("place", ["mounted", "directory/with space"])
+async def test_what_is_mounted_in_a_volume_is_never_touched(
+    bucket: Bucket, volume: Path, new: Path, tmp_path: Path, place: str
+) -> None:
+    """Found by it: its files were archived with the home, and removed with the old content."""
+    source = tmp_path / "source"
+    source.mkdir()
+    (source / "precious").write_text("precious")
+    (volume / place).mkdir()
+    run("mount", "--bind", str(source), str(volume / place))
+    try:
+        error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
+        assert place in error.message
+        await bucket.clear()
+        await assert_not_archived(bucket, volume, "mounted at")
+        assert (source / "precious").read_text() == "precious"
+    finally:
+        run("umount", str(volume / place))
+    await archive(bucket, volume)
+    await restore(bucket, volume)
+
+
+async def test_files_that_are_open_or_run_do_not_keep_a_restore(
+    bucket: Bucket, volume: Path, new: Path
+) -> None:
+    program = volume / "z" / "sleep"
+    program.write_bytes(Path("/bin/sleep").read_bytes())
+    program.chmod(0o755)
+    with (volume / "a" / "old").open() as opened:
+        busy = await asyncio.create_subprocess_exec(program, "1000", cwd=volume / "z")
+        await restore(bucket, volume)
+        assert opened.read() == "old"
+        busy.kill()
+        await busy.wait()
+    assert content_of(volume) == content_of(new)

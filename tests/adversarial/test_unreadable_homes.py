@@ -1,0 +1,77 @@
+"""Files that their own owner may not read: root archives them, anybody else is told which one it was."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from storage_job.errors import EXIT_CODES, Reason
+from tests.adversarial.outcomes import assert_nothing_uploaded, assert_round_trip
+from tests.fixtures_s3 import Bucket
+from tests.storage_job_runs import REPOSITORY, archive, request_for
+from tests.trees import describe_tree
+
+# What root may beyond others: without these, permissions hold for it too.
+_ORDINARY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    (tmp_path / "home" / "readable").mkdir(parents=True)
+    (tmp_path / "home" / "readable" / "file").write_text("file")
+    return tmp_path / "home"
+
+
+def run_as_ordinary_user(operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+    run = subprocess.run(
+        ("/usr/bin/env", *_ORDINARY, sys.executable, "-m", "storage_job", operation),
+        input=json.dumps(request).encode(),
+        capture_output=True,
+        cwd=REPOSITORY,
+        check=False,
+    )
+    return run.returncode, json.loads(run.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("kind", ["file", "directory", "listable directory"])
+async def test_an_unreadable_entry_is_named_and_nothing_is_archived(
+    bucket: Bucket, home: Path, kind: str
+) -> None:
+    unreadable = home / "unreadable"
+    if kind == "file":
+        unreadable.write_text("secret")
+    else:
+        unreadable.mkdir()
+        (unreadable / "file").write_text("secret")
+    unreadable.chmod(0o400 if kind == "listable directory" else 0)
+    code, last = run_as_ordinary_user("archive", request_for(bucket, home))
+    unreadable.chmod(0o700)
+    assert (code, last["reason"]) == (EXIT_CODES[Reason.ACTION_FAILED], Reason.ACTION_FAILED)
+    assert "./unreadable" in last["message"]
+    await assert_nothing_uploaded(bucket)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read everything")
+async def test_root_archives_what_nobody_may_read(bucket: Bucket, home: Path, volume: Path) -> None:
+    (home / "nothing").write_text("secret")
+    (home / "readable" / "file").chmod(0)
+    (home / "nothing").chmod(0)
+    (home / "readable").chmod(0)
+    await assert_round_trip(bucket, home, volume)
+
+
+async def test_an_ordinary_user_restores_over_locked_directories(bucket: Bucket, home: Path) -> None:
+    await archive(bucket, home)
+    before = describe_tree(home)
+    locked = home / "locked" / "inner"
+    locked.mkdir(parents=True)
+    (locked / "file").write_text("old")
+    for directory in (locked, locked.parent):
+        directory.chmod(0)
+    code, _ = run_as_ordinary_user("restore", request_for(bucket, home))
+    assert code == 0
+    assert describe_tree(home) == before
