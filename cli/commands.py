@@ -22,6 +22,7 @@ COMMANDS = {
     "admin": "cli.admin:admin",
     "settings": "cli.settings:settings",
     "migrate": "cli.migrate:migrate",
+    "gameday": "cli.gameday:gameday",
 }
 
 

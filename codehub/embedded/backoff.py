@@ -6,9 +6,9 @@ SLOW_DELAY_SECONDS = 30.0
 TOO_MANY_CRASHES = 6
 
 
-def crashes_in_a_row(before: int, ran_seconds: float) -> int:
+def crashes_in_a_row(before: int, ran_seconds: float, stable_seconds: float = STABLE_SECONDS) -> int:
     """Count this crash; a child that ran well for a while starts a new row."""
-    return 1 if ran_seconds >= STABLE_SECONDS else before + 1
+    return 1 if ran_seconds >= stable_seconds else before + 1
 
 
 def is_crash_loop(crashes: int) -> bool:

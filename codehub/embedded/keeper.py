@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from codehub.embedded.backoff import crashes_in_a_row, is_crash_loop, restart_delay
+from codehub.embedded.backoff import STABLE_SECONDS, crashes_in_a_row, is_crash_loop, restart_delay
 from codehub.embedded.children import CannotPrepare, Child, ChildState, Observer, StartFailed, Status
 from codehub.embedded.spawning import signal_group, spawn
 
@@ -23,11 +23,14 @@ START_ATTEMPTS = 3
 class Keeper:
     """One child and the task that looks after it."""
 
-    def __init__(self, child: Child, log: Path, observer: Observer) -> None:
+    def __init__(
+        self, child: Child, log: Path, observer: Observer, stable_seconds: float = STABLE_SECONDS
+    ) -> None:
         self.child = child
         self.log = log
         self.status = Status(child.name, child.title, child.address, ChildState.WAITING, datetime.now(UTC))
         self._observer = observer
+        self._stable_seconds = stable_seconds
         self._process: Process | None = None
         self._task: asyncio.Task[None] | None = None
         self._ready = asyncio.Event()
@@ -89,7 +92,7 @@ class Keeper:
             if self._expected_end:
                 self._expected_end = False
                 continue
-            crashes = crashes_in_a_row(crashes, time.monotonic() - began)
+            crashes = crashes_in_a_row(crashes, time.monotonic() - began, self._stable_seconds)
             if not self._was_ready and crashes >= START_ATTEMPTS:
                 raise StartFailed(self.child, how_it_ended, self.log)
             await self._pause(crashes, how_it_ended)

@@ -33,7 +33,7 @@ def _proxy(settings: Settings) -> Listening:
 
 @dataclass(frozen=True)
 class CodeHubProcess:
-    """A module that is run; it makes the file named by CODEHUB_<NAME>_READY_FILE once it is ready."""
+    """A module that is run; it makes the file named by CODEHUB_<MODULE>_READY_FILE once it is ready."""
 
     name: str
     module: str
@@ -71,7 +71,7 @@ def child(
         directory=data.root,
         address=listening.address if listening else "",
         is_ready=is_ready,
-        environment={**environment, f"CODEHUB_{process.name.upper()}_READY_FILE": str(ready_file)},
+        environment={**environment, f"CODEHUB_{process.module.upper()}_READY_FILE": str(ready_file)},
         prepare=prepare,
         remove_leftovers=lambda: ready_file.unlink(missing_ok=True),
         stop_seconds=process.stop_seconds,

@@ -8,6 +8,7 @@ from typing import Self
 
 from codehub.embedded import processes
 from codehub.embedded.backends import VARIABLE
+from codehub.embedded.backoff import STABLE_SECONDS
 from codehub.embedded.children import CannotPrepare, ChildState, Observer, Status
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.server import Place
@@ -15,6 +16,8 @@ from codehub.embedded.servers import TITLES, children, environment, external_add
 from codehub.embedded.state import locked, write_state
 from codehub.embedded.supervisor import Supervisor
 from codehub.settings import Settings
+
+NOTHING: Mapping[str, str] = {}
 
 
 def _ignore(_status: Status) -> None:
@@ -24,12 +27,19 @@ def _ignore(_status: Status) -> None:
 class EmbeddedStack:
     """Everything that runs on one data directory; entering starts the servers, leaving stops all."""
 
-    def __init__(self, data_dir: Path, settings: Settings, observer: Observer = _ignore) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        settings: Settings,
+        observer: Observer = _ignore,
+        *,
+        stable_seconds: float = STABLE_SECONDS,
+    ) -> None:
         # Every path that a child gets is absolute, wherever it is started.
         self.data = DataDir(data_dir.absolute())
         self._settings = settings
         self._observer = observer
-        self._supervisor = Supervisor(self.data.logs, self._changed)
+        self._supervisor = Supervisor(self.data.logs, self._changed, stable_seconds)
         self._place: Place | None = None
         # What runs workspaces, once that is decided; CodeHub's processes are told.
         self.instance_backend: str | None = None
@@ -90,10 +100,16 @@ class EmbeddedStack:
         await self._supervisor.start()
 
     async def start_processes(
-        self, wanted: Sequence[processes.CodeHubProcess], inherited: Mapping[str, str]
+        self,
+        wanted: Sequence[processes.CodeHubProcess],
+        inherited: Mapping[str, str],
+        instead: Mapping[str, str] = NOTHING,
     ) -> None:
-        """Start CodeHub's own processes; what they inherit gives way to the stack's environment."""
-        together = {**inherited, **self.environment}
+        """Start CodeHub's own processes; what they inherit gives way to the stack's environment.
+
+        `instead` goes before both: the game day puts a proxy between them and a server.
+        """
+        together = {**inherited, **self.environment, **instead}
         self._supervisor.add([processes.child(each, self.data, self._settings, together) for each in wanted])
         await self._supervisor.start()
 

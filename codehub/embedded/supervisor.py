@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+from codehub.embedded.backoff import STABLE_SECONDS
 from codehub.embedded.children import Child, Observer, Status
 from codehub.embedded.keeper import Keeper
 from codehub.embedded.spawning import rotate
@@ -12,9 +13,10 @@ from codehub.embedded.spawning import rotate
 class Supervisor:
     """All children of this process."""
 
-    def __init__(self, logs: Path, observer: Observer) -> None:
+    def __init__(self, logs: Path, observer: Observer, stable_seconds: float = STABLE_SECONDS) -> None:
         self._logs = logs
         self._observer = observer
+        self._stable_seconds = stable_seconds
         self._groups: list[list[Keeper]] = []
         self._patience = 1.0
 
@@ -24,7 +26,10 @@ class Supervisor:
 
     def add(self, children: Sequence[Child]) -> None:
         """Announce a group that does not depend on each other, but on the groups before it."""
-        group = [Keeper(child, self._logs / f"{child.name}.log", self._observer) for child in children]
+        group = [
+            Keeper(child, self._logs / f"{child.name}.log", self._observer, self._stable_seconds)
+            for child in children
+        ]
         self._groups.append(group)
         for keeper in group:
             self._observer(keeper.status)

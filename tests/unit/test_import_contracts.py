@@ -22,6 +22,7 @@ PACKAGES = (
     "proxy",
     "worker",
     "storage_job",
+    "gameday",
     "cli",
     "migrations",
 )
@@ -52,6 +53,7 @@ VIOLATIONS = (
     Violation(ONE_WAY, "codehub/db/session.py", "import codehub.services"),
     Violation(ONE_WAY, "codehub/services/__init__.py", "import activities"),
     Violation(ONE_WAY, "workflows/__init__.py", "import worker"),
+    Violation(ONE_WAY, "gameday/__init__.py", "import cli"),
     Violation(NO_WORKFLOWS, "api/__init__.py", "import workflows"),
     Violation(NO_WORKFLOWS, "proxy/__init__.py", "import activities"),
     Violation(TRANSPORT, "proxy/transport/server.py", "import codehub.services.identity"),

@@ -1,0 +1,76 @@
+"""Archives: what something needs stays, what nothing needs goes, each in its time."""
+
+from collections.abc import Iterable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
+
+from codehub.adapters.s3.archives import S3Archives
+from codehub.domain.garbage import ArchiveOwner, is_protected
+from codehub.domain.naming import META_SUFFIX, parse_archive_key
+from gameday.rows import Row
+
+# The collector's clock is that of its round, which may have begun a while before it looked; a collector that
+# knows no grace at all removes within a third of it.
+SURELY_WITHIN_GRACE = 0.6
+
+
+@dataclass(frozen=True)
+class Loss:
+    """An archive that is not there although it should be."""
+
+    workspace_id: str
+    key: str
+    words: str
+
+
+@dataclass
+class ArchiveWatch:
+    """Follows every archive from look to look."""
+
+    grace_seconds: float
+    _needed_at: dict[str, float] = field(default_factory=dict)
+    _known: set[str] = field(default_factory=set)
+
+    def look(self, rows: Iterable[Row], committed: Set[str], now: float) -> Iterator[Loss]:
+        """The rows must have been read before the listing: a key is stored after its archive."""
+        owners = {str(row.workspace_id): row.owner_of_archives for row in rows}
+        yield from _missing(owners, committed)
+        for key in self._known - committed:
+            since = now - self._needed_at.get(key, -self.grace_seconds)
+            if since < SURELY_WITHIN_GRACE * self.grace_seconds:
+                yield _loss(key, f"The archive {key} was removed {since:.1f} s after something needed it.")
+        self._known = set(committed)
+        for key in committed:
+            if is_needed(key, owners):
+                self._needed_at[key] = now
+
+
+def _missing(owners: Mapping[str, ArchiveOwner], committed: Set[str]) -> Iterator[Loss]:
+    for workspace_id, owner in owners.items():
+        key = owner.archive_key
+        if key is not None and key not in committed and is_needed(key, owners):
+            yield Loss(workspace_id, key, f"Its archive {key} is not in the store.")
+
+
+def _loss(key: str, words: str) -> Loss:
+    name = parse_archive_key(key)
+    return Loss(name.workspace_id if name else "", key, words)
+
+
+def is_needed(key: str, owners: Mapping[str, ArchiveOwner]) -> bool:
+    name = parse_archive_key(key)
+    return name is not None and is_protected(key, name, owners.get(name.workspace_id))
+
+
+def committed_of(objects: Set[str]) -> set[str]:
+    """Archives whose meta is there too."""
+    return {key for key in objects if not key.endswith(META_SUFFIX) and key + META_SUFFIX in objects}
+
+
+def unneeded_of(objects: Set[str], rows: Iterable[Row]) -> set[str]:
+    """Archives, whole or in part, that nothing needs."""
+    owners = {str(row.workspace_id): row.owner_of_archives for row in rows}
+    return {key for each in objects if not is_needed(key := each.removesuffix(META_SUFFIX), owners)}
+
+
+async def list_objects(archives: S3Archives) -> set[str]:
+    return {each.key async for each in archives.list_all()}

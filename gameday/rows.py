@@ -1,0 +1,107 @@
+"""What the database says of all workspaces, as those who check it read it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+
+from codehub.db.history import EventView, list_events
+from codehub.db.models import Archive, Workspace
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.garbage import ArchiveOwner
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+
+# No game makes as many; the trail is read as a whole.
+ALL_EVENTS = 1_000_000
+COLUMNS = (
+    Workspace.id,
+    Workspace.owner_user_id,
+    Workspace.name,
+    Workspace.phase,
+    Workspace.operation,
+    Workspace.desired_state,
+    Workspace.deleted_at,
+    Workspace.purge,
+    Workspace.archive_key,
+    Workspace.archive_op_id,
+    Workspace.error_reason,
+    Workspace.error_message,
+    Workspace.version,
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One workspace, the deleted ones too."""
+
+    workspace_id: WorkspaceId
+    owner_id: str
+    name: str
+    phase: Phase
+    operation: Operation
+    desired_state: DesiredState
+    deleted: bool
+    purge: bool
+    archive_key: str | None
+    archive_op_id: str | None
+    error_reason: ErrorReason | None
+    error_message: str | None
+    version: int
+
+    @property
+    def is_converged(self) -> bool:
+        return self.operation is Operation.NONE and self.phase.value == self.desired_state.value
+
+    @property
+    def owner_of_archives(self) -> ArchiveOwner:
+        """As the collector sees it: one whose deletion was taken back is parked already."""
+        taken_back = self.phase is Phase.DELETED and not self.deleted
+        phase = Phase.ARCHIVED if taken_back else self.phase
+        return ArchiveOwner(phase, self.archive_key, self.archive_op_id, self.error_reason)
+
+
+async def read_rows(database: Database) -> list[Row]:
+    async with database.transaction() as session:
+        found = await session.execute(select(*COLUMNS).order_by(Workspace.created_at, Workspace.id))
+        return [
+            Row(
+                workspace_id=WorkspaceId(str(row.id)),
+                owner_id=str(row.owner_user_id),
+                name=row.name,
+                phase=Phase(row.phase),
+                operation=Operation(row.operation),
+                desired_state=DesiredState(row.desired_state),
+                deleted=row.deleted_at is not None,
+                purge=row.purge,
+                archive_key=row.archive_key,
+                archive_op_id=str(row.archive_op_id) if row.archive_op_id else None,
+                error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
+                error_message=row.error_message,
+                version=row.version,
+            )
+            for row in found
+        ]
+
+
+async def read_trails(
+    database: Database, workspace_ids: Sequence[WorkspaceId]
+) -> Mapping[str, list[EventView]]:
+    """The audit trail of each, oldest line first."""
+    async with database.transaction() as session:
+        return {
+            each: (await list_events(session, each, before=None, limit=ALL_EVENTS))[::-1]
+            for each in workspace_ids
+        }
+
+
+async def read_orphan_times(database: Database) -> Mapping[str, datetime]:
+    """Since when the collector knows each archive that it will remove."""
+    async with database.transaction() as session:
+        found = await session.execute(
+            select(Archive.key, Archive.orphan_since).where(
+                Archive.orphan_since.is_not(None), Archive.deleted_at.is_(None)
+            )
+        )
+        return {row.key: row.orphan_since for row in found}

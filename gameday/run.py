@@ -1,0 +1,85 @@
+"""One game day from its first process to its verdict."""
+
+import asyncio
+import platform
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+from temporalio.service import RPCError
+
+from codehub.adapters.temporal.connection import temporal_version
+from codehub.db.session import DatabaseUnavailable, server_version
+from gameday.findings import Invariant
+from gameday.game import Game, Say
+from gameday.options import Options
+from gameday.report_lanes import Lane, history_of, lane_of
+from gameday.report_story import Story
+from gameday.rows import read_rows, read_trails
+from gameday.stage import Stage, open_stage
+
+OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, OSError)
+
+
+async def run_gameday(options: Options, directory: Path, say: Say, show: Say, stop: asyncio.Event) -> Story:
+    """Play, unless told to stop; then what is known so far is told."""
+    say(f"Starting a CodeHub for this game (seed {options.seed}) ...")
+    async with open_stage(directory, options.backend, options.users) as stage:
+        game = Game(stage, options)
+        playing = asyncio.create_task(game.play(say, show))
+        stopping = asyncio.create_task(stop.wait())
+        await asyncio.wait({playing, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not playing.done():
+            say("Stopping ...")
+            playing.cancel()
+            await asyncio.gather(playing, return_exceptions=True)
+        else:
+            playing.result()
+        return await tell(game)
+
+
+async def tell(game: Game) -> Story:
+    """What happened; a game that was stopped in the middle of an outage can tell less of it."""
+    stage = game.stage
+    began = datetime.now(UTC) - timedelta(seconds=stage.clock())
+    lanes: list[Lane] = []
+    histories: dict[str, tuple[str, ...]] = {}
+    versions = {"CodeHub": version("codehub"), "Python": platform.python_version()}
+    try:
+        versions |= await _server_versions(stage)
+        rows = await read_rows(stage.database)
+        trails = await read_trails(stage.database, [row.workspace_id for row in rows])
+        end = stage.clock()
+        lanes = [lane_of(row.workspace_id, row.name, trails[row.workspace_id], began, end) for row in rows]
+        broken = {each.workspace_id for each in game.findings.violations}
+        histories = {
+            each: history_of(trail, game.faults, began) for each, trail in trails.items() if each in broken
+        }
+    except OUTAGES as error:
+        game.remarks.append(f"The histories could not be read: {error}")
+    return Story(
+        options=game.options,
+        began=began,
+        seconds=stage.clock(),
+        faults_ended=game.faults_ended,
+        versions=versions,
+        faults=tuple(game.faults),
+        recoveries=tuple(stage.recoveries),
+        lanes=tuple(lanes),
+        tally=game.tally.sorted(),
+        checked={each: game.findings.checked[each] for each in Invariant},
+        violations=tuple(game.findings.violations),
+        histories=histories,
+        remarks=tuple(game.remarks),
+        complete=game.is_complete,
+    )
+
+
+async def _server_versions(stage: Stage) -> dict[str, str]:
+    return {
+        "PostgreSQL": await server_version(stage.database),
+        "Temporal": await temporal_version(stage.client),
+        "Linux": platform.release(),
+    }

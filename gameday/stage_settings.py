@@ -1,0 +1,46 @@
+"""The settings of the game day's CodeHub: short periods, so that much happens in minutes."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from codehub.embedded.ports import choose_ports
+
+MAX_RUNNING_PER_USER = 2
+# What would lead to servers of somebody else, or change the rules of the game.
+FOREIGN = ("CODEHUB_", "TTL_", "TEMPORAL_")
+
+RULES: Mapping[str, str] = {
+    "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2",
+    "CODEHUB_SWEEPS_TTL_SECONDS": "3",
+    "CODEHUB_SWEEPS_GC_SECONDS": "10",
+    "CODEHUB_GC_GRACE_SECONDS": "30",
+    "TTL_STANDBY_SECONDS": "15",
+    "TTL_ARCHIVE_SECONDS": "20",
+    "CODEHUB_LIMITS_MAX_RUNNING_PER_USER": str(MAX_RUNNING_PER_USER),
+    "CODEHUB_PROXY_ACTIVITY_SECONDS": "1",
+    # Nobody shall be slowed down for being eager.
+    "CODEHUB_API_REQUESTS_PER_SECOND": "10000",
+    "CODEHUB_API_SIGN_INS_PER_MINUTE": "10000",
+    "CODEHUB_WORKER_SHUTDOWN_GRACE_SECONDS": "5",
+    "CODEHUB_PROXY_DRAIN_SECONDS": "2",
+    "CODEHUB_API_SHUTDOWN_GRACE_SECONDS": "2",
+}
+
+
+def rules_of(directory: Path, backend: Mapping[str, str]) -> dict[str, str]:
+    """All settings of our own, on ports that are free now."""
+    ports = choose_ports(["api", "proxy"], {})
+    return {
+        **RULES,
+        "CODEHUB_DATA_DIR": str(directory),
+        "CODEHUB_API_PORT": str(ports["api"]),
+        "CODEHUB_PROXY_PORT": str(ports["proxy"]),
+        **backend,
+    }
+
+
+def inherited(rules: Mapping[str, str], programs: Path) -> dict[str, str]:
+    """The environment of a process: this one's, without what belongs to another CodeHub."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
+    return {**own, **rules, "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}

@@ -1,0 +1,51 @@
+"""Rows and audit trails for tests of those who check them."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from codehub.db.events import EventKind
+from codehub.db.history import EventView
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from gameday.rows import Row
+
+WORKSPACE = WorkspaceId("0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44")
+BEGAN = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
+
+
+def row(**changes: Any) -> Row:  # noqa: ANN401
+    """At rest in STANDBY, unless told otherwise."""
+    fields: dict[str, Any] = {
+        "workspace_id": WORKSPACE,
+        "owner_id": "ada",
+        "name": "notes",
+        "phase": Phase.STANDBY,
+        "operation": Operation.NONE,
+        "desired_state": DesiredState.STANDBY,
+        "deleted": False,
+        "purge": False,
+        "archive_key": None,
+        "archive_op_id": None,
+        "error_reason": None,
+        "error_message": None,
+        "version": 1,
+    }
+    return Row(**{**fields, **changes})
+
+
+def line(
+    number: int,
+    kind: EventKind,
+    phase: Phase,
+    operation: Operation | None = None,
+    reason: ErrorReason | None = None,
+    **detail: str,
+) -> EventView:
+    """One event; its number is also the second in which it happened."""
+    at = BEGAN + timedelta(seconds=number)
+    return EventView(number, at, kind, "ada", operation, phase, reason, dict(detail))
+
+
+CREATED = line(1, EventKind.CREATED, Phase.PENDING, to="STANDBY")
+CLAIMED = line(2, EventKind.OPERATION_CLAIMED, Phase.PENDING, Operation.PROVISIONING)
+COMPLETED = line(4, EventKind.OPERATION_COMPLETED, Phase.STANDBY, Operation.PROVISIONING)

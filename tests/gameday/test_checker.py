@@ -1,0 +1,131 @@
+"""Those who look on: each sees what is wrong, and nothing where all is right."""
+
+from typing import Any
+
+import pytest
+
+from codehub.domain.limits import RunningLimits
+from codehub.domain.naming import archive_key, meta_key
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from gameday.checks_archives import ArchiveWatch, committed_of, unneeded_of
+from gameday.checks_arriving import is_stopped
+from gameday.checks_followers import compare
+from gameday.checks_homes import check_fate
+from gameday.checks_limits import check_limits
+from gameday.checks_orphans import misfits
+from gameday.findings import Findings, Invariant
+from gameday.journal import Journal
+from tests.gameday.histories import WORKSPACE, row
+
+OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+OLD_KEY, NEW_KEY = archive_key(WORKSPACE, OLD), archive_key(WORKSPACE, NEW)
+GRACE = 30.0
+
+
+def test_what_goes_on_being_wrong_is_said_once_and_counted_each_time() -> None:
+    findings = Findings(lambda: 7.0)
+    for _ in range(3):
+        findings.note(Invariant.LIMITS, ["Three run."], None)
+    assert [each.at for each in findings.violations] == [7.0]
+    assert findings.checked[Invariant.LIMITS] == 3
+
+
+def test_limits_count_what_runs_and_what_shall_run_but_not_what_is_deleted() -> None:
+    rows = [
+        row(phase=Phase.RUNNING),
+        row(desired_state=DesiredState.RUNNING),
+        row(phase=Phase.RUNNING, desired_state=DesiredState.DELETED, deleted=True),
+        row(owner_id="bob", phase=Phase.RUNNING),
+    ]
+    assert not list(check_limits(rows, RunningLimits(2, 3)))
+    [own] = check_limits(rows, RunningLimits(1, 3))
+    assert "ada has 2" in own
+    [total] = check_limits(rows, RunningLimits(2, 2))
+    assert total.startswith("3 workspaces")
+
+
+def test_an_archive_counts_once_its_meta_is_there() -> None:
+    assert committed_of({OLD_KEY, meta_key(OLD_KEY), NEW_KEY}) == {OLD_KEY}
+
+
+def test_an_archive_that_a_row_names_must_be_there() -> None:
+    named = row(phase=Phase.ARCHIVED, archive_key=OLD_KEY)
+    [loss] = ArchiveWatch(GRACE).look([named], set(), 0.0)
+    assert (loss.workspace_id, loss.key) == (WORKSPACE, OLD_KEY)
+    assert not list(ArchiveWatch(GRACE).look([named], {OLD_KEY}, 0.0))
+
+
+def test_the_archive_of_a_deleted_workspace_may_be_gone() -> None:
+    gone = row(phase=Phase.DELETED, deleted=True, archive_key=OLD_KEY)
+    assert not list(ArchiveWatch(GRACE).look([gone], set(), 0.0))
+
+
+@pytest.mark.parametrize(("removed_at", "losses"), [(5.0, 1), (17.0, 1), (19.0, 0)])
+def test_an_archive_that_was_just_needed_must_not_vanish(removed_at: float, losses: int) -> None:
+    watch = ArchiveWatch(GRACE)
+    assert not list(watch.look([row(archive_key=OLD_KEY)], {OLD_KEY}, 0.0))
+    replaced = row(archive_key=NEW_KEY)
+    assert not list(watch.look([replaced], {OLD_KEY, NEW_KEY}, 1.0))
+    assert len(list(watch.look([replaced], {NEW_KEY}, removed_at))) == losses
+
+
+def test_only_what_nothing_needs_is_garbage() -> None:
+    objects = {OLD_KEY, meta_key(OLD_KEY), NEW_KEY, meta_key(NEW_KEY), "archives/unknown"}
+    assert unneeded_of(objects, [row(archive_key=NEW_KEY)]) == {OLD_KEY, "archives/unknown"}
+    # Half an upload of the operation that goes on is needed, too.
+    assert unneeded_of({OLD_KEY}, [row(archive_op_id=OLD)]) == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "volumes", "instances", "words"),
+    [
+        ({}, {WORKSPACE}, {}, None),
+        ({"phase": Phase.RUNNING}, {WORKSPACE}, {WORKSPACE: ["7"]}, None),
+        ({"phase": Phase.ARCHIVED}, set(), {}, None),
+        ({"phase": Phase.ERROR, "error_reason": ErrorReason.TIMEOUT}, {WORKSPACE}, {WORKSPACE: ["7"]}, None),
+        ({"phase": Phase.ARCHIVED}, {WORKSPACE}, {}, "there is a volume"),
+        ({"phase": Phase.DELETED}, {WORKSPACE}, {}, "there is a volume"),
+        ({}, set(), {}, "there is no volume"),
+        ({}, {WORKSPACE}, {WORKSPACE: ["7"]}, "there is an instance (7)"),
+        ({"phase": Phase.RUNNING}, {WORKSPACE}, {}, "0 instances"),
+        ({"phase": Phase.RUNNING}, {WORKSPACE}, {WORKSPACE: ["7", "8"]}, "2 instances"),
+    ],
+)
+def test_what_is_there_must_fit_to_the_phase(
+    changes: dict[str, Any], volumes: set[str], instances: dict[str, list[str]], words: str | None
+) -> None:
+    found = [problem for _, problem in misfits([row(**changes)], volumes, instances)]
+    assert len(found) == (words is not None)
+    assert words is None or words in found[0]
+
+
+def test_a_workspace_waits_for_a_person_only_with_an_error_and_no_operation() -> None:
+    failed = {"error_reason": ErrorReason.RETRY_EXCEEDED}
+    assert is_stopped(row(phase=Phase.ERROR, **failed))
+    assert is_stopped(row(phase=Phase.DELETING, deleted=True, **failed))
+    assert not is_stopped(row(phase=Phase.DELETING, deleted=True, purge=True, **failed))
+    assert not is_stopped(row(phase=Phase.STANDBY, operation=Operation.STARTING, **failed))
+
+
+def test_a_workspace_is_gone_only_if_its_owner_said_so() -> None:
+    journal = Journal()
+    deleted = row(phase=Phase.DELETED, deleted=True)
+    assert [*check_fate(deleted, journal)] == ["It is deleted, although nobody asked for that."]
+    fate = journal.fate(WORKSPACE)
+    number = fate.ask_deletion()
+    assert not [*check_fate(deleted, journal), *check_fate(row(), journal)]
+    fate.acknowledge_deletion(number, purged=False)
+    assert not [*check_fate(deleted, journal)]
+    [back] = check_fate(row(), journal)
+    assert back.startswith("It is back")
+
+
+def test_followers_must_know_every_workspace_as_it_is() -> None:
+    true = {"a": {"phase": "RUNNING", "name": "one"}, "b": {"phase": "STANDBY", "name": "two"}}
+    assert not list(compare(true, true))
+    told = {"a": {"phase": "STANDBY", "name": "one"}, "c": {"phase": "ARCHIVED", "name": "three"}}
+    assert list(compare(told, true)) == [
+        "c is still shown as ARCHIVED, but it is gone.",
+        "b is STANDBY, but nobody was told of it.",
+        "a is shown with phase STANDBY, but it is RUNNING.",
+    ]

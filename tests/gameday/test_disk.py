@@ -1,0 +1,61 @@
+"""The small disk: really full, really free again, and gone at the end."""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gameday.disk import SmallDisk, mounted_disk
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with mounted_disk(tmp_path / "disk.img", tmp_path / "homes") as mounted:
+        if mounted is None:
+            pytest.skip("only root can mount, where there are loop devices")
+        yield mounted
+
+
+def test_a_full_disk_takes_neither_a_file_nor_a_directory_and_keeps_what_it_has(disk: SmallDisk) -> None:
+    kept = disk.path / "kept"
+    kept.write_bytes(b"kept")
+    with disk.full():
+        assert disk.is_full()
+        with pytest.raises(OSError, match="No space") as caught:
+            (disk.path / "new").write_bytes(os.urandom(100_000))
+        assert caught.value.errno == errno.ENOSPC
+        with pytest.raises(OSError, match="No space"):
+            (disk.path / "directory").mkdir()
+        assert kept.read_bytes() == b"kept"
+    assert not disk.is_full()
+    (disk.path / "new").write_bytes(os.urandom(100_000))
+
+
+def test_the_ballast_takes_nothing_of_the_real_disk(disk: SmallDisk) -> None:
+    image = disk.path.parent / "disk.img"
+    before = image.stat().st_blocks
+    with disk.full():
+        os.sync()
+        assert image.stat().st_blocks - before < 100_000
+
+
+def test_it_is_freed_when_the_fault_is_cut_short(disk: SmallDisk) -> None:
+    with pytest.raises(KeyboardInterrupt), disk.full():
+        raise KeyboardInterrupt
+    assert not disk.is_full()
+
+
+def test_nothing_stays_mounted(tmp_path: Path) -> None:
+    homes = tmp_path / "homes"
+    with mounted_disk(tmp_path / "disk.img", homes) as mounted:
+        assert homes.is_mount() == (mounted is not None)
+    assert not homes.is_mount()
+
+
+def test_there_is_none_where_it_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with mounted_disk(tmp_path / "disk.img", tmp_path / "homes") as mounted:
+        assert mounted is None
+    assert not (tmp_path / "disk.img").exists()

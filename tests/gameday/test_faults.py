@@ -1,0 +1,204 @@
+"""Every kind of fault really breaks something, and leaves nothing broken when it ends or is cut short."""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from random import Random
+
+import psutil
+import pytest
+from sqlalchemy import text
+
+from gameday.fault_chances import NothingToBreak
+from gameday.fault_loop import FaultRecord, break_things
+from gameday.fault_modes import PASSING, Answering, Cutting, Mode, Silent, Slow
+from gameday.faults import Fault, faults_of
+from gameday.stage import Stage
+from tests.gameday.players import playing
+from tests.waiting import until
+
+pytestmark = pytest.mark.timeout(900)
+
+ELECTED_RELAY = text(
+    "SELECT pid FROM pg_stat_activity JOIN pg_locks USING (pid) "
+    "WHERE application_name = 'codehub-relay' AND locktype = 'advisory' AND granted"
+)
+PARTS = ("worker", "worker-2", "api", "proxy", "postgres", "redis", "s3", "temporal")
+S3_MODES = {"s3-500": Answering, "s3-503": Answering, "s3-slow": Slow, "s3-cut": Cutting, "s3-silent": Silent}
+
+
+def chance(seed: int | str) -> Random:
+    return Random(seed)  # noqa: S311 (nothing secret about it)
+
+
+def fault(stage: Stage, kind: str) -> Fault:
+    return next(each for _, each in faults_of(stage, dockerd=True) if each.kind == kind)
+
+
+@contextlib.asynccontextmanager
+async def going_on(stage: Stage, kind: str) -> AsyncIterator[asyncio.Task[str]]:
+    """It is cut short at the end of the block, as at the end of a game."""
+
+    async def run() -> str:
+        return await fault(stage, kind).run(chance(1))
+
+    task = asyncio.create_task(run())
+    try:
+        yield task
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_killed_part_comes_back_as_another_process(stage: Stage, part: str) -> None:
+    await stage.wait_ready()
+    before = stage.pid(part)
+    said = await fault(stage, f"kill-{part}").run(chance(1))
+    assert said == f"kill -9 of {part} ({before})"
+    await stage.wait_ready()
+    assert stage.pid(part) not in {None, before}
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_stopped_part_goes_on_even_when_the_fault_is_cut_short(stage: Stage, part: str) -> None:
+    await stage.wait_ready()
+    process = psutil.Process(stage.pid(part))
+
+    async def is_stopped() -> bool:
+        return process.status() == psutil.STATUS_STOPPED
+
+    async with going_on(stage, f"stop-{part}"):
+        await until(is_stopped, f"{part} is stopped")
+        with pytest.raises(NothingToBreak):
+            await fault(stage, f"stop-{part}").run(chance(2))
+    family = [process, *process.children(recursive=True)]
+
+    async def goes_on() -> bool:
+        return all(each.status() != psutil.STATUS_STOPPED for each in family if each.is_running())
+
+    await until(goes_on, f"{part} goes on")
+
+
+@pytest.mark.parametrize("kind", S3_MODES)
+async def test_s3_is_well_again_after_each_trouble(stage: Stage, kind: str) -> None:
+    mode: Mode = PASSING
+
+    async def is_troubled() -> bool:
+        nonlocal mode
+        mode = stage.s3.mode
+        return mode != PASSING
+
+    async with going_on(stage, kind):
+        await until(is_troubled, "S3 is troubled")
+    assert isinstance(mode, S3_MODES[kind])
+    assert stage.s3.mode == PASSING
+
+
+async def test_the_disk_of_the_homes_is_full_and_then_free(stage: Stage) -> None:
+    if (disk := stage.disk) is None:
+        pytest.skip("only root can mount, where there are loop devices")
+
+    async def is_full() -> bool:
+        return disk.is_full()
+
+    async with going_on(stage, "disk-full"):
+        await until(is_full, "the disk is full")
+        with pytest.raises(NothingToBreak):
+            await fault(stage, "disk-full").run(chance(2))
+    assert not disk.is_full()
+
+
+async def test_a_relay_that_loses_its_session_is_elected_anew(stage: Stage) -> None:
+    await stage.wait_ready()
+
+    async def elected() -> int | None:
+        async with stage.database.transaction() as session:
+            found: int | None = await session.scalar(ELECTED_RELAY)
+            return found
+
+    async def is_elected() -> bool:
+        return await elected() is not None
+
+    await until(is_elected, "a relay is elected")
+    before = await elected()
+    await fault(stage, "relay").run(chance(1))
+
+    async def another() -> bool:
+        return await elected() not in {None, before}
+
+    await until(another, "another session is elected")
+
+
+async def test_a_killed_ide_is_started_again(stage: Stage) -> None:
+    await stage.wait_ready()
+    async with playing(stage) as player:
+        await player.go("RUNNING")
+        before = await stage.instances(player.workspace_id)
+        said = await fault(stage, "kill-ide").run(chance(1))
+        assert player.workspace_id in said
+        await player.go("RUNNING")
+
+        async def another() -> bool:
+            now = await stage.instances(player.workspace_id)
+            return len(now) == 1 and now != before
+
+        await until(another, "another IDE runs")
+
+
+async def test_a_killed_storage_job_is_done_again_and_nothing_is_lost(stage: Stage) -> None:
+    await stage.wait_ready()
+    async with playing(stage) as player:
+        await player.go("STANDBY")
+        content = os.urandom(5_000_000)
+        (stage.home(player.workspace_id) / "big").write_bytes(content)
+        # It would have ended before it can be met.
+        with stage.s3.trouble(Slow(bytes_per_second=100_000)):
+            await player.ask("ARCHIVED")
+            said = await fault(stage, "kill-job").run(chance(1))
+        assert said.startswith("kill -9 of the storage job")
+        await player.go("ARCHIVED")
+        await player.go("STANDBY")
+        assert (stage.home(player.workspace_id) / "big").read_bytes() == content
+
+
+async def test_there_is_nothing_to_break_where_no_ide_and_no_job_runs(stage: Stage) -> None:
+    async def nothing_runs() -> bool:
+        return not await stage.all_instances() and not await stage.jobs()
+
+    await until(nothing_runs, "what other tests left has ended")
+    for kind in ("kill-ide", "kill-job"):
+        with pytest.raises(NothingToBreak):
+            await fault(stage, kind).run(chance(1))
+
+
+async def break_until(stage: Stage, count: int, seed: str) -> list[FaultRecord]:
+    records: list[FaultRecord] = []
+    enough = asyncio.Event()
+
+    def note(record: FaultRecord) -> None:
+        records.append(record)
+        if len(records) >= count:
+            enough.set()
+
+    await break_things(stage, chance(seed), enough, note, per_second=20)
+    return sorted(records, key=lambda record: record.at)
+
+
+async def test_the_seed_decides_what_is_broken_and_nothing_stays_broken(stage: Stage) -> None:
+    runs = []
+    for _ in range(2):
+        await stage.wait_ready()
+        records = await break_until(stage, 8, "7:faults")
+        assert any(record.happened for record in records)
+        runs.append([record.kind for record in records])
+        assert stage.s3.mode == PASSING
+        assert stage.disk is None or not stage.disk.is_full()
+        await stage.wait_ready()
+    shorter = min(map(len, runs))
+    assert runs[0][:shorter] == runs[1][:shorter]
+
+
+async def test_the_docker_engine_is_spared_where_workspaces_are_processes(stage: Stage) -> None:
+    assert "dockerd" not in {each.kind for _, each in faults_of(stage, dockerd=True)}

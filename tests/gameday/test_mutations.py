@@ -1,0 +1,30 @@
+"""The list of mutations fits the code of today, so the check cannot rot unnoticed."""
+
+import pytest
+
+from gameday.mutation_list import MUTATIONS, Mutation
+from gameday.mutations import REPOSITORY, StaleMutation, mutated
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
+def test_a_mutation_fits_exactly_one_place(mutation: Mutation) -> None:
+    content = (REPOSITORY / mutation.file).read_text()
+    changed = mutated(content, mutation)
+    assert changed != content
+    compile(changed, mutation.file, "exec")
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
+def test_a_detector_is_there(mutation: Mutation) -> None:
+    assert (REPOSITORY / mutation.detector.path).exists()
+
+
+@pytest.mark.parametrize("content", ["", "twice twice"])
+def test_a_mutation_that_fits_nowhere_or_twice_is_stale(content: str) -> None:
+    mutation = Mutation("test", "file.py", "twice", "new", MUTATIONS[0].detector)
+    with pytest.raises(StaleMutation, match="not once"):
+        mutated(content, mutation)
+
+
+def test_names_tell_mutations_apart() -> None:
+    assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 5

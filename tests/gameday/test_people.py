@@ -1,0 +1,233 @@
+"""What people make of answers, of refusals, and of no answer at all."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from codehub.domain.states import DesiredState
+from gameday.findings import Findings
+from gameday.journal import Journal
+from gameday.people import make_person
+from gameday.people_contents import BIG_NAME
+from gameday.people_files import Files
+from gameday.people_requests import NoAnswer, Requests
+from gameday.people_workspaces import Workspaces
+from gameday.stage_users import User
+from gameday.tally import Tally
+from gameday.tiny_ide import FILES, tree_of
+from tests.gameday.front_doors import (
+    FrontDoor,
+    losing,
+    open_front_door,
+    passing_to,
+    refusing,
+    saying,
+)
+from tests.gameday.ides import RunningIde, running_ide
+from tests.waiting import until
+
+CHANCE = Random(1)  # noqa: S311
+HOME, FILE = "0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44", "src/main.py"
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Somebody's files and workspaces, and the door to them."""
+
+    door: FrontDoor
+    ide: RunningIde
+    files: Files
+    workspaces: Workspaces
+    journal: Journal
+    findings: Findings
+    tally: Tally
+
+    @property
+    def words(self) -> list[str]:
+        return [each.words for each in self.findings.violations]
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with running_ide(tmp_path / "home") as ide, open_front_door(passing_to(ide.url)) as door:
+        journal, findings, tally = Journal(), Findings(lambda: 0.0), Tally()
+        async with Requests(door.url, "token", tally) as requests:
+            files = Files(requests, journal, findings, tally, CHANCE)
+            workspaces = Workspaces(requests, journal, tally, CHANCE, "ada")
+            yield Desk(door, ide, files, workspaces, journal, findings, tally)
+
+
+async def test_what_is_acknowledged_is_in_the_home(desk: Desk) -> None:
+    for name in (FILE, BIG_NAME, "100%.log"):
+        await desk.files.write(HOME, name)
+    assert tree_of(desk.ide.home) == desk.journal.known(HOME)
+    assert desk.tally["files: PUT acknowledged"] == 3
+    assert desk.tally["files: PUT uncertain"] == 0
+
+
+async def test_every_request_names_what_it_replaces(desk: Desk) -> None:
+    await desk.files.write(HOME, FILE)
+    first = desk.journal.known(HOME)[FILE]
+    await desk.files.write(HOME, FILE)
+    assert [each.headers.get("If-Match") for each in desk.door.requests] == [None, first]
+    assert desk.door.requests[0].headers["If-None-Match"] == "*"
+
+
+async def test_a_lost_answer_leaves_the_file_uncertain_until_it_is_read(desk: Desk) -> None:
+    passing = desk.door.answer
+    await desk.files.write(HOME, FILE)
+    before = desk.journal.known(HOME)[FILE]
+    desk.door.answer = losing(passing)
+    await desk.files.write(HOME, FILE)
+    assert len(desk.journal.expected(HOME)[FILE]) == 2
+    assert desk.tally["files: PUT uncertain"] == 1
+    desk.door.answer = passing
+    await desk.files.write(HOME, FILE)
+    after = desk.journal.known(HOME)[FILE]
+    assert after != before
+    assert tree_of(desk.ide.home) == {FILE: after}
+    assert desk.words == []
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        refusing(503, "WORKSPACE_STOPPED"),
+        refusing(503, "WORKSPACE_BUSY"),
+        refusing(502, "LIMIT_EXCEEDED"),
+        refusing(502, "UPSTREAM_UNAVAILABLE", phase="ARCHIVED"),
+    ],
+)
+async def test_a_refusal_before_the_ide_changes_nothing(desk: Desk, refusal: object) -> None:
+    assert callable(refusal)
+    desk.door.answer = refusal
+    await desk.files.write(HOME, FILE)
+    assert desk.journal.is_sure(HOME, FILE)
+    assert desk.journal.known(HOME) == {}
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        refusing(502, "UPSTREAM_UNAVAILABLE"),
+        refusing(503, "DEPENDENCY_UNAVAILABLE"),
+        saying(504, "the upstream did not answer in time"),
+        # Somebody else's words, not the IDE's.
+        saying(200, "ok"),
+        saying(412, ""),
+    ],
+)
+async def test_any_other_answer_that_is_not_of_the_ide_is_uncertain(desk: Desk, failure: object) -> None:
+    assert callable(failure)
+    desk.door.answer = failure
+    await desk.files.write(HOME, FILE)
+    assert not desk.journal.is_sure(HOME, FILE)
+
+
+async def test_nothing_is_uncertain_if_there_is_nobody_to_connect_to() -> None:
+    tally, journal = Tally(), Journal()
+    async with open_front_door(saying(200, "")) as door:
+        pass
+    async with Requests(door.url, "token", tally) as requests:
+        await Files(requests, journal, Findings(lambda: 0.0), tally, CHANCE).write(HOME, FILE)
+        with pytest.raises(NoAnswer) as raised:
+            await requests.ask("GET", "/")
+    assert not raised.value.sent
+    assert journal.is_sure(HOME, FILE)
+
+
+async def test_a_lost_file_is_noticed_by_a_read(desk: Desk) -> None:
+    await desk.files.write(HOME, FILE)
+    (desk.ide.home / FILES / FILE).unlink()
+    await desk.files.read(HOME, FILE)
+    assert "is missing" in desk.words[0]
+
+
+async def test_an_older_home_is_noticed_by_a_look(desk: Desk) -> None:
+    await desk.files.write(HOME, FILE)
+    older = (desk.ide.home / FILES / FILE).read_bytes()
+    await desk.files.write(HOME, FILE)
+    (desk.ide.home / FILES / FILE).write_bytes(older)
+    await desk.files.look(HOME)
+    assert "an older content" in desk.words[0]
+
+
+async def test_another_content_is_noticed_by_a_write(desk: Desk) -> None:
+    await desk.files.write(HOME, FILE)
+    (desk.ide.home / FILES / FILE).write_bytes(b"foreign")
+    await desk.files.write(HOME, FILE)
+    assert "said to be other than" in desk.words[0]
+    assert desk.tally["files: PUT found another content"] == 1
+
+
+async def test_a_deleted_file_is_expected_to_be_gone(desk: Desk) -> None:
+    await desk.files.write(HOME, FILE)
+    await desk.files.delete(HOME, FILE)
+    assert desk.journal.expected(HOME) == {FILE: frozenset({None})}
+    assert tree_of(desk.ide.home) == {}
+
+
+async def test_a_creation_is_repeated_with_the_same_key_until_it_is_answered(desk: Desk) -> None:
+    created = saying(201, {"id": HOME})
+    for desk.door.answer in (losing(created), refusing(503, "DEPENDENCY_UNAVAILABLE"), created, created):
+        await desk.workspaces.create()
+    keys = [each.headers["Idempotency-Key"] for each in desk.door.requests]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
+    bodies = [await each.text() for each in desk.door.requests]
+    assert bodies[0] == bodies[1] == bodies[2] != bodies[3]
+    assert desk.tally["workspaces: created"] == 2
+
+
+async def test_a_deletion_without_an_answer_leaves_the_fate_open(desk: Desk) -> None:
+    desk.door.answer = losing(saying(202, {}))
+    await desk.workspaces.delete(HOME, purge=False)
+    fate = desk.journal.fate(HOME)
+    assert not fate.must_exist
+    assert not fate.must_be_gone
+
+
+async def test_a_refused_deletion_leaves_the_workspace(desk: Desk) -> None:
+    desk.door.answer = refusing(409, "OPERATION_IN_PROGRESS")
+    await desk.workspaces.delete(HOME, purge=True)
+    assert desk.journal.fate(HOME).must_exist
+
+
+async def test_a_deletion_that_became_a_purge_is_known_as_one(desk: Desk) -> None:
+    desk.door.answer = saying(202, {"purge": True})
+    await desk.workspaces.delete(HOME, purge=False)
+    assert desk.journal.fate(HOME).purged
+
+
+async def test_a_deletion_is_taken_back(desk: Desk) -> None:
+    desk.door.answer = saying(202, {"purge": False})
+    await desk.workspaces.delete(HOME, purge=False)
+    assert desk.journal.fate(HOME).must_be_gone
+    await desk.workspaces.undelete(HOME)
+    assert desk.journal.fate(HOME).must_exist
+
+
+async def test_an_outage_is_no_list_of_workspaces(desk: Desk) -> None:
+    desk.door.answer = refusing(503, "DEPENDENCY_UNAVAILABLE")
+    assert await desk.workspaces.list() is None
+    await desk.workspaces.ask_for(HOME, DesiredState.RUNNING)
+    await desk.workspaces.recover(HOME)
+    assert {key for key in desk.tally.counts if key.startswith("workspaces")} == set()
+
+
+async def test_a_person_goes_on_through_outages_and_stops_when_told(desk: Desk) -> None:
+    user = User("1", "ada", "token", "password")
+    tally, stop = Tally(), asyncio.Event()
+    desk.door.answer = losing(saying(200, {}))
+    person = make_person(desk.door.url, user, "7", journal=desk.journal, findings=desk.findings, tally=tally)
+    living = asyncio.create_task(person.live(stop))
+
+    async def tried_again() -> bool:
+        return tally["requests: no answer"] > 2
+
+    await until(tried_again, "the person asked again")
+    stop.set()
+    await living

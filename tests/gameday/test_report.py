@@ -1,0 +1,140 @@
+"""The report: what it says of a game that held, and of one that did not."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from html.parser import HTMLParser
+from io import StringIO
+from pathlib import Path
+
+from rich.console import Console
+
+from gameday.fault_loop import FaultRecord
+from gameday.findings import Invariant, Violation
+from gameday.options import Options
+from gameday.report import write_report
+from gameday.report_html import render_html
+from gameday.report_lanes import history_of, lane_of
+from gameday.report_story import Story
+from gameday.report_text import print_report
+from gameday.stage_recoveries import Recovery
+from tests.gameday.histories import BEGAN, CLAIMED, COMPLETED, CREATED, WORKSPACE
+
+OPTIONS = Options(0.5, "seed <1>")
+FAULTS = (FaultRecord("kill-s3", 3.0, 0.1, "kill -9 of s3"), FaultRecord("disk-full", 0.2, 0.5, "full"))
+TRAIL = [CREATED, CLAIMED, COMPLETED]
+
+
+def _story(*violations: Violation, complete: bool = True) -> Story:
+    return Story(
+        options=OPTIONS,
+        began=BEGAN,
+        seconds=40.0,
+        faults_ended=30.0,
+        versions={"CodeHub": "0.1.0"},
+        faults=FAULTS,
+        recoveries=(Recovery("s3", 3.0, 1.5), Recovery("s3", 9.0, 0.5), Recovery("s3", 12.0, 4.0)),
+        lanes=(lane_of(WORKSPACE, "<b>notes", TRAIL, BEGAN, 40.0),),
+        tally={"files: read": 1234},
+        checked=dict.fromkeys(Invariant, 5),
+        violations=violations,
+        histories={WORKSPACE: history_of(TRAIL, FAULTS, BEGAN)} if violations else {},
+        complete=complete,
+    )
+
+
+BROKEN = _story(Violation(Invariant.FILES, WORKSPACE, "notes.txt is <missing>", 35.0))
+
+
+def _printed(story: Story) -> str:
+    console = Console(file=StringIO(), width=200)
+    print_report(story, console)
+    assert isinstance(console.file, StringIO)
+    return console.file.getvalue()
+
+
+def test_a_lane_tells_phases_and_operations_in_seconds() -> None:
+    [lane] = _story().lanes
+    assert [(each.what, each.begin, each.end) for each in lane.phases] == [
+        ("PENDING", 1.0, 4.0),
+        ("STANDBY", 4.0, 40.0),
+    ]
+    assert [(each.what, each.begin, each.end) for each in lane.operations] == [("PROVISIONING", 2.0, 4.0)]
+
+
+def test_a_history_has_the_faults_of_its_lifetime_between_its_events() -> None:
+    lines = history_of(TRAIL, FAULTS, BEGAN)
+    assert [line.split("s  ", 1)[1].split()[0] for line in lines] == ["event", "event", "fault", "event"]
+    assert "kill -9 of s3" in lines[2]
+
+
+def test_the_verdict_holds_only_for_a_whole_game_without_violations() -> None:
+    assert _story().held
+    assert not BROKEN.held
+    assert not _story(complete=False).held
+
+
+def test_what_was_never_checked_is_not_said_to_hold() -> None:
+    story = replace(_story(), checked={each: int(each is Invariant.LIMITS) for each in Invariant})
+    assert story.verdict == "1 invariants held, the other 11 were not put to the test"
+
+
+def test_recoveries_are_told_by_median_and_longest() -> None:
+    span = _story().spans()["s3"]
+    assert (span.count, span.median, span.longest) == (3, 1.5, 4.0)
+
+
+def test_the_terminal_shows_seed_faults_checks_and_how_to_play_again() -> None:
+    printed = _printed(_story())
+    for words in ("All 12 invariants held", "kill-s3", "1,234", OPTIONS.command, Invariant.FILES.value):
+        assert words in printed
+
+
+def test_the_terminal_shows_a_violation_with_the_history_of_its_workspace() -> None:
+    printed = _printed(BROKEN)
+    assert "1 violations" in printed
+    assert "notes.txt is <missing>" in printed
+    assert "operation_claimed" in printed
+
+
+class Reader(HTMLParser):
+    """Collects what a page refers to, and whether every tag is closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.references: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.references += [value or "" for name, value in attrs if name in {"src", "href"}]
+        if tag not in {"meta", "br", "rect"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag != "rect":
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_needs_nothing_else_and_escapes_what_people_named() -> None:
+    reader = Reader()
+    reader.feed(render_html(BROKEN))
+    assert not reader.open
+    assert not reader.references
+    for words in ("notes.txt is <missing>", "<b>notes", OPTIONS.command, "operation_claimed", "kill-s3 (1)"):
+        assert words in reader.text
+
+
+def test_the_report_is_a_page_and_a_document_named_by_date_backend_and_seed(tmp_path: Path) -> None:
+    story = _story()
+    page = write_report(story, tmp_path / "reports")
+    assert page.name == "2026-11-16-local-seed_1.html"
+    document = json.loads(page.with_suffix(".json").read_text())
+    assert document["held"] is True
+    assert document["began"] == BEGAN.isoformat()
+    assert document["faults_by_kind"] == {"kill-s3": 1, "disk-full": 1}
+    assert document["recovery_times"]["s3"] == {"count": 3, "median": 1.5, "longest": 4.0}
+    assert BEGAN + timedelta(seconds=document["lanes"][0]["phases"][0]["begin"]) == CREATED.at
