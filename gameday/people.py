@@ -22,11 +22,11 @@ PAUSE_SECONDS = (0.05, 0.6)
 NEGLECT_ROUNDS = (40, 140)
 # What somebody does with a workspace, by its phase; how often, of a hundred times.
 HABITS: dict[Phase, dict[str, int]] = {
-    Phase.RUNNING: {"work": 72, "STANDBY": 8, "ARCHIVED": 6, "neglect": 10, "delete": 4},
-    Phase.STANDBY: {"RUNNING": 38, "work": 20, "ARCHIVED": 22, "neglect": 16, "delete": 4},
-    Phase.ARCHIVED: {"RUNNING": 66, "STANDBY": 22, "neglect": 8, "delete": 4},
+    Phase.RUNNING: {"work": 78, "STANDBY": 8, "ARCHIVED": 6, "neglect": 4, "delete": 4},
+    Phase.STANDBY: {"RUNNING": 42, "work": 20, "ARCHIVED": 26, "neglect": 8, "delete": 4},
+    Phase.ARCHIVED: {"RUNNING": 70, "STANDBY": 22, "neglect": 4, "delete": 4},
     Phase.PENDING: {"RUNNING": 60, "STANDBY": 20, "ARCHIVED": 20},
-    Phase.ERROR: {"recover": 50, "neglect": 50},
+    Phase.ERROR: {"recover": 80, "neglect": 20},
 }
 PURGE_SHARE = 0.3
 SIGN_IN_SHARE = 0.02

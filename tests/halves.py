@@ -10,8 +10,19 @@ from pathlib import Path
 # Each has its own servers and directories; the two take about the same time. What starts containers is in the
 # half with the browser: Chromium fails its requests whenever a network interface comes or goes.
 HALVES = {
-    "control": "unit model workflows replay chaos adversarial integration cli api proxy".split(),
-    "surface": "front_door e2e contracts images deploy docker gameday".split(),
+    "control": [
+        "unit",
+        "model",
+        "workflows",
+        "replay",
+        "chaos",
+        "adversarial",
+        "integration",
+        "cli",
+        "api",
+        "proxy",
+    ],
+    "surface": ["front_door", "e2e", "contracts", "images", "deploy", "docker", "gameday"],
 }
 TESTS = Path(__file__).parent
 
