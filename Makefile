@@ -7,7 +7,7 @@ PACKAGES := codehub activities workflows api proxy worker storage_job cli migrat
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check unit fmt lint types contracts docs histories lock env images clean
+.PHONY: help up test check unit fmt lint types contracts docs gameday histories lock env images clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -54,6 +54,11 @@ fmt: $(SYNCED) ## Format and fix what can be fixed
 docs: $(SYNCED) ## Write the generated pages anew
 	$(BIN)/codehub settings --markdown > docs/configuration.md
 	$(BIN)/python -m cli.reference > docs/cli.md
+
+# One game that is the same every time, and one that never was before; both print their seed.
+gameday: $(SYNCED) ## Break everything for three minutes, and check that nothing was lost
+	$(BIN)/codehub gameday --minutes 1.5 --seed codehub
+	$(BIN)/codehub gameday --minutes 1.5
 
 histories: $(SYNCED) ## Record the workflow histories that the replay tests use
 	$(BIN)/pytest tests/replay/record_histories.py

@@ -15,7 +15,6 @@ from benchmarks.docker_results import (
     BARE,
     HUB,
     OURS,
-    Results,
     crowd_section,
     parts_section,
     single_section,
@@ -60,8 +59,14 @@ def main() -> None:
 async def run(arguments: argparse.Namespace, report: Report) -> None:
     async with open_ground() as ground, _cast(ground, report) as cast:
         game = Game(cast.contestants, report)
-        results = await game.play(arguments.rounds, arguments.at_once, arguments.crowds)
-    _tell(results, cast, report)
+        await game.play_alone(arguments.rounds)
+        for image in IMAGES:
+            report.add(single_section(image, game.results))
+        report.add(parts_section(list(IMAGES), game.results))
+        await game.play_at_once(arguments.at_once, arguments.crowds)
+        for image in IMAGES:
+            report.add(crowd_section(image, game.results))
+    report.add(Section("Contestants", ("", "version"), list(cast.versions.items()), LEGEND))
 
 
 @asynccontextmanager
@@ -83,15 +88,6 @@ async def _cast(ground: Ground, report: Report) -> AsyncIterator[Cast]:
         else:
             cast.contestants[HUB], cast.versions[HUB] = hub, hub.versions
         yield cast
-
-
-def _tell(results: Results, cast: Cast, report: Report) -> None:
-    for image in IMAGES:
-        report.add(single_section(image, results))
-    report.add(parts_section(list(IMAGES), results))
-    for image in IMAGES:
-        report.add(crowd_section(image, results))
-    report.add(Section("Contestants", ("", "version"), list(cast.versions.items()), LEGEND))
 
 
 if __name__ == "__main__":

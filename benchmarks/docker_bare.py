@@ -25,6 +25,7 @@ from tests.rows import new_workspace_id
 LAUNCH = "create and start return"
 # Often enough to see it at once, and not so often that the IDE is held up by being looked at.
 POLL_SECONDS = 0.02
+POLLS_PER_INSPECTION = 25
 HEALTH_SECONDS = 2.0
 Homes = dict[tuple[str, int], WorkspaceId]
 
@@ -69,10 +70,13 @@ class BareEngine:
         return f"{self.ground.name}-{workspace_id}"
 
     async def _until_healthy(self, container: DockerContainer, path: str) -> None:
-        port = Seen.inspected(await container.show()).host_port
         async with asyncio.timeout(START_SECONDS):
-            while not await answers(port or 0, path, (), HEALTH_SECONDS):  # noqa: ASYNC110 (nobody tells)
-                await asyncio.sleep(POLL_SECONDS)
+            while (seen := Seen.inspected(await container.show())).running:
+                for _ in range(POLLS_PER_INSPECTION):
+                    if await answers(seen.host_port or 0, path, (), HEALTH_SECONDS):
+                        return
+                    await asyncio.sleep(POLL_SECONDS)
+        raise Failed("the container has ended")
 
 
 @dataclass

@@ -111,14 +111,14 @@ def crowd_section(image: str, results: Results) -> Section:
 
 def _crowd_row(image: str, name: str, results: Results) -> Sequence[Cell]:
     cells: list[Cell] = [name]
-    failed = 0
     for operation in OPERATIONS:
         mine, bare = results.crowds[image, name, operation], results.crowds[image, BARE, operation]
         whole, base = _median_whole(mine), _median_whole(bare)
         each = _median([seconds for crowd in mine for seconds in crowd.each])
-        failed += sum(crowd.asked - len(crowd.each) for crowd in mine)
         cells += [_seconds(whole), _seconds(each), _ratio(whole / base if whole and base else None)]
-    return [*cells, failed]
+    # Whoever never started is among those that were not stopped.
+    lost = (crowd.asked - len(crowd.each) for crowd in results.crowds[image, name, Operation.STOPPING])
+    return [*cells, sum(lost)]
 
 
 def _median_whole(crowds: Sequence[Crowd]) -> float | None:

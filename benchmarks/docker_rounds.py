@@ -25,17 +25,18 @@ class Game:
     results: Results = field(default_factory=Results)
     began: float = field(default_factory=time.monotonic)
 
-    async def play(self, rounds: int, crowd: int, crowd_rounds: int) -> Results:
+    async def play_alone(self, rounds: int) -> None:
         await self._prepare(range(1))
         self.report.say("warming up")
         await self._take_turns(Results(), 0)
         await self._rounds(
             "round", rounds, SINGLE_SECONDS, lambda number: self._take_turns(self.results, number)
         )
+
+    async def play_at_once(self, crowd: int, rounds: int) -> None:
         self.report.say(f"homes for {crowd} at once")
         await self._prepare(range(1, crowd))
-        await self._rounds("all at once", crowd_rounds, WHOLE_SECONDS, lambda _: self._take_crowds(crowd))
-        return self.results
+        await self._rounds("all at once", rounds, WHOLE_SECONDS, lambda _: self._take_crowds(crowd))
 
     async def _prepare(self, numbers: range) -> None:
         for contestant in self.contestants.values():
@@ -75,16 +76,22 @@ class Game:
                 results.add_parts((image, name, operation), parts)
 
     async def _take_crowds(self, crowd: int) -> None:
-        for image, reference in IMAGES.items():
-            for name, contestant in self.contestants.items():
+        for image in IMAGES:
+            for name in self.contestants:
                 self.report.say(f"{crowd} with {image}: {name}")
-                for operation, act in _acts(contestant).items():
-                    began = time.perf_counter()
-                    timed = (self._timed(name, act, reference, number) for number in range(crowd))
-                    each = await asyncio.gather(*timed)
-                    there = [seconds for seconds in each if seconds is not None]
-                    whole = time.perf_counter() - began
-                    self.results.crowds[image, name, operation].append(Crowd(whole, there, crowd))
+                await self._take_crowd(image, name, crowd)
+
+    async def _take_crowd(self, image: str, name: str, crowd: int) -> None:
+        through = [True] * crowd
+        for operation, act in _acts(self.contestants[name]).items():
+            began = time.perf_counter()
+            timed = (self._timed(name, act, IMAGES[image], number) for number in range(crowd))
+            each = await asyncio.gather(*timed)
+            whole = time.perf_counter() - began
+            # Here too, what was never there does not count as gone.
+            through = [before and now is not None for before, now in zip(through, each, strict=True)]
+            seconds = [value for value, counts in zip(each, through, strict=True) if counts and value]
+            self.results.crowds[image, name, operation].append(Crowd(whole, seconds, crowd))
 
     async def _timed(self, name: str, act: Act, reference: str, number: int) -> float | None:
         """None if the contestant could not do it; the others go on."""

@@ -50,4 +50,4 @@ def test_a_crowd_that_lost_somebody_has_no_time_for_all() -> None:
         results.crowds[IMAGE, BARE, operation] = [Crowd(2.0, [1.0, 2.0], 2)]
         results.crowds[IMAGE, OURS, operation] = [Crowd(4.0, [3.0, 4.0], 2), Crowd(1.0, [1.0], 2)]
     _, ours = crowd_section(IMAGE, results).rows
-    assert list(ours) == [OURS, 4.0, 3.0, "2.00", 4.0, 3.0, "2.00", 2]
+    assert list(ours) == [OURS, 4.0, 3.0, "2.00", 4.0, 3.0, "2.00", 1]
