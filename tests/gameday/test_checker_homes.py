@@ -1,0 +1,55 @@
+"""The checker on a real stage: a home that lacks what was promised is found, one that has it is not."""
+
+import hashlib
+
+import httpx
+import pytest
+
+from codehub.domain.conditions import WorkspaceId
+from gameday.checks_asking import WORKSPACES, Asker
+from gameday.checks_homes import check_homes
+from gameday.findings import Findings, Invariant
+from gameday.journal import Journal
+from gameday.stage import Stage
+from gameday.tiny_ide import FILES
+from tests.waiting import DEADLINE_SECONDS
+
+CONTENT = b"a promise"
+
+
+async def _create(stage: Stage) -> WorkspaceId:
+    headers = {"Authorization": f"Bearer {stage.users[0].token}"}
+    form = {"name": "checked", "desired_state": "ARCHIVED"}
+    async with httpx.AsyncClient(base_url=stage.url, headers=headers) as client:
+        answer = await client.post(WORKSPACES, json=form)
+    assert answer.is_success, answer.text
+    return WorkspaceId(answer.json()["id"])
+
+
+async def _check(stage: Stage, journal: Journal, workspace_id: WorkspaceId) -> list[str]:
+    """What the checker says of this workspace; tests before may have left others."""
+    findings = Findings(stage.clock)
+    asker = Asker(stage)
+    try:
+        await check_homes(stage, asker, journal, findings, DEADLINE_SECONDS)
+    finally:
+        await asker.close()
+    assert findings.checked[Invariant.FILES]
+    return [each.words for each in findings.violations if each.workspace_id == workspace_id]
+
+
+@pytest.mark.timeout(600)
+async def test_a_home_must_have_what_was_promised_and_nothing_else(stage: Stage) -> None:
+    workspace_id, journal = await _create(stage), Journal()
+    digest = hashlib.sha256(CONTENT).hexdigest()
+    journal.acknowledge(journal.begin(workspace_id, "notes.txt", None, digest))
+    [missing] = await _check(stage, journal, workspace_id)
+    assert missing.startswith("notes.txt is missing")
+
+    files = stage.home(workspace_id) / FILES
+    files.mkdir()
+    (files / "notes.txt").write_bytes(CONTENT)
+    assert await _check(stage, journal, workspace_id) == []
+
+    (files / "stranger.txt").write_bytes(CONTENT)
+    assert await _check(stage, journal, workspace_id) == ["stranger.txt was written by nobody"]
