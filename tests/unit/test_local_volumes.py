@@ -13,6 +13,7 @@ from codehub.adapters.local.volumes import TRASH_PREFIX, LocalVolumes
 from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
+from tests.adversarial.deep_trees import make_deep
 
 
 @pytest.fixture
@@ -118,3 +119,13 @@ async def test_a_volume_that_a_job_works_on_is_not_removed(
 async def test_a_name_that_is_no_id_is_refused(volumes: LocalVolumes) -> None:
     with pytest.raises(ValueError, match="not a canonical UUID"):
         await volumes.provision(WorkspaceId("../../etc"))
+
+
+async def test_a_home_deeper_than_the_stack_is_removed(
+    root: LocalRoot, volumes: LocalVolumes, workspace_id: WorkspaceId
+) -> None:
+    await volumes.provision(workspace_id)
+    make_deep(root.volume(workspace_id), "d", 1500)
+    await volumes.remove(workspace_id)
+    assert await volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert list(root.volumes.iterdir()) == []

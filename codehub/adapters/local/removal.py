@@ -3,13 +3,21 @@
 import os
 import shutil
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 
 def remove_tree(path: Path) -> None:
     """Remove a directory with all that is in it; nothing there is fine."""
-    shutil.rmtree(path, onerror=_make_writable_and_retry)
+    try:
+        shutil.rmtree(path, onerror=_make_writable_and_retry)
+    except RecursionError:
+        # Deeper than Python's stack; by now everything on the way down may be changed.
+        command = ("rm", "-rf", "--", path)
+        run = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 (a path of ours)
+        if run.returncode != 0:
+            raise OSError(run.stderr.strip()) from None
 
 
 def _make_writable_and_retry(function: Callable[..., object], path: str, error: object) -> None:
