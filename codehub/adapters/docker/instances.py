@@ -24,6 +24,8 @@ from codehub.health import answers
 from codehub.ports import InstanceRequest, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05
+LOOK_SECONDS = 0.5
+ASK_SECONDS = 0.02
 LAUNCH_SECONDS = 60
 HEALTH_CHECKS_AT_ONCE = 64
 REPORTED_LINES = 10
@@ -150,6 +152,7 @@ class DockerInstances:
         raise _homeless()
 
     async def _wait_until_ready(self, workspace_id: WorkspaceId, report: Report) -> None:
+        """Ask the IDE often, and the engine only now and then whether it still runs."""
         clock = asyncio.get_running_loop().time
         began, patience = clock(), self._options.patience.start
         while (elapsed := clock() - began) < patience:
@@ -157,9 +160,11 @@ class DockerInstances:
             seen = await self._see(workspace_id)
             if seen is None or not seen.running:
                 break
-            if await self._judge(workspace_id, seen) is ContainerFact.READY:
-                return
-            await asyncio.sleep(POLL_SECONDS)
+            looked = clock()
+            while clock() - looked < LOOK_SECONDS:
+                if await self._judge(workspace_id, seen) is ContainerFact.READY:
+                    return
+                await asyncio.sleep(ASK_SECONDS)
         raise await self._give_up(workspace_id)
 
     async def _give_up(self, workspace_id: WorkspaceId) -> Transient:
