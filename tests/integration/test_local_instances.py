@@ -29,6 +29,7 @@ from pathlib import Path
 from codehub.adapters.local import launching, processes
 from codehub.ports import InstanceRequest
 from tests.contracts.instance_benches import LocalBench
+from tests.fakes import IMAGE
 
 async def main():
     bench = LocalBench(Path(sys.argv[1]), sandboxed=sys.argv[3] == "sandboxed")
@@ -39,7 +40,7 @@ async def main():
         spawn(*arguments, **options)
         os.kill(os.getpid(), 9)
     processes.spawn = {"before": die_before, "after": die_after, "later": spawn}[sys.argv[4]]
-    await bench.instances.start(InstanceRequest(sys.argv[2], "ide"), lambda _: None)
+    await bench.instances.start(InstanceRequest(sys.argv[2], IMAGE), lambda _: None)
     os.kill(os.getpid(), 9)
 
 asyncio.run(main())
