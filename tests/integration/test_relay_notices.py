@@ -30,9 +30,12 @@ class Viewer:
         self.resynced = asyncio.Event()
         self.ended = asyncio.Event()
         self.failures: list[Exception] = []
+        self.open = asyncio.Event()
+        self.open.set()
 
     async def publish(self, user_id: str, message: str) -> None:
         assert user_id
+        await self.open.wait()
         if self.failures:
             raise self.failures.pop()
         workspace_id = json.loads(message)["id"]
@@ -98,9 +101,12 @@ async def test_a_burst_comes_in_few_messages_and_the_last_state_of_each_is_annou
     database_url: str, viewer: Viewer, writer: Connection, workspaces: list[str], marker: str
 ) -> None:
     async with relaying(database_url, viewer):
+        # While one message is on its way, however long that takes, the others gather.
+        viewer.open.clear()
         for step in range(100):
             for workspace_id in workspaces:
                 await rename(writer, workspace_id, f"name {step}")
+        viewer.open.set()
         await rename(writer, marker, "end")
     assert viewer.names == dict.fromkeys(workspaces, "name 99") | {marker: "end"}
     assert viewer.messages.total() < 500
