@@ -114,12 +114,16 @@ def request(start: str, *headers: str) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-async def exchange(socket: Path, data: bytes) -> bytes:
-    """Everything that is answered, until nobody has anything to say any more."""
+async def exchange(socket: Path, data: bytes, *, ends: bool = True) -> bytes:
+    """Everything that is answered, until nobody has anything to say any more.
+
+    HAProxy may give up what it has not begun with when we end; without that, the last request has to say so.
+    """
     reader, writer = await asyncio.open_unix_connection(socket)
     try:
         writer.write(data)
-        writer.write_eof()
+        if ends:
+            writer.write_eof()
         return await reader.read()
     finally:
         writer.close()

@@ -31,6 +31,7 @@ LOOKS = (
 )
 CHANGES = (
     "GET /info",
+    "GET /system/df",
     f"GET /containers/{JOB}/json",
     f"GET /containers/{CONTAINER_ID}/json",
     f"GET /containers/{CONTAINER_ID}/logs?stderr=1",
@@ -69,7 +70,7 @@ REFUSED = (
     "GET /secrets",
     "GET /plugins",
     "POST /plugins/pull?remote=evil",
-    "GET /system/df",
+    "POST /system/df",
     "POST /auth",
     "GET /images/json",
     "GET /images/codehub-workspace:latest/get",
@@ -217,7 +218,8 @@ async def test_http_2_from_the_start_is_looked_at_too(gate: Gate, engine: StandI
 
 
 async def test_every_request_of_a_connection_is_looked_at(gate: Gate, engine: StandIn) -> None:
-    answers = await exchange(gate.write, request("GET /version") + request("GET /secrets"))
+    both = request("GET /version") + request("GET /secrets", "Connection: close")
+    answers = await exchange(gate.write, both, ends=False)
     assert answers.count(b"HTTP/1.1 200") == 1
     assert answers.count(b"HTTP/1.1 403") == 1
     assert engine.requests == ["GET /version HTTP/1.1"]

@@ -54,6 +54,14 @@ async def test_provisioning_refuses_it_and_keeps_what_it_holds(bench: DockerBenc
     assert (volume_path(bare) / "file").read_text() == "somebody's"
 
 
+async def test_an_empty_one_that_an_engine_left_when_it_went_down_is_made_anew(
+    bench: DockerBench, bare: WorkspaceId
+) -> None:
+    (volume_path(bare) / "file").unlink()
+    await bench.volumes.provision(bare)
+    assert await bench.volumes.look(bare) is VolumeFact.PRESENT
+
+
 async def test_a_home_that_vanishes_during_a_start_is_not_replaced(bench: DockerBench) -> None:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await bench.volumes.provision(workspace_id)

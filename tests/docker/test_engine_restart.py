@@ -12,9 +12,8 @@ import pytest
 from codehub.domain.states import DesiredState, Operation, Phase
 from tests.chaos.conftest import Servers
 from tests.docker.site import open_docker_site
-from tests.processes import wait_until_ended
 from tests.trees import describe_tree, make_rich_home
-from tests.waiting import until
+from tests.waiting import DEADLINE_SECONDS, until
 
 PID_FILE = Path("/var/run/docker.pid")
 # Random bytes do not compress, so moving them takes long enough to be hit in the middle.
@@ -34,10 +33,14 @@ def restart_engine(number: signal.Signals, log: Path) -> None:
     """End it and start it again as it was started."""
     engine = psutil.Process(int(PID_FILE.read_text()))
     command, directory = engine.cmdline(), engine.cwd()
+    # What it runs beside the containers ends with it; until then a new engine would take that for its own.
+    together = [engine, *(child for child in engine.children() if child.name() == "containerd")]
     engine.send_signal(number)
-    assert wait_until_ended([engine]) == []
+    assert psutil.wait_procs(together, timeout=DEADLINE_SECONDS)[1] == []
+    # Not as our child: it outlives the tests.
     with log.open("ab") as output:
-        subprocess.Popen(command, cwd=directory, stdout=output, stderr=output, start_new_session=True)
+        detached = ("setsid", "--fork", *command)
+        subprocess.run(detached, check=True, cwd=directory, stdout=output, stderr=output)
 
 
 def engine_answers() -> bool:

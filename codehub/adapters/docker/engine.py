@@ -16,7 +16,10 @@ ANSWER_SECONDS = 60
 # What aiodocker calls an engine that cannot be reached.
 NO_CONNECTION = 900
 # What an engine says while it, or the runtime below it, goes down or comes up.
-NOT_NOW = ("shutting down", "containerd", "connection refused", "transport is closing", "context canceled")
+NOT_NOW = (
+    *("shutting down", "containerd", "connection refused", "transport is closing", "context canceled"),
+    "database not open",
+)
 WORDS_LENGTH = 500
 
 

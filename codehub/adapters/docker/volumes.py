@@ -71,9 +71,23 @@ async def remove_bare_volume(engine: Docker, workspace_id: WorkspaceId) -> None:
 async def make_volume(engine: Docker, options: DockerOptions, workspace_id: WorkspaceId) -> None:
     """Docker leaves one that exists alone; one that is not ours must not be taken for a home."""
     name = volume_name(workspace_id)
-    await engine.volumes.create({"Name": name, "Labels": options.labels(workspace_id)})
+    wanted = {"Name": name, "Labels": options.labels(workspace_id)}
+    await engine.volumes.create(wanted)
+    if await is_volume(engine, options, workspace_id):
+        return
+    # An engine that goes down while it makes a volume leaves it without labels, and with nothing in it.
+    if await _holds_nothing(engine, name):
+        await remove_bare_volume(engine, workspace_id)
+        await engine.volumes.create(wanted)
     if not await is_volume(engine, options, workspace_id):
         raise Transient(
             ErrorReason.ACTION_FAILED,
             f"There is a volume {name} that CodeHub did not make; look what it holds, then remove it.",
         )
+
+
+async def _holds_nothing(engine: Docker, name: str) -> bool:
+    """Whether no container uses it and no file in it has any content."""
+    usage = await engine._query_json("system/df")  # noqa: SLF001 (aiodocker has no other way to ask for it)
+    found = [each["UsageData"] for each in usage["Volumes"] or [] if each["Name"] == name]
+    return any(each["RefCount"] == 0 and each["Size"] == 0 for each in found)
