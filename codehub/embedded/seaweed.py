@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -124,8 +125,19 @@ async def _create_bucket(place: Place) -> int | None:
 def _remove_sockets(ports: Mapping[str, int]) -> None:
     for server in SERVERS:
         for port in (ports[f"s3.{server}"], ports[f"s3.{server}.grpc"]):
-            for socket in SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
-                socket.unlink(missing_ok=True)
+            for path in SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
+                # Another server of this machine may have got the port since, and its socket the name.
+                if not _is_served(path):
+                    path.unlink(missing_ok=True)
+
+
+def _is_served(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.connect(str(path))
+        except OSError:
+            return False
+    return True
 
 
 S3 = Server(NAME, "S3", PORTS, child, environment)
