@@ -40,7 +40,7 @@ async def check_everything(
     try:
         say("Waiting until every workspace has arrived ...")
         arrivals = await check_arrivals(stage.database, asker, findings, DEADLINE_SECONDS)
-        say(f"All were there after {arrivals.seconds:.0f} s. Looking for what is left over ...")
+        say(f"That took {arrivals.seconds:.0f} s. Looking for what is left over ...")
         await check_orphans(stage, findings)
         say("Bringing every home to rest to compare it with what people were promised ...")
         await check_homes(stage, asker, journal, findings, DEADLINE_SECONDS)

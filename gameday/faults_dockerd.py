@@ -15,9 +15,14 @@ from gameday.stage import Stage
 
 PID_FILE = Path("/var/run/docker.pid")
 SYSTEMD = Path("/run/systemd/system")
-END_SECONDS = 60
+CONTAINERD = "containerd"
+END_SECONDS = 120
 ANSWER_SECONDS = 120
 POLL_SECONDS = 0.2
+
+
+class EngineDoesNotEnd(Exception):
+    """Neither asked nor killed; the game cannot go on."""
 
 
 @dataclass(frozen=True)
@@ -27,20 +32,31 @@ class Engine:
     process: psutil.Process
     command: tuple[str, ...]
     directory: str
+    # What it runs beside the containers ends with it; until then a new engine would take that for its own.
+    beside: tuple[psutil.Process, ...]
 
     @classmethod
     def find(cls) -> "Engine":
         process = psutil.Process(int(PID_FILE.read_text()))
-        return cls(process, tuple(process.cmdline()), process.cwd())
+        beside = tuple(child for child in process.children() if child.name() == CONTAINERD)
+        return cls(process, tuple(process.cmdline()), process.cwd(), beside)
 
     def restart(self, number: signal.Signals, log: Path) -> None:
+        """Return once it is on its way again."""
         self.process.send_signal(number)
-        psutil.wait_procs([self.process], timeout=END_SECONDS)
+        _, alive = psutil.wait_procs([self.process, *self.beside], timeout=END_SECONDS)
+        if alive:
+            raise EngineDoesNotEnd(f"{alive} did not end within {END_SECONDS} s.")
         # systemd starts it again by itself.
         if not SYSTEMD.is_dir():
+            # Not as our child: it outlives us.
             with log.open("ab") as output:
-                subprocess.Popen(  # noqa: S603 (as it was started before)
-                    self.command, cwd=self.directory, stdout=output, stderr=output, start_new_session=True
+                subprocess.run(  # noqa: S603 (as it was started before)
+                    ("setsid", "--fork", *self.command),  # noqa: S607
+                    check=True,
+                    cwd=self.directory,
+                    stdout=output,
+                    stderr=output,
                 )
 
 

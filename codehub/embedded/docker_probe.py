@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from http import HTTPStatus
 
 import aiohttp
 from aiodocker import Docker, DockerError
 
 from codehub.adapters.docker.engine import NO_CONNECTION, open_engine, words_of
+from codehub.adapters.docker.images import find_image
 from codehub.embedded.backends import DockerFound, docker_images
 from codehub.settings import Settings
 
@@ -51,19 +51,8 @@ async def look_and_pull(
 
 async def _look(engine: Docker, images: Sequence[str]) -> DockerFound:
     version = str((await engine.version())["Version"])
-    missing = tuple([image for image in images if not await _has(engine, image)])
+    missing = tuple([image for image in images if await find_image(engine, image) is None])
     return _without(version, missing) if missing else DockerFound(version)
-
-
-async def _has(engine: Docker, image: str) -> bool:
-    try:
-        await engine.images.inspect(image)
-    except DockerError as error:
-        # A name that Docker cannot even parse is a bad request.
-        if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST}:
-            return False
-        raise
-    return True
 
 
 async def _pull(engine: Docker, image: str, seconds: float) -> str:

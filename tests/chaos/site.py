@@ -31,6 +31,7 @@ from codehub.settings import Settings, load_settings
 from migrations import runner
 from tests.docker_engine import volume_path
 from tests.rows import add_user, add_workspace
+from tests.trees import make_rich_home
 from tests.waiting import until
 from worker.registry import create_worker
 
@@ -104,6 +105,16 @@ class Site:
             return (snapshot.phase, snapshot.operation) == (phase, Operation.NONE)
 
         await until(arrived, f"{workspace_id} in {phase}")
+
+    async def create_heavy(self, ballast_bytes: int) -> WorkspaceId:
+        """In STANDBY, with so large a home that moving it can be hit in the middle."""
+        workspace_id = await self.create(DesiredState.STANDBY)
+        await self.wake(workspace_id)
+        await self.arrive(workspace_id, Phase.STANDBY)
+        make_rich_home(self.home(workspace_id))
+        # Random bytes do not compress.
+        (self.home(workspace_id) / "ballast").write_bytes(os.urandom(ballast_bytes))
+        return workspace_id
 
     async def go(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         await self.want(workspace_id, desired)

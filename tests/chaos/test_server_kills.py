@@ -1,6 +1,5 @@
 """Kill -9 of each server in the middle of an operation: it converges after the restart, nothing is lost."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -8,9 +7,8 @@ import pytest
 from codehub.domain.states import DesiredState, Operation, Phase
 from tests.chaos.conftest import Servers
 from tests.chaos.site import open_site
-from tests.trees import describe_tree, make_rich_home
+from tests.trees import describe_tree
 
-# Random bytes do not compress, so moving them takes long enough to be hit in the middle.
 BALLAST_BYTES = 150 * 1024 * 1024
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 
@@ -20,11 +18,7 @@ SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 async def test_a_killed_server_costs_nothing(server: str, servers: Servers, tmp_path: Path) -> None:
     async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as site:
         with site.worker_process():
-            workspace_id = await site.create(DesiredState.STANDBY)
-            await site.wake(workspace_id)
-            await site.arrive(workspace_id, Phase.STANDBY)
-            make_rich_home(site.home(workspace_id))
-            (site.home(workspace_id) / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
+            workspace_id = await site.create_heavy(BALLAST_BYTES)
             before = describe_tree(site.home(workspace_id))
             for desired, operation in (
                 (DesiredState.ARCHIVED, Operation.ARCHIVING),

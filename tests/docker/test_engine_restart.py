@@ -6,17 +6,15 @@ import signal
 import subprocess
 from pathlib import Path
 
-import psutil
 import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
+from gameday.faults_dockerd import Engine
 from tests.chaos.conftest import Servers
 from tests.docker.site import open_docker_site
-from tests.trees import describe_tree, make_rich_home
-from tests.waiting import DEADLINE_SECONDS, until
+from tests.trees import describe_tree
+from tests.waiting import until
 
-PID_FILE = Path("/var/run/docker.pid")
-# Random bytes do not compress, so moving them takes long enough to be hit in the middle.
 BALLAST_BYTES = 100 * 1024 * 1024
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 
@@ -27,20 +25,6 @@ def restart_log(tmp_path: Path) -> Path:
     if os.environ.get("CI") != "true":
         pytest.skip("it would restart this machine's engine")
     return tmp_path / "dockerd.log"
-
-
-def restart_engine(number: signal.Signals, log: Path) -> None:
-    """End it and start it again as it was started."""
-    engine = psutil.Process(int(PID_FILE.read_text()))
-    command, directory = engine.cmdline(), engine.cwd()
-    # What it runs beside the containers ends with it; until then a new engine would take that for its own.
-    together = [engine, *(child for child in engine.children() if child.name() == "containerd")]
-    engine.send_signal(number)
-    assert psutil.wait_procs(together, timeout=DEADLINE_SECONDS)[1] == []
-    # Not as our child: it outlives the tests.
-    with log.open("ab") as output:
-        detached = ("setsid", "--fork", *command)
-        subprocess.run(detached, check=True, cwd=directory, stdout=output, stderr=output)
 
 
 def engine_answers() -> bool:
@@ -55,11 +39,7 @@ async def test_a_restarted_engine_costs_nothing(
 ) -> None:
     async with open_docker_site(servers, tmp_path, **SWEEPS) as site:
         with site.worker_process():
-            workspace_id = await site.create(DesiredState.STANDBY)
-            await site.wake(workspace_id)
-            await site.arrive(workspace_id, Phase.STANDBY)
-            make_rich_home(site.home(workspace_id))
-            (site.home(workspace_id) / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
+            workspace_id = await site.create_heavy(BALLAST_BYTES)
             before = describe_tree(site.home(workspace_id))
             for desired, operation in (
                 (DesiredState.ARCHIVED, Operation.ARCHIVING),
@@ -69,7 +49,7 @@ async def test_a_restarted_engine_costs_nothing(
                 await site.want(workspace_id, desired)
                 await site.wake(workspace_id)
                 await site.begin(workspace_id, operation)
-                await asyncio.to_thread(restart_engine, number, restart_log)
+                await asyncio.to_thread(Engine.find().restart, number, restart_log)
                 await until(lambda: asyncio.to_thread(engine_answers), "the engine answers")
                 await site.arrive(workspace_id, Phase(desired.value))
             assert describe_tree(site.home(workspace_id)) == before

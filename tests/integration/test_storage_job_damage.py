@@ -10,20 +10,12 @@ import pytest
 from storage_job.errors import JobError, Reason
 from storage_job.volume import WORK_NAME
 from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.fixtures_volume import volume
 from tests.storage_job_runs import KEY, META_KEY, archive, restore, store_archive
 from tests.tars import Member, member, tar_of, zstd
 from tests.trees import Description, describe_tree
 
-__all__ = ["bucket", "s3_server"]
-
-
-@pytest.fixture
-def volume(tmp_path: Path) -> Path:
-    (tmp_path / "volume").mkdir()
-    (tmp_path / "volume" / "old").write_text("old")
-    (tmp_path / "outside").mkdir()
-    (tmp_path / "outside" / "secret").write_text("secret")
-    return tmp_path / "volume"
+__all__ = ["bucket", "s3_server", "volume"]
 
 
 def untouched(tmp_path: Path) -> Description:

@@ -52,16 +52,17 @@ class Image:
 
 async def ensure_image(engine: Docker, reference: str, report: Report, seconds: float) -> Image:
     """The image, fetched if it is not here."""
-    found = await _find(engine, reference)
+    found = await find_image(engine, reference)
     if found is None:
         await _pull(engine, reference, report, seconds)
-        found = await _find(engine, reference)
+        found = await find_image(engine, reference)
     if found is None:
         raise _failed(reference, "the registry has it, but not for this machine")
     return found
 
 
-async def _find(engine: Docker, reference: str) -> Image | None:
+async def find_image(engine: Docker, reference: str) -> Image | None:
+    """The image, if it is here."""
     try:
         answer = await engine.images.inspect(reference)
     except DockerError as error:
@@ -79,9 +80,8 @@ async def _pull(engine: Docker, reference: str, report: Report, seconds: float) 
             report(Progress("pull the image"))
             async for event in engine.images.pull(reference, stream=True):
                 _note(layers, event)
-                done, total = (
-                    (sum(column) for column in zip(*layers.values(), strict=True)) if layers else (0, 0)
-                )
+                done = sum(current for current, _ in layers.values())
+                total = sum(size for _, size in layers.values())
                 report(Progress("pull the image", done, total or None))
     except DockerError as error:
         if error.status == NO_CONNECTION:

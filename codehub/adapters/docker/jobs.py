@@ -106,7 +106,9 @@ class DockerStorageJobs:
             await container.start()
             await stream.write_in(request)
             await self._listen(stream, lines)
-        answer = await container.wait()
+        # It has closed its output, so it ends now; the client would wait forever for an engine that hangs.
+        async with asyncio.timeout(self._options.patience.answer):
+            answer = await container.wait()
         return int(answer["StatusCode"])
 
     async def _listen(self, stream: Stream, lines: JobLines) -> None:
