@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
-PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks tests
+PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks gameday tests
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
@@ -27,8 +27,7 @@ up: $(SYNCED) ## Start CodeHub on this machine
 
 test: $(SYNCED) ## Run every test
 	$(BIN)/coverage erase
-	$(BIN)/python -m tests.halves
-	$(BIN)/coverage combine --quiet
+	$(BIN)/python -m tests.parts
 	$(BIN)/coverage report
 
 check: $(SYNCED) lint types contracts unit ## Format check, lint, types, import contracts, unit tests

@@ -8,7 +8,7 @@ from random import Random
 from gameday.faults_dockerd import restart_dockerd
 from gameday.faults_parts import kill_part, stop_part
 from gameday.faults_stores import MOODS, end_relay, fill_disk, trouble_s3
-from gameday.faults_workspaces import kill_instance, kill_job, remove_instance
+from gameday.faults_workspaces import kill_helper, kill_instance, kill_job, remove_instance
 from gameday.stage import LOCAL_DOCKER, Stage
 
 # Workers do the work, so they are worth more; without a front door nobody would have anything done.
@@ -26,6 +26,7 @@ STOP = 1
 RELAY = 2
 # There is not always one to be killed.
 JOB = 8
+HELPER = 5
 INSTANCE = 5
 S3 = 2
 DISK = 4
@@ -58,6 +59,7 @@ def _of_parts(stage: Stage) -> Iterator[Weighted]:
 
 def _of_workspaces(stage: Stage) -> Iterator[Weighted]:
     yield JOB, Fault("kill-job", partial(kill_job, stage), waits=True)
+    yield HELPER, Fault("kill-helper", partial(kill_helper, stage), waits=True)
     yield INSTANCE, Fault("kill-ide", partial(kill_instance, stage))
     if stage.backend == LOCAL_DOCKER:
         yield INSTANCE, Fault("remove-ide", partial(remove_instance, stage))

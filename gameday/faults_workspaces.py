@@ -3,12 +3,17 @@
 import asyncio
 from random import Random
 
+import psutil
+
 from gameday.fault_chances import NothingToBreak, wait_for_some
 from gameday.stage import Stage
 
 # Jobs are short: a chance to meet one has to be waited for.
 JOB_SECONDS = 6.0
 LONGEST_DELAY_SECONDS = 0.5
+# What a job starts to pack and unpack a home; it takes milliseconds for a small one.
+HELPERS = frozenset({"tar", "zstd", "gzip"})
+HELPER_LOOK_SECONDS = 0.01
 
 
 async def kill_job(stage: Stage, random: Random) -> str:
@@ -20,6 +25,28 @@ async def kill_job(stage: Stage, random: Random) -> str:
         raise NothingToBreak(f"the storage job {job} was quicker")
     await stage.ground.kill_job(job)
     return f"kill -9 of the storage job {job}, {delay:.1f} s after it was seen"
+
+
+async def kill_helper(stage: Stage, random: Random) -> str:
+    """As a kernel that runs out of memory does; the job itself lives on, and must notice."""
+    job = random.choice(sorted(await wait_for_some(stage.jobs, JOB_SECONDS, "storage job ran")))
+    while pid := await stage.ground.pid_of_job(job):
+        if found := await asyncio.to_thread(_helpers_of, pid):
+            name = random.choice(sorted(found))
+            found[name].kill()
+            return f"kill -9 of the {name} of the storage job {job}"
+        await asyncio.sleep(HELPER_LOOK_SECONDS)
+    raise NothingToBreak(f"the storage job {job} was quicker")
+
+
+def _helpers_of(pid: int) -> dict[str, psutil.Process]:
+    """By name; one that has ended is still there until the job has asked for its status."""
+    family = psutil.Process(pid).children(recursive=True)
+    return {
+        each.name(): each
+        for each in family
+        if each.name() in HELPERS and each.status() != psutil.STATUS_ZOMBIE
+    }
 
 
 async def kill_instance(stage: Stage, random: Random) -> str:

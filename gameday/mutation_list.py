@@ -1,23 +1,8 @@
 """Deliberate breaks of the rules that protect files, each with the test that has to notice it."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-CRASH_MATRIX = "tests/chaos/test_crash_matrix.py"
-ONLY_CRASH_AT = "CODEHUB_TEST_ONLY_CRASH_AT"
-
-
-@dataclass(frozen=True)
-class Detector:
-    """What to give to pytest."""
-
-    path: str
-    selection: str
-    environment: Mapping[str, str] = field(default_factory=dict)
-
-    def __str__(self) -> str:
-        where = "".join(f" at {value}" for value in self.environment.values())
-        return f"{self.path} -k {self.selection!r}{where}"
+from gameday.mutation_detectors import Detector, Game, Tests, crash
 
 
 @dataclass(frozen=True)
@@ -31,9 +16,8 @@ class Mutation:
     detector: Detector
 
 
-def crash(operation: str, point: str) -> Detector:
-    return Detector(CRASH_MATRIX, operation, {ONLY_CRASH_AT: point})
-
+# Games take minutes, so those who look for the same share one.
+GAME = Game("mutations")
 
 MUTATIONS = (
     Mutation(
@@ -69,77 +53,84 @@ MUTATIONS = (
         "pipefail dropped",
         "storage_job/children.py",
         "        if status != 0:\n",
-        "        if status < 0:\n",
-        Detector("tests/integration/test_storage_job_failures.py", "never_masked"),
+        "        if status is None:\n",
+        GAME,
     ),
     Mutation(
         "archive completed before its pipe is checked",
         "storage_job/committing.py",
         "        await stream.check()\n        await upload.complete()\n",
         "        await upload.complete()\n        await stream.check()\n",
-        Detector("tests/integration/test_storage_job_failures.py", "never_masked"),
+        Tests("tests/integration/test_storage_job_failures.py", "never_masked"),
     ),
     Mutation(
         "checksum not compared",
         "storage_job/restore.py",
         "        if sha256 != meta.sha256:\n",
         "        if not sha256:\n",
-        Detector("tests/adversarial/test_damaged_archives.py", "swapped_metas"),
+        Tests("tests/adversarial/test_damaged_archives.py", "swapped_metas"),
     ),
     Mutation(
         "old content gone before the new is in place",
         "storage_job/swap.py",
         "    except OSError:\n        for source, target in done:\n",
         "    except OSError:\n        for source, target in done[:0]:\n",
-        Detector("tests/adversarial/test_stubborn_content.py", "immutable_file_at_the_top"),
+        Tests("tests/adversarial/test_stubborn_content.py", "immutable_file_at_the_top"),
     ),
     Mutation(
         "claim without compare-and-set",
         "codehub/db/workspaces.py",
         "        .where(Workspace.operation == Operation.NONE)\n",
         "",
-        Detector("tests/integration/test_workspace_queries.py", "fifty_concurrent_claims"),
+        Tests("tests/integration/test_workspace_queries.py", "fifty_concurrent_claims"),
     ),
     Mutation(
         "collection without grace",
         "codehub/domain/garbage.py",
         "    return now - orphan_since >= grace\n",
         "    return now >= orphan_since\n",
-        Detector("tests/workflows/test_gc.py", "superseded_archive"),
+        GAME,
+    ),
+    Mutation(
+        "home not archived again once there is an archive",
+        "codehub/domain/transitions.py",
+        "    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true\n",
+        "    return snapshot.operation is Operation.ARCHIVING and snapshot.archive_key is None\n",
+        GAME,
     ),
     Mutation(
         "activity that outlived its claim still acts",
         "activities/fencing.py",
         "(claim.operation, claim.claimed_at) != (request.operation, request.claimed_at)",
         "claim.operation is not request.operation",
-        Detector("tests/workflows/test_guards.py", "outlived_its_claim"),
+        Tests("tests/workflows/test_guards.py", "outlived_its_claim"),
     ),
     Mutation(
         "volume removed without asking for its archive",
         "activities/volume.py",
         "is not ArchiveFact.PRESENT:\n",
         "is ArchiveFact.UNREACHABLE:\n",
-        Detector("tests/workflows/test_guards.py", "archive_is_gone"),
+        Tests("tests/workflows/test_guards.py", "archive_is_gone"),
     ),
     Mutation(
         "half-restored volume counts as complete",
         "codehub/domain/judge.py",
         "    return snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key\n",
         "    return True\n",
-        Detector("tests/model", "not model_can_fail"),
+        Tests("tests/model", "not model_can_fail"),
     ),
     Mutation(
         "limits counted without a lock",
         "codehub/db/running.py",
         "    await session.execute(select(func.pg_advisory_xact_lock(RUNNING_LIMITS_LOCK)))\n",
         "    await session.execute(select(func.now()))\n",
-        Detector("tests/integration/test_limits.py", "two_hundred_concurrent"),
+        Tests("tests/integration/test_limits.py", "two_hundred_concurrent"),
     ),
     Mutation(
         "others get into a workspace",
         "proxy/admission.py",
         "        if place.view.owner_user_id != known.caller.user_id:\n",
         "        if place.view.owner_user_id is None:\n",
-        Detector("tests/front_door/test_passing.py", "nobody_else_gets_anywhere"),
+        Tests("tests/front_door/test_passing.py", "nobody_else_gets_anywhere"),
     ),
 )

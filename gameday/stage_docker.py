@@ -74,6 +74,12 @@ class DockerGround:
     async def kill_job(self, name: str) -> None:
         await self.kill_instance(name)
 
+    async def pid_of_job(self, name: str) -> int | None:
+        pid = 0
+        with tolerating(*GONE):
+            pid = int((await self._engine.containers.container(name).show())["State"]["Pid"])
+        return pid or None
+
     async def remove_everything(self) -> None:
         for name in await self._containers(exited=True):
             await self.remove_instance(name)

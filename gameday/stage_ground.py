@@ -31,3 +31,6 @@ class Ground(Protocol):
         """Make it disappear, where it leaves something behind when it is killed."""
 
     async def kill_job(self, name: str) -> None: ...
+
+    async def pid_of_job(self, name: str) -> int | None:
+        """Its process on this machine; None if it is gone."""

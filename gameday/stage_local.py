@@ -48,6 +48,9 @@ class LocalGround:
     async def kill_job(self, name: str) -> None:
         await asyncio.to_thread(self._processes.kill_job, int(name))
 
+    async def pid_of_job(self, name: str) -> int | None:
+        return int(name)
+
     def _find_instances(self) -> dict[str, list[int]]:
         self._list_volumes()
         return self._processes.instances()

@@ -95,13 +95,14 @@ async def test_a_worker_that_was_killed_is_replaced(
 
     async def replaced() -> bool:
         seen.append(await ask(proxy, workspace_id, ann))
-        return len(workers_of(proxy)) == 2 and all(accepts(port) for port in ports)
+        now = workers_of(proxy)
+        # A signal takes its time: right after it, everything may look as before.
+        return len(now) == 2 and victim not in now and all(accepts(port) for port in ports)
 
     await until(replaced, "another one has taken its place")
     assert set(seen) <= {200, None}
     assert 200 in seen
-    assert victim.pid not in {each.pid for each in workers_of(proxy)}
-    assert other.is_running()
+    assert other in workers_of(proxy)
     assert "another one takes its place" in proxy.log.read_text()
     await until_both_serve(proxy, ports, workspace_id, ann)
 

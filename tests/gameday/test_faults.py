@@ -163,12 +163,33 @@ async def test_a_killed_storage_job_is_done_again_and_nothing_is_lost(stage: Sta
         assert (stage.home(player.workspace_id) / "big").read_bytes() == content
 
 
+async def test_a_storage_job_whose_helper_was_killed_says_so_and_nothing_is_lost(stage: Stage) -> None:
+    await stage.wait_ready()
+    async with playing(stage) as player:
+        await player.go("STANDBY")
+        content = os.urandom(100_000_000)
+        (stage.home(player.workspace_id) / "big").write_bytes(content)
+        # More than pipes and parts hold, so that tar and zstd wait.
+        with stage.s3.trouble(Slow(bytes_per_second=100_000)):
+            await player.ask("ARCHIVED")
+            said = await fault(stage, "kill-helper").run(chance(1))
+        assert said.startswith("kill -9 of the ")
+
+        async def has_failed() -> bool:
+            return (await player.read())["error"] is not None
+
+        await until(has_failed, "the job has noticed")
+        await player.go("ARCHIVED")
+        await player.go("STANDBY")
+        assert (stage.home(player.workspace_id) / "big").read_bytes() == content
+
+
 async def test_there_is_nothing_to_break_where_no_ide_and_no_job_runs(stage: Stage) -> None:
     async def nothing_runs() -> bool:
         return not await stage.all_instances() and not await stage.jobs()
 
     await until(nothing_runs, "what other tests left has ended")
-    for kind in ("kill-ide", "kill-job"):
+    for kind in ("kill-ide", "kill-job", "kill-helper"):
         with pytest.raises(NothingToBreak):
             await fault(stage, kind).run(chance(1))
 

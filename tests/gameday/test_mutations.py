@@ -2,6 +2,7 @@
 
 import pytest
 
+from gameday.mutation_detectors import CRASH_MATRIX, Game
 from gameday.mutation_list import MUTATIONS, Mutation
 from gameday.mutations import REPOSITORY, StaleMutation, mutated
 
@@ -16,7 +17,8 @@ def test_a_mutation_fits_exactly_one_place(mutation: Mutation) -> None:
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
 def test_a_detector_is_there(mutation: Mutation) -> None:
-    assert (REPOSITORY / mutation.detector.path).exists()
+    detector = mutation.detector
+    assert isinstance(detector, Game) or (REPOSITORY / detector.path).exists()
 
 
 @pytest.mark.parametrize("content", ["", "twice twice"])
@@ -28,3 +30,9 @@ def test_a_mutation_that_fits_nowhere_or_twice_is_stale(content: str) -> None:
 
 def test_names_tell_mutations_apart() -> None:
     assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 5
+
+
+def test_at_least_five_are_for_a_whole_system_to_notice() -> None:
+    detectors = [mutation.detector for mutation in MUTATIONS]
+    whole = [each for each in detectors if isinstance(each, Game) or each.path == CRASH_MATRIX]
+    assert len(whole) >= 5

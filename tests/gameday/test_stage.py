@@ -11,7 +11,6 @@ from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import is_locked
 from gameday.stage import Stage, open_stage
 from gameday.stage_processes import OwnProcesses
-from tests.docker_engine import JOB_IMAGE, docker, need_docker
 from tests.gameday.players import playing
 from tests.waiting import until
 
@@ -82,22 +81,3 @@ async def test_nothing_outlives_it(tmp_path: Path) -> None:
     await until(ended, "all processes have ended")
     assert not (tmp_path / "stage" / "local").is_mount()
     assert not is_locked(DataDir(tmp_path / "stage"))
-
-
-async def test_with_docker_everything_is_a_container_of_its_project(tmp_path: Path) -> None:
-    need_docker(JOB_IMAGE)
-    async with open_stage(tmp_path, "local-docker", users=1) as stage:
-        mine = f"label=codehub.io/project={stage.settings.docker.project}"
-        async with playing(stage) as player:
-            await player.go("RUNNING")
-            [name] = await stage.instances(player.workspace_id)
-            assert docker("ps", "--filter", mine, "--format", "{{.Names}}") == name
-            assert stage.home(player.workspace_id).is_dir()
-            await stage.ground.kill_instance(name)
-            await stage.ground.remove_instance(name)
-            assert name not in await stage.instances(player.workspace_id)
-            await player.go("RUNNING")
-    assert docker("ps", "--all", "--quiet", "--filter", mine) == ""
-    assert docker("volume", "ls", "--quiet", "--filter", mine) == ""
-    assert docker("images", "--quiet", stage.settings.workspaces.default_image_ref) == ""
-    assert docker("network", "ls", "--quiet", "--filter", f"name={stage.settings.docker.network}") == ""

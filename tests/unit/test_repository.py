@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.halves import HALVES
+from tests.parts import PARTS
 
 ROOT = Path(__file__).parents[2]
 GIT = shutil.which("git") or "git"
@@ -136,10 +136,10 @@ def test_every_relative_link_leads_somewhere() -> None:
     assert broken == []
 
 
-def test_every_directory_of_tests_is_in_one_half() -> None:
+def test_every_directory_of_tests_is_in_one_part() -> None:
     tests = ROOT / "tests"
     tested = {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")}
-    assert sorted(each for half in HALVES.values() for each in half) == sorted(tested)
+    assert sorted(each for part in PARTS.values() for each in part) == sorted(tested)
 
 
 def test_the_script_of_the_integration_can_be_run() -> None:
