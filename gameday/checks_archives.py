@@ -1,11 +1,12 @@
 """Archives: what something needs stays, what nothing needs goes, each in its time."""
 
 from collections.abc import Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codehub.adapters.s3.archives import S3Archives
 from codehub.domain.garbage import ArchiveOwner, is_protected
 from codehub.domain.naming import META_SUFFIX, parse_archive_key
+from codehub.domain.states import Phase
 from gameday.rows import Row
 
 # The collector's clock is that of its round, which may have begun a while before it looked; a collector that
@@ -34,14 +35,22 @@ class ArchiveWatch:
         """The rows must have been read before the listing: a key is stored after its archive."""
         owners = {str(row.workspace_id): row.owner_of_archives for row in rows}
         yield from _missing(owners, committed)
+        # An error protects every archive while it lasts. One that is over starts no grace anew: between
+        # two rounds of the collector, nobody has seen it.
+        calm = {workspace_id: _without_error(owner) for workspace_id, owner in owners.items()}
         for key in self._known - committed:
             since = now - self._needed_at.get(key, -self.grace_seconds)
             if since < SURELY_WITHIN_GRACE * self.grace_seconds:
                 yield _loss(key, f"The archive {key} was removed {since:.1f} s after something needed it.")
         self._known = set(committed)
         for key in committed:
-            if is_needed(key, owners):
+            if is_needed(key, calm):
                 self._needed_at[key] = now
+
+
+def _without_error(owner: ArchiveOwner) -> ArchiveOwner:
+    phase = Phase.ARCHIVED if owner.phase is Phase.ERROR else owner.phase
+    return replace(owner, phase=phase, error_reason=None)
 
 
 def _missing(owners: Mapping[str, ArchiveOwner], committed: Set[str]) -> Iterator[Loss]:

@@ -16,6 +16,8 @@ ONLY_CRASH_AT = "CODEHUB_TEST_ONLY_CRASH_AT"
 # The installed program is that of the repository, not of the copy.
 COMMAND_LINE = "from cli.main import main; main()"
 LIMIT_SECONDS = 900
+# Of what may be hundreds of violations.
+MOST_WORDS = 2
 PASSED, FAILED = 0, 1
 
 
@@ -79,8 +81,8 @@ class Game:
         if report["held"]:
             return Verdict.SOUND, f"{len(report['faults'])} faults, every invariant held"
         # A game that was not played to its end has no violation and proves nothing.
-        broken = sorted({each["invariant"] for each in report["violations"]})
-        return (Verdict.BROKEN if broken else Verdict.UNKNOWN), "; ".join(broken)
+        violations = [f"{each['words']} ({each['invariant']})" for each in report["violations"]]
+        return (Verdict.BROKEN if violations else Verdict.UNKNOWN), "; ".join(violations[:MOST_WORDS])
 
 
 Detector: TypeAlias = Tests | Game

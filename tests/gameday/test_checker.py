@@ -69,6 +69,15 @@ def test_an_archive_that_was_just_needed_must_not_vanish(removed_at: float, loss
     assert len(list(watch.look([replaced], {NEW_KEY}, removed_at))) == losses
 
 
+@pytest.mark.parametrize("phase", [Phase.ERROR, Phase.STANDBY])
+def test_an_error_that_is_over_does_not_start_a_grace_anew(phase: Phase) -> None:
+    watch = ArchiveWatch(GRACE)
+    assert not list(watch.look([row(archive_key=OLD_KEY)], {OLD_KEY}, 0.0))
+    failing = row(phase=phase, archive_key=NEW_KEY, error_reason=ErrorReason.ACTION_FAILED)
+    assert not list(watch.look([failing], {OLD_KEY, NEW_KEY}, 25.0))
+    assert not list(watch.look([row(archive_key=NEW_KEY)], {NEW_KEY}, 31.0))
+
+
 def test_only_what_nothing_needs_is_garbage() -> None:
     objects = {OLD_KEY, meta_key(OLD_KEY), NEW_KEY, meta_key(NEW_KEY), "archives/unknown"}
     assert unneeded_of(objects, [row(archive_key=NEW_KEY)]) == {OLD_KEY, "archives/unknown"}
