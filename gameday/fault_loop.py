@@ -63,7 +63,7 @@ async def break_things(
             own_random = Random(random.getrandbits(SEED_BITS))  # noqa: S311 (nothing secret about it)
             going_on = await _make_room(going_on, stopping)
             if not stopping.done():
-                going_on.add(asyncio.create_task(_run(stage, fault, own_random, note)))
+                going_on.add(asyncio.create_task(run_fault(stage, fault, own_random, note)))
     finally:
         stopping.cancel()
         for task in going_on:
@@ -91,11 +91,12 @@ async def _make_room(
         await asyncio.wait({*going_on, stopping}, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def _run(stage: Stage, fault: Fault, random: Random, note: Note) -> None:
+async def run_fault(stage: Stage, fault: Fault, random: Random, note: Note) -> None:
+    """Break something, and note whether there was anything to break."""
     at = stage.clock()
     what, happened = "cut short by the end of the game", not fault.waits
     try:
-        what = await fault.run(random)
+        what, happened = await fault.run(random), True
     except NothingToBreak as error:
         what, happened = str(error), False
     except OTHERS_WERE_QUICKER as error:

@@ -53,8 +53,8 @@ MUTATIONS = (
         "pipefail dropped",
         "storage_job/children.py",
         "        if status != 0:\n",
-        "        if status is None:\n",
-        GAME,
+        "        if status < 0:\n",
+        Tests("tests/integration/test_storage_job_failures.py", "never_masked"),
     ),
     Mutation(
         "archive completed before its pipe is checked",
@@ -75,7 +75,7 @@ MUTATIONS = (
         "storage_job/swap.py",
         "    except OSError:\n        for source, target in done:\n",
         "    except OSError:\n        for source, target in done[:0]:\n",
-        Tests("tests/adversarial/test_stubborn_content.py", "immutable_file_at_the_top"),
+        Tests("tests/adversarial/test_stubborn_content.py", "immutable_entry_at_the_top"),
     ),
     Mutation(
         "claim without compare-and-set",
@@ -96,6 +96,20 @@ MUTATIONS = (
         "codehub/domain/transitions.py",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true\n",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.archive_key is None\n",
+        GAME,
+    ),
+    Mutation(
+        "home archived while its IDE runs",
+        "codehub/domain/planner.py",
+        "    (Phase.RUNNING, DesiredState.ARCHIVED): Operation.STOPPING,\n",
+        "    (Phase.RUNNING, DesiredState.ARCHIVED): Operation.ARCHIVING,\n",
+        GAME,
+    ),
+    Mutation(
+        "home deleted without a last archive",
+        "codehub/domain/planner.py",
+        "    if snapshot.purge:\n        return Operation.DELETING\n",
+        "    if snapshot.deleted:\n        return Operation.DELETING\n",
         GAME,
     ),
     Mutation(

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from gameday.fault_chances import NothingToBreak
-from gameday.fault_loop import FaultRecord, break_things
+from gameday.fault_loop import FaultRecord, break_things, run_fault
 from gameday.fault_modes import PASSING, Answering, Cutting, Mode, Silent, Slow
 from gameday.faults import Fault, faults_of
 from gameday.stage import Stage
@@ -219,6 +219,20 @@ async def test_the_seed_decides_what_is_broken_and_nothing_stays_broken(stage: S
         await stage.wait_ready()
     shorter = min(map(len, runs))
     assert runs[0][:shorter] == runs[1][:shorter]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+async def test_a_fault_counts_if_it_broke_something(waits: bool, stage: Stage) -> None:
+    async def break_it(_: Random) -> str:
+        return "broken"
+
+    async def find_nothing(_: Random) -> str:
+        raise NothingToBreak("there is none")
+
+    records: list[FaultRecord] = []
+    for run in (break_it, find_nothing):
+        await run_fault(stage, Fault("test", run, waits=waits), chance(1), records.append)
+    assert [(each.what, each.happened) for each in records] == [("broken", True), ("there is none", False)]
 
 
 async def test_the_docker_engine_is_spared_where_workspaces_are_processes(stage: Stage) -> None:
