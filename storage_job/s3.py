@@ -68,7 +68,9 @@ class ArchiveObject:
                 raise
             body = answer["Body"]
             async with body:
-                return await body.read(meta.LIMIT_BYTES)
+                # All of it or an error: a read with a limit gives what has come so far, and to take half a
+                # meta for a bad one would undo a commit.
+                return await body.read() if answer["ContentLength"] <= meta.LIMIT_BYTES else b""
 
     async def write_meta(self, content: bytes) -> None:
         with translated():

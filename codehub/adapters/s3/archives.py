@@ -163,7 +163,8 @@ class S3Archives:
             raise
         body = answer["Body"]
         async with body:
-            return await body.read(META_LIMIT_BYTES)
+            # All of it or an error: a read with a limit gives what has come so far.
+            return await body.read() if answer["ContentLength"] <= META_LIMIT_BYTES else b""
 
     async def _abort(self, key: str, upload_id: str) -> None:
         try:

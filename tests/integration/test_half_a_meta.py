@@ -1,0 +1,90 @@
+"""A meta that comes in pieces, or only in part, never passes for a bad one: what is committed stays."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from codehub.adapters.s3.archives import S3Archives
+from codehub.domain.failures import Transient
+from codehub.ports import ArchiveStore
+from storage_job.errors import JobError, Reason
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.slow_line import slow_line
+from tests.storage_job_runs import KEY, META_KEY, archive, restore
+
+__all__ = ["bucket", "s3_server"]
+
+
+@pytest.fixture
+async def home(bucket: Bucket, tmp_path: Path) -> Path:
+    """Archived, and since then half removed: an archive of what is left would lose the rest."""
+    home = tmp_path / "home"
+    home.mkdir()
+    for name in ("kept", "removed"):
+        (home / name).write_text(name)
+    await archive(bucket, home)
+    (home / "removed").unlink()
+    return home
+
+
+async def assert_whole(bucket: Bucket, tmp_path: Path) -> None:
+    restored = tmp_path / "restored"
+    restored.mkdir()
+    await restore(bucket, restored)
+    assert {each.name for each in restored.iterdir()} == {"kept", "removed"}
+
+
+async def test_a_job_finds_the_commit_although_its_meta_comes_in_pieces(
+    bucket: Bucket, home: Path, tmp_path: Path
+) -> None:
+    before = await bucket.read(META_KEY)
+    async with slow_line(bucket.server.endpoint_url, cut=False) as url:
+        outcome = await archive(bucket, home, endpoint_url=url)
+    assert outcome.skipped
+    assert await bucket.read(META_KEY) == before
+    await assert_whole(bucket, tmp_path)
+
+
+async def test_a_job_that_gets_half_a_meta_has_learned_nothing(
+    bucket: Bucket, home: Path, tmp_path: Path
+) -> None:
+    before = await bucket.read(META_KEY)
+    async with slow_line(bucket.server.endpoint_url, cut=True) as url:
+        with pytest.raises(JobError) as caught:
+            await archive(bucket, home, endpoint_url=url)
+    assert caught.value.reason is Reason.UNREACHABLE
+    assert await bucket.read(META_KEY) == before
+    await assert_whole(bucket, tmp_path)
+
+
+@asynccontextmanager
+async def control_plane(bucket: Bucket, *, cut: bool) -> AsyncIterator[S3Archives]:
+    server = bucket.server
+    async with slow_line(server.endpoint_url, cut=cut) as url:
+        store = ArchiveStore(bucket.name, server.access_key, server.secret_key, url)
+        async with S3Archives.open(store) as archives:
+            yield archives
+
+
+async def test_the_control_plane_reads_a_meta_that_comes_in_pieces(bucket: Bucket, home: Path) -> None:
+    del home
+    async with control_plane(bucket, cut=False) as archives:
+        stored = await archives.read_meta(KEY)
+    assert stored is not None
+    assert f"sha256:{stored.sha256}".encode() in await bucket.read(META_KEY)
+
+
+async def test_half_a_meta_is_no_answer_to_the_control_plane(bucket: Bucket, home: Path) -> None:
+    del home
+    async with control_plane(bucket, cut=True) as archives:
+        with pytest.raises(Transient):
+            await archives.read_meta(KEY)
+
+
+@pytest.mark.parametrize("cut", [False, True])
+async def test_a_restore_reads_on_where_a_meta_was_cut(cut: bool, bucket: Bucket, home: Path) -> None:
+    async with slow_line(bucket.server.endpoint_url, cut=cut) as url:
+        await restore(bucket, home, endpoint_url=url)
+    assert {each.name for each in home.iterdir()} == {"kept", "removed"}
