@@ -106,13 +106,6 @@ MUTATIONS = (
         GAME,
     ),
     Mutation(
-        "home deleted without a last archive",
-        "codehub/domain/planner.py",
-        "    if snapshot.purge:\n        return Operation.DELETING\n",
-        "    if snapshot.deleted:\n        return Operation.DELETING\n",
-        GAME,
-    ),
-    Mutation(
         "activity that outlived its claim still acts",
         "activities/fencing.py",
         "(claim.operation, claim.claimed_at) != (request.operation, request.claimed_at)",

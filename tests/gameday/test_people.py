@@ -164,6 +164,18 @@ async def test_another_content_is_noticed_by_a_write(desk: Desk) -> None:
     assert desk.tally["files: PUT found another content"] == 1
 
 
+@pytest.mark.parametrize("method", ["DELETE", "PUT"])
+async def test_nothing_is_sent_twice_unseen(desk: Desk, method: str) -> None:
+    """Found by a game: the second DELETE met nobody, so the first was taken for one that was never sent."""
+    await desk.files.write(HOME, FILE)
+    desk.door.answer = losing(desk.door.answer)
+    sent = len(desk.door.requests)
+    change = desk.files.delete if method == "DELETE" else desk.files.write
+    await change(HOME, FILE)
+    assert [each.method for each in desk.door.requests[sent:]] == [method]
+    assert not desk.journal.is_sure(HOME, FILE)
+
+
 async def test_a_deleted_file_is_expected_to_be_gone(desk: Desk) -> None:
     await desk.files.write(HOME, FILE)
     await desk.files.delete(HOME, FILE)
