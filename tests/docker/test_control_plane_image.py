@@ -93,9 +93,7 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
 
 
 def settings_of(project: str, ports: Mapping[str, int]) -> dict[str, str]:
-    ready_files = {f"CODEHUB_{service.upper()}_READY_FILE": "/tmp/ready" for service in GRACE}  # noqa: S108
     return {
-        **ready_files,
         "HOME": "/tmp",  # noqa: S108 (the container's own)
         "CODEHUB_DATA_DIR": "/tmp/codehub",  # noqa: S108
         "CODEHUB_LOG_FORMAT": "json",

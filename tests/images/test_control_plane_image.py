@@ -19,6 +19,13 @@ def test_every_process_can_be_started_from_it(control_plane_image: str) -> None:
     say(control_plane_image, "python", "-c", f"import {modules}")
 
 
+def test_its_health_is_what_every_process_says_of_itself(control_plane_image: str) -> None:
+    described = configuration(control_plane_image)
+    assert described["Healthcheck"]["Test"] == ["CMD", "test", "-f", "/tmp/ready"]  # noqa: S108
+    told = {each.partition("=")[0] for each in described["Env"] if each.endswith("_READY_FILE=/tmp/ready")}
+    assert told == {f"CODEHUB_{process}_READY_FILE" for process in ("API", "PROXY", "WORKER")}
+
+
 def test_its_migrations_are_there(control_plane_image: str) -> None:
     script = "import migrations, pathlib; print(*pathlib.Path(migrations.__path__[0]).glob('versions/0*.py'))"
     assert say(control_plane_image, "python", "-c", script)
