@@ -1,6 +1,7 @@
 """Faults of what runs for workspaces: a storage job or an IDE that ends in the middle."""
 
 import asyncio
+from contextlib import suppress
 from random import Random
 
 import psutil
@@ -30,12 +31,13 @@ async def kill_job(stage: Stage, random: Random) -> str:
 async def kill_helper(stage: Stage, random: Random) -> str:
     """As a kernel that runs out of memory does; the job itself lives on, and must notice."""
     job = random.choice(sorted(await wait_for_some(stage.jobs, JOB_SECONDS, "storage job ran")))
-    while pid := await stage.ground.pid_of_job(job):
-        if found := await asyncio.to_thread(_helpers_of, pid):
-            name = random.choice(sorted(found))
-            found[name].kill()
-            return f"kill -9 of the {name} of the storage job {job}"
-        await asyncio.sleep(HELPER_LOOK_SECONDS)
+    with suppress(psutil.NoSuchProcess):
+        while pid := await stage.ground.pid_of_job(job):
+            if found := await asyncio.to_thread(_helpers_of, pid):
+                name = random.choice(sorted(found))
+                found[name].kill()
+                return f"kill -9 of the {name} of the storage job {job}"
+            await asyncio.sleep(HELPER_LOOK_SECONDS)
     raise NothingToBreak(f"the storage job {job} was quicker")
 
 

@@ -23,7 +23,7 @@ async def ask(port: int, pieces: list[bytes]) -> bytes:
                 await writer.drain()
         async with asyncio.timeout(DEADLINE_SECONDS):
             return await reader.read(1_000)
-    except ConnectionResetError:
+    except ConnectionError:
         return b""
     finally:
         writer.close()

@@ -36,6 +36,13 @@ class Player:
 
         await until(arrived, f"the workspace is {desired}")
 
+    async def is_purged(self) -> bool:
+        """Ask for it as long as that is refused, because something is under way."""
+        path = f"{WORKSPACES}/{self.workspace_id}"
+        await self.client.delete(path, params={"purge": True})
+        answer = await self.client.get(path)
+        return answer.status_code == 404 or answer.json().get("phase") == "DELETED"
+
     async def read(self) -> dict[str, Any]:
         document: dict[str, Any] = (await self.client.get(f"{WORKSPACES}/{self.workspace_id}")).json()
         return document
@@ -53,4 +60,4 @@ async def playing(stage: Stage) -> AsyncIterator[Player]:
             yield player
         finally:
             await stage.wait_ready()
-            await client.delete(f"{WORKSPACES}/{player.workspace_id}", params={"purge": True})
+            await until(player.is_purged, "the workspace is gone")
