@@ -11,8 +11,8 @@ from pathlib import Path
 # part with the browser: Chromium fails its requests whenever a network interface comes or goes. What uses
 # Hypothesis comes last: its garbage takes so long to collect that Temporal would take a workflow for stuck.
 PARTS = {
-    "crashes": ["replay", "workflows", "chaos", "gameday"],
-    "services": ["adversarial", "integration", "cli", "api", "proxy", "front_door", "unit", "model"],
+    "crashes": ["replay", "workflows", "chaos", "gameday", "front_door"],
+    "services": ["adversarial", "integration", "cli", "api", "proxy", "unit", "model"],
     "surface": ["e2e", "contracts", "images", "deploy", "docker"],
 }
 # The part that all of the domain is tested by: only there coverage is measured, since that slows down.
