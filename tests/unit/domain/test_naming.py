@@ -9,8 +9,10 @@ from codehub.domain.naming import (
     ArchiveName,
     archive_key,
     container_name,
+    job_name,
     meta_key,
     parse_archive_key,
+    parse_container_name,
     parse_workspace_id,
     volume_name,
 )
@@ -21,14 +23,24 @@ DNS_1123 = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 def test_names_are_those_of_the_spec() -> None:
     assert container_name(WORKSPACE) == f"codehub-ws-{WORKSPACE}"
+    assert job_name(WORKSPACE) == f"codehub-job-{WORKSPACE}"
     assert volume_name(WORKSPACE) == f"ws-{WORKSPACE}-home"
     assert archive_key(WORKSPACE, OLD_OP) == f"archives/{WORKSPACE}/{OLD_OP}/home.tar.zst"
     assert meta_key(OLD_KEY) == f"archives/{WORKSPACE}/{OLD_OP}/home.tar.zst.meta"
 
 
-@pytest.mark.parametrize("name", [container_name(WORKSPACE), volume_name(WORKSPACE)])
+@pytest.mark.parametrize("name", [container_name(WORKSPACE), job_name(WORKSPACE), volume_name(WORKSPACE)])
 def test_names_are_dns_labels(name: str) -> None:
     assert DNS_1123.fullmatch(name)
+
+
+def test_a_container_says_whose_it_is() -> None:
+    assert parse_container_name(container_name(WORKSPACE)) == WORKSPACE
+
+
+@pytest.mark.parametrize("name", [job_name(WORKSPACE), "codehub-ws-", f"x-codehub-ws-{WORKSPACE}", "redis"])
+def test_any_other_container_is_nobodys(name: str) -> None:
+    assert parse_container_name(name) is None
 
 
 @pytest.mark.parametrize("key", [OLD_KEY, meta_key(OLD_KEY), OLD_KEY.replace(".zst", ".gz")])
