@@ -2,18 +2,18 @@
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from temporalio import activity
 
 from activities.heartbeat import heartbeats
 from codehub.contracts import ObserveResult
 from codehub.db.drift import Expected, load_all_with_homes, load_expected
-from codehub.db.progress import not_converged
+from codehub.db.progress import Unconverged, not_converged
 from codehub.db.session import Database
-from codehub.db.usage import load_owner_ids
-from codehub.domain.conditions import ContainerFact, Reason, WorkspaceId
+from codehub.domain.conditions import ContainerFact, Reason, Resource, WorkspaceId
 from codehub.domain.failures import Failure
-from codehub.ports import Convergence, Instances, Volumes
+from codehub.ports import Archives, Convergence, Instances, Volumes
 
 BATCH = 1000
 # A sweep looks only at what changed in the listings since the one before; every so often it looks at all.
@@ -44,6 +44,7 @@ class DriftActivities:
     database: Database
     instances: Instances
     volumes: Volumes
+    archives: Archives
     convergence: Convergence
     _last: Listing | None = field(default=None, init=False)
     _sweeps: int = field(default=0, init=False)
@@ -52,20 +53,49 @@ class DriftActivities:
     async def wake_what_drifted(self) -> ObserveResult:
         """Wake what differs from its row, and what has not converged; a wake that was lost is sent again."""
         async with heartbeats("observe"):
-            drifted = await self._find_drift()
-            async with self.database.transaction() as session:
-                waiting = await load_owner_ids(session, await not_converged(session, BATCH))
-            for workspace_id, owner_id in (drifted | waiting).items():
+            silent: set[Resource] = set()
+            listing = await self._list(silent)
+            drifted = await self._find_drift(listing) if listing else {}
+            unfinished = await self._find_unfinished(silent)
+            for workspace_id, owner_id in drifted.items():
                 await self.convergence.wake(workspace_id, owner_id)
-        return ObserveResult(drifted=len(drifted), not_converged=len(waiting))
+            for each in unfinished:
+                # A signal to a run that is busy anyway would only make its history longer.
+                send = self.convergence.resume if each.busy else self.convergence.wake
+                await send(each.workspace_id, each.owner_id)
+        return ObserveResult(drifted=len(drifted), not_converged=len(unfinished))
 
-    async def _find_drift(self) -> dict[WorkspaceId, str]:
+    async def _list(self, silent: set[Resource]) -> Listing | None:
+        """All that there is; None, and which providers do not answer, if one does not."""
         try:
-            now = Listing(await self.instances.list_all(), frozenset(await self.volumes.list_all()))
+            containers = await self.instances.list_all()
         except Failure as failure:
-            # Silence is not absence: without a listing there is nothing to compare.
-            activity.logger.warning("no listing this time: %s", failure)
-            return {}
+            silent.add(Resource.CONTAINER)
+            activity.logger.warning("no listing of instances this time: %s", failure)
+        try:
+            volumes = frozenset(await self.volumes.list_all())
+        except Failure as failure:
+            silent.add(Resource.VOLUME)
+            activity.logger.warning("no listing of volumes this time: %s", failure)
+        # Silence is not absence: without a listing there is nothing to compare.
+        return None if silent else Listing(containers, volumes)
+
+    async def _find_unfinished(self, silent: set[Resource]) -> list[Unconverged]:
+        """What has something left to do, and whose providers answer: the others would only look in vain."""
+        if not await self._archives_answer():
+            silent.add(Resource.ARCHIVE)
+        async with self.database.transaction() as session:
+            return await not_converged(session, BATCH, silent=silent, now=datetime.now(UTC))
+
+    async def _archives_answer(self) -> bool:
+        try:
+            await self.archives.look(None)
+        except Failure as failure:
+            activity.logger.warning("the archive store does not answer: %s", failure)
+            return False
+        return True
+
+    async def _find_drift(self, now: Listing) -> dict[WorkspaceId, str]:
         last, self._last = self._last, now
         self._sweeps += 1
         full = last is None or self._sweeps % FULL_CHECK_EVERY == 0

@@ -12,10 +12,12 @@ from codehub.domain.states import Operation
 ACTOR = "control-plane"
 
 
-async def save_change(session: AsyncSession, before: Snapshot, after: Snapshot, now: datetime) -> None:
+async def save_change(
+    session: AsyncSession, before: Snapshot, after: Snapshot, now: datetime, *, released: bool = False
+) -> None:
     """Store the snapshot and, in the same transaction, the line that tells of it."""
     await save_observation(session, after, now)
-    kind = what_happened(before, after)
+    kind = EventKind.OPERATION_RELEASED if released else what_happened(before, after)
     if kind is None:
         return
     await record_event(

@@ -1,7 +1,9 @@
 """The row's own activities: look and judge, claim, commit, settle. Each stores in one short transaction."""
 
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
 from temporalio import activity
@@ -10,7 +12,15 @@ from activities.fencing import load_current
 from activities.looking import Eyes
 from activities.recording import ACTOR, save_change
 from activities.recovering import carry_out, remove_stray_container, stray_container
-from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
+from codehub.contracts import (
+    AttemptEnded,
+    AttemptFailed,
+    ClaimRequest,
+    Observed,
+    OperationRequest,
+    SettleRequest,
+    with_plan,
+)
 from codehub.db.archives import record_archive
 from codehub.db.claims import load_claim
 from codehub.db.events import EventKind, record_event
@@ -20,9 +30,27 @@ from codehub.db.workspaces import claim_operation, load_snapshot, save_observati
 from codehub.domain import transitions
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.judge import conclude, judge
-from codehub.domain.planner import Decision, Plan, plan
+from codehub.domain.planner import Decision, Plan, needs_upload, note_waiting, plan
 from codehub.domain.states import ErrorReason, Operation
 from codehub.ports import StoredArchive
+
+Result = TypeVar("Result")
+
+# A row that changes under every one of so many looks is left to Temporal's next try.
+MAX_LOOKS = 5
+
+
+class StaleLook(Exception):
+    """The row kept changing between looking at the world and storing what was seen."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """Facts, and the row that they were gathered for: they say nothing about a row that has moved on."""
+
+    row: Snapshot | None
+    facts: Facts
+    asked: RecoverRequest | None = None
 
 
 @dataclass(frozen=True)
@@ -33,17 +61,18 @@ class WorkspaceActivities:
     eyes: Eyes
 
     @activity.defn
-    async def observe(self, workspace_id: WorkspaceId) -> Snapshot | None:
+    async def observe(self, workspace_id: WorkspaceId) -> Observed | None:
         """Look at reality, carry out a recover request, store what follows; None if it does not exist."""
-        facts, asked = await self._look_for_request(workspace_id)
-        now = datetime.now(UTC)
-        async with self.database.transaction() as session:
-            before = await load_snapshot(session, workspace_id, for_update=True)
-            if before is None:
-                return None
-            after = await carry_out(session, judge(before, facts, now), facts, asked, now)
-            await save_change(session, before, after, now)
-        return after
+
+        async def store(session: AsyncSession, before: Snapshot, look: Look, now: datetime) -> Observed:
+            judged = judge(before, look.facts, now)
+            carried_out = await carry_out(session, judged, look.facts, look.asked, now)
+            released = transitions.release(carried_out, now)
+            after = note_waiting(released, now, recovering=await self._still_asked(session, look))
+            await save_change(session, before, after, now, released=released is not carried_out)
+            return with_plan(after)
+
+        return await self._store_look(workspace_id, self._look_for_request, store)
 
     @activity.defn
     async def claim(self, request: ClaimRequest) -> OperationRequest | None:
@@ -79,50 +108,88 @@ class WorkspaceActivities:
     @activity.defn
     async def settle(self, request: SettleRequest) -> AttemptEnded | None:
         """Look again, and end the operation if its result is there."""
-        facts = await self._look(request.workspace_id)
-        now = datetime.now(UTC)
-        async with self.database.transaction() as session:
-            before = await load_snapshot(session, request.workspace_id, for_update=True)
-            if before is None:
-                return None
-            settlement = transitions.settle(judge(before, facts, now), now, request.jitter)
-            await save_change(session, before, settlement.snapshot, now)
-        return AttemptEnded(settlement.snapshot, settlement.retry_after_seconds)
+
+        async def store(session: AsyncSession, before: Snapshot, look: Look, now: datetime) -> AttemptEnded:
+            if _is_over(before, request.claimed_at):
+                return AttemptEnded(with_plan(before), None)
+            settlement = transitions.settle(judge(before, look.facts, now), now, request.jitter)
+            return await _end_attempt(session, before, settlement, now)
+
+        return await self._store_look(request.workspace_id, self._look, store)
 
     @activity.defn
     async def record_failure(self, failed: AttemptFailed) -> AttemptEnded | None:
         """Count a failed attempt; the error policy decides whether it was the last."""
-        # Who has to decide about lost files must see what is left of them.
-        facts = await self._look(failed.workspace_id) if failed.reason is ErrorReason.DATA_LOST else None
-        now = datetime.now(UTC)
-        async with self.database.transaction() as session:
-            before = await load_snapshot(session, failed.workspace_id, for_update=True)
-            if before is None:
-                return None
-            if before.operation is Operation.NONE:
-                return AttemptEnded(before, None)  # told twice: the first time has ended it
-            seen = judge(before, facts, now) if facts else before
-            settlement = transitions.fail(seen, failed.reason, failed.message, now, failed.jitter)
-            await save_change(session, before, settlement.snapshot, now)
-        return AttemptEnded(settlement.snapshot, settlement.retry_after_seconds)
 
-    async def _look(self, workspace_id: WorkspaceId) -> Facts:
+        async def store(session: AsyncSession, before: Snapshot, look: Look, now: datetime) -> AttemptEnded:
+            if before.operation is Operation.NONE or _is_over(before, failed.claimed_at):
+                # Duplicate report: the attempt has already ended.
+                return AttemptEnded(with_plan(before), None)
+            # A person who has to decide about lost files must see what is left of them.
+            seen = judge(before, look.facts, now) if failed.reason is ErrorReason.DATA_LOST else before
+            settlement = transitions.fail(seen, failed.reason, failed.message, now, failed.jitter)
+            return await _end_attempt(session, before, settlement, now)
+
+        return await self._store_look(failed.workspace_id, self._look, store)
+
+    async def _store_look(
+        self,
+        workspace_id: WorkspaceId,
+        look: Callable[[WorkspaceId], Awaitable[Look]],
+        store: Callable[[AsyncSession, Snapshot, Look, datetime], Awaitable[Result]],
+    ) -> Result | None:
+        """Store what a look means for the row that it was made for; look again if that row has changed.
+
+        A worker that was paused while it looked would otherwise judge a later row by earlier facts, and call
+        a home lost that was not there yet.
+        """
+        for _ in range(MAX_LOOKS):
+            seen = await look(workspace_id)
+            now = datetime.now(UTC)
+            async with self.database.transaction() as session:
+                row = await load_snapshot(session, workspace_id, for_update=True)
+                if row is None:
+                    return None
+                if row == seen.row:
+                    return await store(session, row, seen, now)
+        raise StaleLook(f"workspace {workspace_id} kept changing while it was looked at")
+
+    async def _still_asked(self, session: AsyncSession, look: Look) -> bool:
+        """Whether a recover request waits for a provider: it is neither carried out nor refused."""
+        if look.row is None or look.asked is None:
+            return False
+        return await load_recover_request(session, look.row.workspace_id) == look.asked
+
+    async def _look(self, workspace_id: WorkspaceId) -> Look:
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
-        return await self.eyes.look(workspace_id, row.archive_key if row else None)
+        return Look(row, await self.eyes.look(workspace_id, row.archive_key if row else None))
 
-    async def _look_for_request(self, workspace_id: WorkspaceId) -> tuple[Facts, RecoverRequest | None]:
+    async def _look_for_request(self, workspace_id: WorkspaceId) -> Look:
         """Look; where a recover request needs a stray container gone, remove it and look again."""
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
             asked = await load_recover_request(session, workspace_id)
-        facts = await self.eyes.look(workspace_id, row.archive_key if row else None)
+        look = Look(row, await self.eyes.look(workspace_id, row.archive_key if row else None))
         if row is None or asked is None:
-            return facts, None
-        if stray_container(judge(row, facts, datetime.now(UTC)), facts, asked):
+            return look
+        if stray_container(judge(row, look.facts, datetime.now(UTC)), look.facts, asked):
             await remove_stray_container(self.database, self.eyes.instances, workspace_id, asked)
-            facts = await self.eyes.look(workspace_id, row.archive_key)
-        return facts, asked
+            look = Look(row, await self.eyes.look(workspace_id, row.archive_key))
+        return replace(look, asked=asked)
+
+
+def _is_over(row: Snapshot, claimed_at: datetime | None) -> bool:
+    """Whether another claim has followed the one that a report is about."""
+    return claimed_at is not None and claimed_at != row.claimed_at
+
+
+async def _end_attempt(
+    session: AsyncSession, before: Snapshot, settlement: transitions.Settlement, now: datetime
+) -> AttemptEnded:
+    after = note_waiting(settlement.snapshot, now)
+    await save_change(session, before, after, now)
+    return AttemptEnded(with_plan(after), settlement.retry_after_seconds)
 
 
 async def _begin(
@@ -158,5 +225,5 @@ async def _operation_request(session: AsyncSession, row: Snapshot) -> OperationR
         image_ref=claim.image_ref,
         archive_key=row.archive_key,
         archive_op_id=row.archive_op_id,
-        needs_upload=transitions.needs_upload(row),
+        needs_upload=needs_upload(row),
     )

@@ -1,9 +1,10 @@
 """What API, worker and workflows agree on: names, ids and payloads."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 
 from codehub.domain.conditions import Snapshot, WorkspaceId
+from codehub.domain.planner import Plan, plan
 from codehub.domain.states import ErrorReason, Operation
 
 WORKSPACE_WORKFLOW = "WorkspaceWorkflow"
@@ -24,6 +25,22 @@ class ConvergeRequest:
 
     workspace_id: WorkspaceId
     owner_id: str
+
+
+@dataclass(frozen=True)
+class Observed(Snapshot):
+    """The row after a look, and what to do next.
+
+    The plan is made where the look is stored, so the history records it: a worker of another version that
+    replays the run follows the recorded plan and not its own. None in runs from before plans were recorded.
+    """
+
+    plan: Plan | None = None
+
+
+def with_plan(snapshot: Snapshot) -> Observed:
+    values = {field.name: getattr(snapshot, field.name) for field in fields(Snapshot)}
+    return Observed(**values, plan=plan(snapshot))
 
 
 @dataclass(frozen=True)
@@ -63,27 +80,29 @@ def workflow_id_of(workspace_id: WorkspaceId, operation: Operation) -> str:
 
 @dataclass(frozen=True)
 class SettleRequest:
-    """An attempt whose steps all returned."""
+    """An attempt whose steps all returned; `claimed_at` is None in runs from before it was sent."""
 
     workspace_id: WorkspaceId
     jitter: float
+    claimed_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class AttemptFailed:
-    """An attempt that ended without its result, and why."""
+    """An attempt that ended without its result, and why; `claimed_at` as in `SettleRequest`."""
 
     workspace_id: WorkspaceId
     reason: ErrorReason
     message: str
     jitter: float
+    claimed_at: datetime | None = None
 
 
 @dataclass(frozen=True)
 class AttemptEnded:
     """What to decide from next, and the wait before the next attempt if there is one."""
 
-    snapshot: Snapshot
+    snapshot: Observed
     retry_after_seconds: float | None
 
 

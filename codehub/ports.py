@@ -243,6 +243,9 @@ class Convergence(Protocol):
     async def wake(self, workspace_id: WorkspaceId, owner_id: str) -> None:
         """Start or signal its workflow. Never raise for an outage: the next sweep heals a lost wake."""
 
+    async def resume(self, workspace_id: WorkspaceId, owner_id: str) -> None:
+        """Start its workflow unless it runs, and leave a running one alone. Never raise for an outage."""
+
 
 @dataclass(frozen=True)
 class SweepState:

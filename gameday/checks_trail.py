@@ -13,7 +13,7 @@ from codehub.domain.states import Operation
 from gameday.checks_arriving import EXPLAINED
 from gameday.rows import Row
 
-ENDS = {EventKind.OPERATION_COMPLETED, EventKind.OPERATION_FAILED}
+ENDS = {EventKind.OPERATION_COMPLETED, EventKind.OPERATION_FAILED, EventKind.OPERATION_RELEASED}
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ MUTATIONS = (
         "volume removed before the key is committed",
         "workflows/archiving.py",
         """\
-            await update_row(WorkspaceActivities.commit_archive, request, archive)
+            await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
             key = archive.key
         await change(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
 """,
@@ -32,7 +32,7 @@ MUTATIONS = (
             key = archive.key
         await change(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
         if request.needs_upload:
-            await update_row(WorkspaceActivities.commit_archive, request, archive)
+            await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
 """,
         crash("ARCHIVING", "after:remove_archived_volume"),
     ),
@@ -41,10 +41,10 @@ MUTATIONS = (
         "workflows/restoring.py",
         """\
         await change(ArchiveActivities.restore_archive, request, policy=TRANSFER)
-        await update_row(WorkspaceActivities.mark_restored, request)
+        await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
 """,
         """\
-        await update_row(WorkspaceActivities.mark_restored, request)
+        await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
         await change(ArchiveActivities.restore_archive, request, policy=TRANSFER)
 """,
         crash("RESTORING", "before:restore_archive"),
@@ -93,7 +93,7 @@ MUTATIONS = (
     ),
     Mutation(
         "home not archived again once there is an archive",
-        "codehub/domain/transitions.py",
+        "codehub/domain/planner.py",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true\n",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.archive_key is None\n",
         GAME,

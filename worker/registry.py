@@ -65,7 +65,7 @@ def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
     archive = ArchiveActivities(ports.database, ports.jobs, ports.board)
     idle = IdleActivities(ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits)
     garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.gc_grace)
-    drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.convergence)
+    drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.archives, ports.convergence)
     return [
         workspace.observe,
         workspace.claim,

@@ -1,11 +1,11 @@
 """The workspace's own workflow: observe, plan, claim, run, settle, until there is nothing left to do."""
 
 from collections.abc import Callable, Coroutine
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ChildWorkflowError, WorkflowAlreadyStartedError
+from temporalio.exceptions import ActivityError, ChildWorkflowError, WorkflowAlreadyStartedError
 
 from activities.workspace import WorkspaceActivities
 from codehub.adapters.temporal.search_attributes import OPERATION, PHASE
@@ -14,17 +14,17 @@ from codehub.contracts import (
     AttemptFailed,
     ClaimRequest,
     ConvergeRequest,
+    Observed,
     OperationRequest,
     SettleRequest,
     operation_workflow_id,
 )
-from codehub.domain.conditions import Snapshot
-from codehub.domain.planner import Decision, plan
+from codehub.domain.planner import Decision, Plan, plan
 from codehub.domain.states import Operation
 from workflows.archiving import Archiving
 from workflows.create_empty_archive import CreateEmptyArchive
 from workflows.deleting import Deleting
-from workflows.describing import describe, failure_of, operation_attributes, summary_of
+from workflows.describing import NO_DATABASE, describe, failure_of, operation_attributes, summary_of
 from workflows.policies import LEFT_BEHIND
 from workflows.provisioning import Provisioning
 from workflows.restoring import Restoring
@@ -64,33 +64,40 @@ class WorkspaceWorkflow:
     @workflow.run
     async def run(self, request: ConvergeRequest) -> str:
         snapshot = None
-        while self._wakes:
-            self._wakes = 0
-            snapshot = await self._converge(request)
-            if workflow.info().is_continue_as_new_suggested():
-                workflow.continue_as_new(request)
+        try:
+            while self._wakes:
+                self._wakes = 0
+                snapshot = await self._converge(request)
+        except ActivityError:
+            if workflow.cancellation_reason() is not None:
+                raise
+            # The row keeps its claim; the first sweep that reaches the database starts another run.
+            return NO_DATABASE
         return describe(snapshot)
 
-    async def _converge(self, request: ConvergeRequest) -> Snapshot | None:
+    async def _converge(self, request: ConvergeRequest) -> Observed | None:
         snapshot = await self._observe(request)
         while snapshot is not None:
             self._show(snapshot)
-            decided = plan(snapshot)
+            if workflow.info().is_continue_as_new_suggested():
+                # The new run begins with a look, so no wake is lost.
+                workflow.continue_as_new(request)
+            decided = _plan_of(snapshot)
             match decided.decision:
                 case Decision.RUN:
                     snapshot = await self._run(snapshot, decided.operation, request)
                 case Decision.SETTLE:
-                    snapshot = await self._settle(request)
+                    snapshot = await self._settle(snapshot.claimed_at, request)
                 case _:
                     return snapshot
         return None
 
-    async def _observe(self, request: ConvergeRequest) -> Snapshot | None:
+    async def _observe(self, request: ConvergeRequest) -> Observed | None:
         return await update_row(WorkspaceActivities.observe, request.workspace_id)
 
     async def _run(
-        self, snapshot: Snapshot, operation: Operation, request: ConvergeRequest
-    ) -> Snapshot | None:
+        self, snapshot: Observed, operation: Operation, request: ConvergeRequest
+    ) -> Observed | None:
         claim = ClaimRequest(snapshot.workspace_id, operation, str(workflow.uuid4()))
         claimed = await update_row(WorkspaceActivities.claim, claim)
         if claimed is None:
@@ -104,8 +111,8 @@ class WorkspaceWorkflow:
         except ChildWorkflowError as error:
             if workflow.cancellation_reason() is not None:
                 raise  # an operator cancelled us: the row keeps its claim and the next sweep goes on with it
-            return await self._record_failure(error, request)
-        return await self._settle(request)
+            return await self._record_failure(error, claimed, request)
+        return await self._settle(claimed.claimed_at, request)
 
     async def _execute(self, claimed: OperationRequest) -> None:
         workflow.upsert_search_attributes([OPERATION.value_set(claimed.operation)])
@@ -117,16 +124,18 @@ class WorkspaceWorkflow:
             static_summary=summary_of(claimed),
         )
 
-    async def _settle(self, request: ConvergeRequest) -> Snapshot | None:
-        settle = SettleRequest(request.workspace_id, _jitter())
+    async def _settle(self, claimed_at: datetime | None, request: ConvergeRequest) -> Observed | None:
+        settle = SettleRequest(request.workspace_id, _jitter(), claimed_at)
         return await self._continue(await update_row(WorkspaceActivities.settle, settle), request)
 
-    async def _record_failure(self, error: ChildWorkflowError, request: ConvergeRequest) -> Snapshot | None:
+    async def _record_failure(
+        self, error: ChildWorkflowError, claimed: OperationRequest, request: ConvergeRequest
+    ) -> Observed | None:
         reason, message = failure_of(error)
-        failed = AttemptFailed(request.workspace_id, reason, message, _jitter())
+        failed = AttemptFailed(request.workspace_id, reason, message, _jitter(), claimed.claimed_at)
         return await self._continue(await update_row(WorkspaceActivities.record_failure, failed), request)
 
-    async def _continue(self, ended: AttemptEnded | None, request: ConvergeRequest) -> Snapshot | None:
+    async def _continue(self, ended: AttemptEnded | None, request: ConvergeRequest) -> Observed | None:
         """Wait before the next attempt, then look anew; what has just been observed needs no second look."""
         if ended is None or ended.retry_after_seconds is None:
             return ended.snapshot if ended else None
@@ -134,11 +143,16 @@ class WorkspaceWorkflow:
         await workflow.sleep(timedelta(seconds=ended.retry_after_seconds))
         return await self._observe(request)
 
-    def _show(self, snapshot: Snapshot) -> None:
+    def _show(self, snapshot: Observed) -> None:
         workflow.set_current_details(describe(snapshot))
         workflow.upsert_search_attributes(
             [PHASE.value_set(snapshot.phase), OPERATION.value_set(snapshot.operation)]
         )
+
+
+def _plan_of(snapshot: Observed) -> Plan:
+    """The recorded plan; runs that began before plans were recorded make it themselves."""
+    return snapshot.plan or plan(snapshot)
 
 
 def _jitter() -> float:

@@ -5,7 +5,7 @@ from temporalio import workflow
 from activities.archive import ArchiveActivities
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import OperationRequest
-from workflows.policies import TRANSFER
+from workflows.policies import COMMIT, TRANSFER
 from workflows.steps import change, update_row
 
 
@@ -16,4 +16,4 @@ class CreateEmptyArchive:
     @workflow.run
     async def run(self, request: OperationRequest) -> None:
         archive = await change(ArchiveActivities.upload_empty_archive, request, policy=TRANSFER)
-        await update_row(WorkspaceActivities.commit_archive, request, archive)
+        await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)

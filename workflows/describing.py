@@ -10,6 +10,8 @@ from codehub.domain.conditions import Snapshot
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.states import ErrorReason, Operation
 
+NO_DATABASE = "PostgreSQL does not answer. The next sweep goes on from here."
+
 
 def operation_attributes(claimed: OperationRequest) -> TypedSearchAttributes:
     """An operation is found by its workspace, its owner and its name."""
@@ -32,6 +34,8 @@ def describe(snapshot: Snapshot | None) -> str:
         line += f", {snapshot.operation}"
     if snapshot.error_reason is not None:
         line += f": {snapshot.error_reason} ({snapshot.error_message})"
+    if snapshot.waiting_for:
+        line += f"; waiting for {' and '.join(snapshot.waiting_for)} since {snapshot.waiting_since}"
     return line
 
 

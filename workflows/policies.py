@@ -15,27 +15,51 @@ class LocalStep(TypedDict):
     """Options of a local activity."""
 
     start_to_close_timeout: timedelta
+    schedule_to_close_timeout: timedelta
+    local_retry_threshold: timedelta
     retry_policy: RetryPolicy
 
 
-class Step(LocalStep):
+class Step(TypedDict):
     """Options of an activity that a worker may die under."""
 
+    start_to_close_timeout: timedelta
     schedule_to_close_timeout: timedelta
     heartbeat_timeout: timedelta
+    retry_policy: RetryPolicy
 
 
 # Production servers keep timers at a floor of about a second, so nothing here waits for less.
 PATIENT = RetryPolicy(
-    initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=15)
+    initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(minutes=1)
+)
+VERY_PATIENT = RetryPolicy(
+    initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(minutes=30)
 )
 LOST_WORKER = RetryPolicy(
     initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(seconds=30)
 )
 ONCE = RetryPolicy(maximum_attempts=1)
 
-# The row: short transactions and quick looks. An outage of PostgreSQL is waited out, however long.
-ROW = LocalStep(start_to_close_timeout=timedelta(seconds=30), retry_policy=PATIENT)
+# Longer pauses than this are timers: a workflow task that waits costs the server events of its own.
+SHORT_PAUSE = timedelta(seconds=2)
+
+# The row: short transactions and quick looks. A short outage of PostgreSQL is waited out; a long one ends the
+# run, whose history would grow all the while, and the first sweep after it starts another.
+ROW = LocalStep(
+    start_to_close_timeout=timedelta(seconds=30),
+    schedule_to_close_timeout=timedelta(minutes=10),
+    local_retry_threshold=SHORT_PAUSE,
+    retry_policy=PATIENT,
+)
+
+# The commit of a transfer that may have taken hours: waited for however long, so that it is not repeated.
+COMMIT = LocalStep(
+    start_to_close_timeout=timedelta(seconds=30),
+    schedule_to_close_timeout=timedelta(days=30),
+    local_retry_threshold=SHORT_PAUSE,
+    retry_policy=VERY_PATIENT,
+)
 
 # How long to leave an operation's workflow that lost its parent alone before looking again.
 LEFT_BEHIND = timedelta(seconds=1)

@@ -6,14 +6,16 @@ from typing import Any, TypeVar
 from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
-from workflows.policies import ROW, Step
+from workflows.policies import ROW, LocalStep, Step
 
 Result = TypeVar("Result")
 
 
-async def update_row(step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object) -> Result:
+async def update_row(
+    step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object, policy: LocalStep = ROW
+) -> Result:
     """A short database step: local, because a task queue would cost more than the step itself."""
-    return await workflow.execute_local_activity_method(step, args=arguments, **ROW)
+    return await workflow.execute_local_activity_method(step, args=arguments, **policy)
 
 
 async def change(

@@ -30,6 +30,7 @@ class EventKind(StrEnum):
     ATTEMPT_FAILED = "attempt_failed"
     OPERATION_COMPLETED = "operation_completed"
     OPERATION_FAILED = "operation_failed"
+    OPERATION_RELEASED = "operation_released"
 
 
 async def record_event(

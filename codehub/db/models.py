@@ -20,7 +20,7 @@ from sqlalchemy import (
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 from codehub.db import predicates
@@ -177,6 +177,9 @@ class Workspace(Base):
     recover_choice: Mapped[str | None]
     recover_requested_at: Mapped[datetime | None]
     recover_handled_at: Mapped[datetime | None]
+    waiting_for: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
+    waiting_since: Mapped[datetime | None]
+    retry_at: Mapped[datetime | None]
     # Counted by a trigger, so that nobody who writes has to remember it.
     version: Mapped[int] = mapped_column(BigInteger, server_default=text("1"))
     last_access_at: Mapped[datetime | None]

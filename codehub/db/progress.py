@@ -1,17 +1,33 @@
 """What is not where it should be: still on its way, or stuck."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import Select, select, text, union
+from sqlalchemy import DateTime, Select, TextClause, bindparam, select, text, union
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
-from codehub.db.workspaces import workspace_ids
-from codehub.domain.conditions import WorkspaceId
+from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import Operation
+
+# A workspace that waits is looked at ever less often: each look comes after half the time it has waited so
+# far, and at least once an hour. The sweep itself notices when its provider is back.
+IS_DUE = (
+    "coalesce(retry_at, :now) <= :now AND (waiting_since IS NULL OR "
+    "observed_at + least((observed_at - waiting_since) / 2, interval '1 hour') <= :now)"
+)
+
+
+@dataclass(frozen=True)
+class Unconverged:
+    """A workspace with something left to do; `busy` means that an operation is claimed."""
+
+    workspace_id: WorkspaceId
+    owner_id: str
+    busy: bool
 
 
 @dataclass(frozen=True)
@@ -23,12 +39,16 @@ class OperationInProgress:
     started_at: datetime | None
 
 
-async def not_converged(session: AsyncSession, limit: int) -> list[WorkspaceId]:
-    """Workspaces with something left to do, deletions and recoveries among them.
+async def not_converged(
+    session: AsyncSession, limit: int, *, now: datetime, silent: Collection[Resource] = ()
+) -> list[Unconverged]:
+    """Workspaces with something left to do that can be done now, deletions and recoveries among them.
 
-    Those that have not been looked at for longest come first.
+    Those that have not been looked at for longest come first. Those that wait for one of the `silent`
+    providers, or for their next attempt, are left out.
     """
-    return workspace_ids(await session.scalars(select_not_converged(limit)))
+    rows = await session.execute(select_not_converged(limit, now=now, silent=silent))
+    return [Unconverged(WorkspaceId(str(row[0])), str(row[1]), row[2] != Operation.NONE) for row in rows]
 
 
 async def operations_in_progress(session: AsyncSession) -> list[OperationInProgress]:
@@ -36,8 +56,18 @@ async def operations_in_progress(session: AsyncSession) -> list[OperationInProgr
     return [OperationInProgress(WorkspaceId(str(row[0])), Operation(row[1]), row[2]) for row in rows]
 
 
-def select_not_converged(limit: int) -> Select[UUID]:
-    columns = select(Workspace.id, Workspace.observed_at)
+def select_not_converged(
+    limit: int, *, now: datetime, silent: Collection[Resource] = ()
+) -> Select[UUID, UUID, str]:
+    columns = select(
+        Workspace.id,
+        Workspace.owner_user_id,
+        Workspace.operation,
+        Workspace.observed_at,
+        Workspace.waiting_for,
+        Workspace.waiting_since,
+        Workspace.retry_at,
+    )
     # The database cannot guess in how few rows two columns differ; asked for some of them in the order of
     # their index, it reads that and not the table.
     recovering = columns.where(text(predicates.RECOVERING)).order_by(Workspace.id).limit(limit)
@@ -49,8 +79,17 @@ def select_not_converged(limit: int) -> Select[UUID]:
     ).subquery()
     # Fair to all also when some cannot converge: whoever was observed goes to the end.
     return (
-        select(unfinished.c.id).order_by(unfinished.c.observed_at.nulls_first(), unfinished.c.id).limit(limit)
+        select(unfinished.c.id, unfinished.c.owner_user_id, unfinished.c.operation)
+        .where(_is_due(now, silent))
+        .order_by(unfinished.c.observed_at.nulls_first(), unfinished.c.id)
+        .limit(limit)
     )
+
+
+def _is_due(now: datetime, silent: Collection[Resource]) -> TextClause:
+    words = ", ".join(f"'{resource}'" for resource in sorted(silent))
+    due = text(f"{IS_DUE} AND NOT coalesce(waiting_for && ARRAY[{words}]::text[], false)")
+    return due.bindparams(bindparam("now", now, type_=DateTime(timezone=True)))
 
 
 def select_operations_in_progress() -> Select[UUID, str, datetime | None]:

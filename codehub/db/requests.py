@@ -96,7 +96,15 @@ async def set_deleted(
     await session.execute(
         update(Workspace)
         .where(Workspace.id == UUID(workspace_id))
-        .values(desired_state=DesiredState.DELETED, deleted_at=now, purge=purge, updated_at=now)
+        .values(
+            desired_state=DesiredState.DELETED,
+            deleted_at=now,
+            purge=purge,
+            updated_at=now,
+            # A deletion has all of its attempts, whatever failed before it.
+            error_count=0,
+            retry_at=None,
+        )
     )
 
 

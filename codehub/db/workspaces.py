@@ -10,7 +10,13 @@ from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.models import Workspace
-from codehub.domain.conditions import Snapshot, WorkspaceId, conditions_from_json, conditions_to_json
+from codehub.domain.conditions import (
+    Resource,
+    Snapshot,
+    WorkspaceId,
+    conditions_from_json,
+    conditions_to_json,
+)
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 RESTORE_MARKER = "restore_marker"
@@ -29,6 +35,10 @@ _SNAPSHOT_COLUMNS = (
     Workspace.error_count,
     Workspace.deleted_at,
     Workspace.purge,
+    Workspace.op_started_at,
+    Workspace.waiting_for,
+    Workspace.waiting_since,
+    Workspace.retry_at,
 )
 # Built once: that is most of the work of a statement, and every step of an operation begins with one.
 _SNAPSHOT = select(*_SNAPSHOT_COLUMNS).where(Workspace.id == bindparam("id", type_=Uuid()))
@@ -59,6 +69,9 @@ async def save_observation(session: AsyncSession, snapshot: Snapshot, now: datet
         error_reason=snapshot.error_reason,
         error_message=snapshot.error_message,
         error_count=snapshot.error_count,
+        waiting_for=list(snapshot.waiting_for) or None,
+        waiting_since=snapshot.waiting_since,
+        retry_at=snapshot.retry_at,
     )
     await session.execute(statement)
 
@@ -119,4 +132,8 @@ def _snapshot(row: Row[Any]) -> Snapshot:
         error_count=row.error_count,
         deleted=row.deleted_at is not None,
         purge=row.purge,
+        claimed_at=row.op_started_at,
+        waiting_for=tuple(Resource(each) for each in row.waiting_for or ()),
+        waiting_since=row.waiting_since,
+        retry_at=row.retry_at,
     )

@@ -140,6 +140,13 @@ class Snapshot:
     deleted: bool = False
     purge: bool = False
     unreachable: tuple[Resource, ...] = ()
+    # With the operation, this names one claim and no other.
+    claimed_at: datetime | None = None
+    # Providers that the next step needs and that do not answer.
+    waiting_for: tuple[Resource, ...] = ()
+    waiting_since: datetime | None = None
+    # The earliest time of the next attempt of a purge that keeps failing.
+    retry_at: datetime | None = None
 
 
 # The JSONB column's keys, in the order of the SPEC's table.

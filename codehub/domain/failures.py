@@ -6,6 +6,10 @@ MAX_RETRY = 3
 FIRST_DELAY_SECONDS = 5.0
 DELAY_FACTOR = 3.0
 MAX_DELAY_SECONDS = 60.0
+# A purge never gives up: after the last quick attempt it goes on at these intervals.
+FIRST_PURGE_DELAY_SECONDS = 60.0
+MAX_PURGE_DELAY_SECONDS = 3600.0
+MAX_DOUBLINGS = 10
 JITTER = 0.2
 
 RETRYABLE = frozenset({ErrorReason.ACTION_FAILED, ErrorReason.UNREACHABLE})
@@ -58,4 +62,11 @@ def retry_delay_seconds(reason: ErrorReason, failed_attempts: int, jitter: float
     if is_terminal(reason) or failed_attempts >= MAX_RETRY:
         return None
     delay = min(FIRST_DELAY_SECONDS * DELAY_FACTOR ** (failed_attempts - 1), MAX_DELAY_SECONDS)
+    return delay * (1 + JITTER * jitter)
+
+
+def purge_delay_seconds(failed_attempts: int, jitter: float) -> float:
+    """How long a purge waits after an attempt that would have ended any other operation."""
+    doublings = min(max(failed_attempts - MAX_RETRY, 0), MAX_DOUBLINGS)
+    delay = min(FIRST_PURGE_DELAY_SECONDS * 2.0**doublings, MAX_PURGE_DELAY_SECONDS)
     return delay * (1 + JITTER * jitter)

@@ -15,14 +15,20 @@ class Mark(StrEnum):
     ATTEMPT_FAILED = "attempt_failed"
     COMPLETED = "completed"
     FAILED = "failed"
+    RELEASED = "released"
 
 
 class OperationResult(StrEnum):
-    """How an operation ended. ABANDONED: another one began, and no line tells of an end."""
+    """How an operation ended.
+
+    RELEASED: it gave its claim back while a provider did not answer. ABANDONED: another one began, and no
+    line tells of an end.
+    """
 
     RUNNING = "RUNNING"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
+    RELEASED = "RELEASED"
     ABANDONED = "ABANDONED"
 
 
@@ -52,7 +58,11 @@ class OperationRecord:
     event_id: int
 
 
-ENDS = {Mark.COMPLETED: OperationResult.COMPLETED, Mark.FAILED: OperationResult.FAILED}
+ENDS = {
+    Mark.COMPLETED: OperationResult.COMPLETED,
+    Mark.FAILED: OperationResult.FAILED,
+    Mark.RELEASED: OperationResult.RELEASED,
+}
 
 
 def fold(lines: Iterable[Line], *, superseded: bool) -> list[OperationRecord]:

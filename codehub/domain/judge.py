@@ -34,7 +34,10 @@ def judge(snapshot: Snapshot, facts: Facts, now: datetime) -> Snapshot:
         container_ready=_judge_container(snapshot, facts.container, now),
         healthy=snapshot.conditions.healthy,
     )
-    return conclude(replace(snapshot, conditions=observed, unreachable=_unreachable(facts)), now)
+    pending = snapshot.retry_at is not None and now < snapshot.retry_at
+    retry_at = snapshot.retry_at if pending else None
+    looked = replace(snapshot, conditions=observed, unreachable=_unreachable(facts), retry_at=retry_at)
+    return conclude(looked, now)
 
 
 def conclude(snapshot: Snapshot, now: datetime) -> Snapshot:

@@ -1,6 +1,7 @@
 """What to do next: one table, and the two cases that a table of phases cannot tell."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import StrEnum
 
 from codehub.domain.completion import is_complete
@@ -31,9 +32,15 @@ NEEDS = {
     Operation.DELETING: (Resource.CONTAINER, Resource.VOLUME),
 }
 
+# Operations that can be given up at any point: whatever they have done so far destroys no only copy.
+REVERSIBLE = frozenset(Operation) - {Operation.NONE, Operation.ARCHIVING, Operation.DELETING}
+
 
 class Decision(StrEnum):
-    """RUN an operation, SETTLE one that ran already, be CONVERGED, WAIT for a provider, HALT for a person."""
+    """RUN an operation, SETTLE one that ran already, be CONVERGED, WAIT, or HALT for a person.
+
+    WAIT means: for a provider that does not answer, or for the next attempt of a failing purge.
+    """
 
     RUN = "RUN"
     SETTLE = "SETTLE"
@@ -59,13 +66,39 @@ def plan(snapshot: Snapshot) -> Plan:
     operation = _next_operation(snapshot)
     if operation is Operation.NONE:
         return Plan(Decision.CONVERGED)
-    ready = _has_seen(snapshot, NEEDS[operation])
+    ready = snapshot.retry_at is None and not _unseen(snapshot, operation)
     return Plan(Decision.RUN if ready else Decision.WAIT, operation)
+
+
+def must_release(snapshot: Snapshot) -> bool:
+    """Whether an operation gives its claim back, because a provider that it needs does not answer.
+
+    A claim that is held locks people out, so only what cannot be undone holds it through an outage.
+    """
+    if plan(snapshot).decision is not Decision.WAIT:
+        return False
+    return snapshot.operation in REVERSIBLE or needs_upload(snapshot)
+
+
+def needs_upload(snapshot: Snapshot) -> bool:
+    """Only a complete home is uploaded; once its key is committed the volume counts as a leftover."""
+    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true
+
+
+def note_waiting(snapshot: Snapshot, now: datetime, *, recovering: bool = False) -> Snapshot:
+    """Record which providers the next step, or a person's recover request, waits for, and since when."""
+    planned = plan(snapshot)
+    if planned.decision is Decision.WAIT:
+        silent = _unseen(snapshot, planned.operation)
+    else:
+        silent = snapshot.unreachable if recovering else ()
+    since = (snapshot.waiting_since or now) if silent else None
+    return replace(snapshot, waiting_for=silent, waiting_since=since)
 
 
 def _resume(snapshot: Snapshot) -> Decision:
     """Finish what a dead run left behind, but never redo what is done: a restore begins by destroying."""
-    if not _has_seen(snapshot, NEEDS[snapshot.operation]):
+    if _unseen(snapshot, snapshot.operation):
         return Decision.WAIT
     return Decision.SETTLE if is_complete(snapshot.operation, snapshot) else Decision.RUN
 
@@ -106,14 +139,16 @@ def _leftover_operation(snapshot: Snapshot) -> Operation | None:
     return None
 
 
-def _has_seen(snapshot: Snapshot, resources: tuple[Resource, ...]) -> bool:
+def _unseen(snapshot: Snapshot, operation: Operation) -> tuple[Resource, ...]:
+    """What the operation needs and the last look did not see."""
     conditions = snapshot.conditions
     status = {
         Resource.CONTAINER: conditions.container_ready.status,
         Resource.VOLUME: conditions.volume_ready.status,
         Resource.ARCHIVE: conditions.archive_ready.status,
     }
-    return all(
-        resource not in snapshot.unreachable and status[resource] is not Status.UNKNOWN
-        for resource in resources
+    return tuple(
+        resource
+        for resource in NEEDS[operation]
+        if resource in snapshot.unreachable or status[resource] is Status.UNKNOWN
     )

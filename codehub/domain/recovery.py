@@ -79,9 +79,16 @@ def is_purge(phase: Phase, *, requested: bool) -> bool:
 
 
 def request_deletion(snapshot: Snapshot, *, purge: bool) -> Snapshot:
-    """From now on it is being deleted; a purge stays one."""
+    """From now on it is being deleted, with all attempts still to be made; a purge stays one."""
     purges = snapshot.purge or is_purge(snapshot.phase, requested=purge)
-    return replace(snapshot, desired_state=DesiredState.DELETED, deleted=True, purge=purges)
+    return replace(
+        snapshot,
+        desired_state=DesiredState.DELETED,
+        deleted=True,
+        purge=purges,
+        error_count=0,
+        retry_at=None,
+    )
 
 
 def can_undelete(snapshot: Snapshot) -> bool:

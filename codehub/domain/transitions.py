@@ -1,14 +1,14 @@
 """How the row changes: claim, commit, settle. Each is a pure step that one transaction stores."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from codehub.domain import naming
 from codehub.domain.completion import is_complete
 from codehub.domain.conditions import NOT_OBSERVED, Snapshot
-from codehub.domain.failures import retry_delay_seconds
+from codehub.domain.failures import purge_delay_seconds, retry_delay_seconds
 from codehub.domain.judge import conclude
-from codehub.domain.planner import NEEDS
+from codehub.domain.planner import NEEDS, must_release, needs_upload
 from codehub.domain.states import ErrorReason, Operation
 
 
@@ -34,9 +34,11 @@ def claim(snapshot: Snapshot, operation: Operation, new_archive_op_id: str) -> S
     return claimed
 
 
-def needs_upload(snapshot: Snapshot) -> bool:
-    """Only a complete home is uploaded; once its key is committed the volume counts as a leftover."""
-    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true
+def release(snapshot: Snapshot, now: datetime) -> Snapshot:
+    """Give the claim back where the operation waits for a provider and has destroyed nothing."""
+    if not must_release(snapshot):
+        return snapshot
+    return conclude(replace(snapshot, operation=Operation.NONE), now)
 
 
 def commit_archive(snapshot: Snapshot) -> Snapshot:
@@ -79,7 +81,12 @@ def fail(snapshot: Snapshot, reason: ErrorReason, message: str, now: datetime, j
     delay = retry_delay_seconds(reason, failed_attempts, jitter)
     if delay is not None:
         return Settlement(failed, delay)
-    return Settlement(conclude(_give_up(failed, reason), now))
+    given_up = _give_up(failed, reason)
+    if snapshot.deleted and snapshot.purge:
+        # Nobody has to recover a purge: it goes on by itself, ever more slowly.
+        pause = timedelta(seconds=purge_delay_seconds(failed_attempts, jitter))
+        given_up = replace(given_up, retry_at=now + pause)
+    return Settlement(conclude(given_up, now))
 
 
 def _give_up(snapshot: Snapshot, reason: ErrorReason) -> Snapshot:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
 from codehub.db.archives import is_collected, load_owners, mark_collected, mark_orphans
@@ -15,7 +16,7 @@ from codehub.db.models import Archive, Workspace, WorkspaceEvent
 from codehub.db.progress import not_converged
 from codehub.db.recoveries import RecoverRequest, load_recover_request, mark_recovery_handled
 from codehub.db.session import Database
-from codehub.domain.conditions import ContainerFact, Snapshot
+from codehub.domain.conditions import ContainerFact, Snapshot, WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.recovery import RecoverChoice, request_deletion
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
@@ -247,24 +248,28 @@ async def test_what_shall_not_run_needs_no_place(database: Database) -> None:
     await ask(database, None)
 
 
+async def unfinished(session: AsyncSession) -> list[WorkspaceId]:
+    return [each.workspace_id for each in await not_converged(session, 10, now=NOW)]
+
+
 @pytest.mark.parametrize("snapshot", [TIMED_OUT, HALTED_DELETION])
 async def test_the_sweep_finds_what_waits_to_be_recovered_once(
     database: Database, snapshot: Snapshot
 ) -> None:
     await store(database, snapshot)
     async with database.transaction() as session:
-        assert await not_converged(session, 10) == []
+        assert await unfinished(session) == []
     await ask(database, None)
     async with database.transaction() as session:
-        assert await not_converged(session, 10) == [WORKSPACE]
+        assert await unfinished(session) == [WORKSPACE]
         # A purge is found as a deletion, too.
         values = "desired_state = 'DELETED', deleted_at = now(), purge = true"
         await session.execute(text(f"UPDATE workspaces SET {values}"))  # noqa: S608
-        assert await not_converged(session, 10) == [WORKSPACE]
+        assert await unfinished(session) == [WORKSPACE]
     await mark_handled(database)
     async with database.transaction() as session:
         await session.execute(text("UPDATE workspaces SET phase = 'DELETED'"))
-        assert await not_converged(session, 10) == []
+        assert await unfinished(session) == []
 
 
 @pytest.mark.parametrize(
@@ -288,7 +293,7 @@ async def test_a_deletion_is_taken_back(database: Database, snapshot: Snapshot) 
     assert (after["desired_state"], after["deleted_at"]) == ("ARCHIVED", None)
     assert await events(database) == [("undeleted", "ann", {"from": "DELETED", "to": "ARCHIVED"})]
     async with database.transaction() as session:
-        assert await not_converged(session, 10) == [WORKSPACE]
+        assert await unfinished(session) == [WORKSPACE]
 
 
 @pytest.mark.parametrize(

@@ -1,16 +1,26 @@
 """The database's idea of unfinished work is the planner's."""
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from itertools import product
 
 from sqlalchemy import select
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
 from codehub.db.progress import not_converged, operations_in_progress
 from codehub.db.running import count_running, running_of
 from codehub.db.session import Database
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, VolumeFact
+from codehub.domain.conditions import (
+    ArchiveFact,
+    ContainerFact,
+    Facts,
+    Resource,
+    Snapshot,
+    VolumeFact,
+    WorkspaceId,
+)
 from codehub.domain.judge import judge
 from codehub.domain.limits import counts_as_running
 from codehub.domain.planner import Decision, plan
@@ -58,13 +68,19 @@ def snapshots() -> list[Snapshot]:
     ]
 
 
+async def find(
+    session: AsyncSession, limit: int, *, now: datetime = NOW, silent: Sequence[Resource] = ()
+) -> list[WorkspaceId]:
+    return [each.workspace_id for each in await not_converged(session, limit, now=now, silent=silent)]
+
+
 async def test_unfinished_are_those_that_the_planner_has_work_for(database: Database) -> None:
     rows = snapshots()
     async with database.transaction() as session:
         owner = await add_user(session)
         for snapshot in rows:
             await add_snapshot(session, owner, snapshot)
-        found = set(await not_converged(session, len(rows)))
+        found = set(await find(session, len(rows)))
     expected = {
         row.workspace_id for row in rows if plan(row).decision not in {Decision.CONVERGED, Decision.HALT}
     }
@@ -96,7 +112,7 @@ async def test_deletion_whose_wake_was_lost_is_found(database: Database) -> None
         workspace_id = await add_workspace(
             session, await add_user(session), phase="RUNNING", desired_state="DELETED", deleted_at=NOW
         )
-        assert await not_converged(session, 10) == [workspace_id]
+        assert await find(session, 10) == [workspace_id]
 
 
 async def test_those_not_looked_at_for_longest_come_first(database: Database) -> None:
@@ -105,8 +121,46 @@ async def test_those_not_looked_at_for_longest_come_first(database: Database) ->
         newest = await add_workspace(session, owner, observed_at=NOW)
         oldest = await add_workspace(session, owner, observed_at=NOW - timedelta(days=1))
         never = await add_workspace(session, owner, desired_state="DELETED", deleted_at=NOW)
-        assert await not_converged(session, 10) == [never, oldest, newest]
-        assert await not_converged(session, 1) == [never]
+        assert await find(session, 10) == [never, oldest, newest]
+        assert await find(session, 1) == [never]
+
+
+async def test_what_waits_for_a_silent_provider_is_left_alone_until_it_answers(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        waiting = {"waiting_for": ["archive"], "waiting_since": NOW, "observed_at": NOW}
+        workspace_id = await add_workspace(session, owner, phase="STANDBY", **waiting)
+        assert await find(session, 10, silent=[Resource.ARCHIVE]) == []
+        assert await find(session, 10, silent=[Resource.VOLUME]) == [workspace_id]
+        assert await find(session, 10) == [workspace_id]
+
+
+async def test_what_keeps_waiting_is_looked_at_ever_less_often(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        for hours, pause in ((2, timedelta(hours=1)), (100, timedelta(hours=1)), (1, timedelta(minutes=30))):
+            since = NOW - timedelta(hours=hours)
+            waiting = {"waiting_for": ["archive"], "waiting_since": since, "observed_at": NOW}
+            workspace_id = await add_workspace(session, owner, phase="STANDBY", **waiting)
+            assert workspace_id not in await find(session, 10, now=NOW + pause - timedelta(seconds=1))
+            assert workspace_id in await find(session, 10, now=NOW + pause)
+
+
+async def test_a_purge_is_left_alone_until_its_next_attempt(database: Database) -> None:
+    deletion = {"phase": "DELETING", "desired_state": "DELETED", "deleted_at": NOW, "purge": True}
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        workspace_id = await add_workspace(session, owner, **deletion, retry_at=NOW + timedelta(seconds=1))
+        assert await find(session, 10) == []
+        assert await find(session, 10, now=NOW + timedelta(seconds=1)) == [workspace_id]
+
+
+async def test_an_operation_under_way_is_told_apart(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        await add_workspace(session, owner, operation="PROVISIONING", op_started_at=NOW, observed_at=NOW)
+        await add_workspace(session, owner)
+        assert [each.busy for each in await not_converged(session, 10, now=NOW)] == [False, True]
 
 
 async def test_operations_are_listed_with_what_a_person_asks_first(database: Database) -> None:

@@ -1,17 +1,17 @@
 """The control loop over the pure core, one step at a time: it can be killed at every `yield`."""
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from codehub.domain import naming
-from codehub.domain.conditions import Snapshot, WorkspaceId
+from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge
-from codehub.domain.planner import Decision, plan
+from codehub.domain.planner import Decision, needs_upload, note_waiting, plan
 from codehub.domain.states import DesiredState, Operation
-from codehub.domain.transitions import claim, commit_archive, fail, mark_restored, needs_upload, settle
+from codehub.domain.transitions import claim, commit_archive, fail, mark_restored, release, settle
 from tests.model.world import World
 
 WORKSPACE = WorkspaceId("00000000-0000-4000-8000-000000000001")
@@ -40,7 +40,29 @@ class System:
         return f"00000000-0000-4000-9000-{self.archive_operations:012x}"
 
     def observe(self) -> Snapshot:
-        return judge(self.row, self.world.look(self.row.archive_key), self.now)
+        return self.conclude(self.row, self.world.look(self.row.archive_key))
+
+    def conclude(self, row: Snapshot, facts: Facts) -> Snapshot:
+        """What one look means for the row: a claim that waits for a provider is given back."""
+        return note_waiting(release(judge(row, facts, self.now), self.now), self.now)
+
+
+@dataclass(frozen=True)
+class PausedLook:
+    """A worker that was stopped between looking at the world and storing what it saw."""
+
+    row: Snapshot
+    facts: Facts
+
+
+def is_current(look: PausedLook, row: Snapshot) -> bool:
+    """Facts say something about the row that they were gathered for, and about no later one."""
+    return look.row == row
+
+
+def store_paused_look(system: System, look: PausedLook) -> None:
+    if is_current(look, system.row):
+        system.row = system.conclude(system.row, look.facts)
 
 
 def converge(system: System) -> Generator[None, None, Decision]:
@@ -56,7 +78,8 @@ def converge(system: System) -> Generator[None, None, Decision]:
         if decided.decision is not Decision.RUN:
             return decided.decision
         if system.row.operation is Operation.NONE:
-            system.row = claim(system.row, decided.operation, system.new_archive_op_id())
+            claimed = claim(system.row, decided.operation, system.new_archive_op_id())
+            system.row = replace(claimed, claimed_at=system.now)
             system.begun.append(decided.operation)
             yield
         yield from attempt(system, decided.operation)

@@ -13,7 +13,7 @@ from codehub.domain.garbage import ArchiveOwner, is_protected, may_collect
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import RecoverChoice, can_undelete, choices, recover, request_deletion, undelete
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
-from tests.model.controller import System, converge
+from tests.model.controller import PausedLook, System, converge, store_paused_look
 from tests.model.world import EMPTY, PARTIAL
 
 # More than the longest path needs: RUNNING to DELETED is three operations of at most eight steps.
@@ -38,6 +38,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.data_faults = 0
         self.lost_volume: int | None = None
         self.orphans: dict[str, datetime] = {}
+        self.paused: PausedLook | None = None
 
     @rule(steps=st.integers(1, 12))
     def work(self, steps: int) -> None:
@@ -49,6 +50,19 @@ class Lifecycle(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         self.running = None
+
+    @precondition(lambda self: self.paused is None)
+    @rule()
+    def pause_a_worker_at_its_look(self) -> None:
+        row = self.system.row
+        self.paused = PausedLook(row, self.world.look(row.archive_key))
+
+    @precondition(lambda self: self.paused is not None)
+    @rule()
+    def let_the_paused_worker_go_on(self) -> None:
+        assert self.paused is not None
+        store_paused_look(self.system, self.paused)
+        self.paused = None
 
     @precondition(lambda self: self._accepts_requests())
     @rule(desired=st.sampled_from([DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED]))
@@ -237,7 +251,9 @@ class Lifecycle(RuleBasedStateMachine):
     def _drive(self) -> Decision:
         for _ in range(STEP_BOUND):
             decision = self._advance()
-            if decision is not None:
+            if decision is Decision.WAIT and self.system.row.retry_at is not None:
+                self.system.now = self.system.row.retry_at
+            elif decision is not None:
                 return decision
         raise AssertionError(f"still not converged after {STEP_BOUND} steps: {self.system.row}")
 

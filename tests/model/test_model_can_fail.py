@@ -40,6 +40,14 @@ def forget_that_it_vanished(snapshot: Snapshot, choice: recovery.RecoverChoice) 
     return replace(recovered, snapshot=replace(recovered.snapshot, conditions=conditions))
 
 
+def believe_every_look(look: controller.PausedLook, row: Snapshot) -> bool:
+    return True
+
+
+def release_always(snapshot: Snapshot) -> bool:
+    return snapshot.operation is not Operation.NONE
+
+
 def commit_nothing(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
@@ -50,6 +58,8 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "a later archive operation reuses an id": [(controller, "claim", reuse_the_archive_op_id)],
     "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
     "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
+    "a paused worker's look is stored": [(controller, "is_current", believe_every_look)],
+    "a claim is given back after its archive is committed": [(transitions, "must_release", release_always)],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
 }
 

@@ -25,24 +25,32 @@ class TemporalConvergence:
         self._timeout_seconds = timeout_seconds
 
     async def wake(self, workspace_id: WorkspaceId, owner_id: str) -> None:
+        # The signal makes the server start a run or hand it to the one there is, as one step: a run that is
+        # about to complete sees it and goes on.
+        await self._start(workspace_id, owner_id, signal=contracts.WAKE_SIGNAL)
+
+    async def resume(self, workspace_id: WorkspaceId, owner_id: str) -> None:
+        await self._start(workspace_id, owner_id, signal=None)
+
+    async def _start(self, workspace_id: WorkspaceId, owner_id: str, *, signal: str | None) -> None:
         try:
             # Around everything: a call's own timeout covers neither connecting nor its retries.
             async with asyncio.timeout(self._timeout_seconds):
-                await self._signal_with_start(workspace_id, owner_id)
+                await self._start_or_use_existing(workspace_id, owner_id, signal)
         # A lazy client that cannot connect raises RuntimeError.
         except (RPCError, RuntimeError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
             log.warning("workspace %s waits for the next sweep, no wake: %s", workspace_id, reason)
 
-    async def _signal_with_start(self, workspace_id: WorkspaceId, owner_id: str) -> None:
+    async def _start_or_use_existing(
+        self, workspace_id: WorkspaceId, owner_id: str, signal: str | None
+    ) -> None:
         await self._client.start_workflow(
             contracts.WORKSPACE_WORKFLOW,
             contracts.ConvergeRequest(workspace_id, owner_id),
             id=contracts.workspace_workflow_id(workspace_id),
             task_queue=self._task_queue,
-            # The signal makes the server start a run or hand it to the one there is, as one step: a run that
-            # is about to complete sees it and goes on.
-            start_signal=contracts.WAKE_SIGNAL,
+            start_signal=signal,
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             search_attributes=attributes_of(workspace_id, owner_id),

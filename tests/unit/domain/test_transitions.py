@@ -1,14 +1,17 @@
 """Claim, commit, mark, settle and fail: how the row may change."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from codehub.domain.conditions import Reason, Resource, Status
-from codehub.domain.failures import MAX_RETRY, TERMINAL
-from codehub.domain.judge import conclude
+from codehub.domain.conditions import ArchiveFact, Facts, Reason, Resource, Snapshot, Status
+from codehub.domain.failures import MAX_PURGE_DELAY_SECONDS, MAX_RETRY, TERMINAL
+from codehub.domain.judge import conclude, judge
+from codehub.domain.planner import Decision, Plan, needs_upload, note_waiting, plan
+from codehub.domain.recovery import request_deletion
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from codehub.domain.transitions import claim, commit_archive, fail, mark_restored, needs_upload, settle
+from codehub.domain.transitions import claim, commit_archive, fail, mark_restored, release, settle
 from tests.unit.domain.builders import (
     ARCHIVE_ONLY,
     NEW_KEY,
@@ -16,6 +19,7 @@ from tests.unit.domain.builders import (
     NOW,
     OLD_KEY,
     OLD_OP,
+    OUTAGE,
     VOLUME_AND_ARCHIVE,
     archived,
     new_snapshot,
@@ -146,3 +150,85 @@ def test_a_recorded_error_without_a_message_is_explained() -> None:
     judged = conclude(new_snapshot(error=ErrorReason.TIMEOUT), NOW)
     assert judged.error_message == "The operation took longer than it may. Recover to try again."
     assert judged.conditions.volume_ready.reason == Reason.NOT_OBSERVED
+
+
+UNSEEN_ARCHIVE = replace(VOLUME_AND_ARCHIVE, archive=ArchiveFact.UNREACHABLE)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "operation", "facts"),
+    [
+        (standby(DesiredState.ARCHIVED), Operation.ARCHIVING, UNSEEN_ARCHIVE),
+        (standby(DesiredState.RUNNING), Operation.STARTING, OUTAGE),
+        (running(DesiredState.STANDBY), Operation.STOPPING, OUTAGE),
+        (archived(DesiredState.RUNNING), Operation.RESTORING, OUTAGE),
+        (pending(), Operation.PROVISIONING, OUTAGE),
+        (pending(DesiredState.ARCHIVED), Operation.CREATE_EMPTY_ARCHIVE, OUTAGE),
+    ],
+)
+def test_an_operation_that_waits_for_a_provider_gives_its_claim_back(
+    snapshot: Snapshot, operation: Operation, facts: Facts
+) -> None:
+    claimed = seen(claim(snapshot, operation, NEW_OP), facts)
+    released = release(claimed, NOW)
+    assert (released.operation, released.phase) == (Operation.NONE, snapshot.phase)
+    assert plan(released).decision is Decision.WAIT
+
+
+def test_an_archive_that_is_committed_and_a_deletion_hold_their_claims_through_an_outage() -> None:
+    committed = commit_archive(claim(standby(DesiredState.ARCHIVED), Operation.ARCHIVING, NEW_OP))
+    deleting = replace(running(DesiredState.DELETED), deleted=True, purge=True, operation=Operation.DELETING)
+    for claimed in (seen(committed, UNSEEN_ARCHIVE), seen(deleting, OUTAGE)):
+        assert release(claimed, NOW) is claimed
+        assert plan(claimed).decision is Decision.WAIT
+
+
+def test_an_operation_whose_providers_answer_keeps_its_claim() -> None:
+    claimed = seen(claim(standby(DesiredState.ARCHIVED), Operation.ARCHIVING, NEW_OP), VOLUME_AND_ARCHIVE)
+    assert release(claimed, NOW) is claimed
+
+
+def test_a_purge_goes_on_for_ever_and_ever_more_slowly() -> None:
+    row = seen(request_deletion(standby(), purge=True), VOLUME_AND_ARCHIVE)
+    now, pauses = NOW, []
+    for _ in range(MAX_RETRY + 12):
+        row = judge(row, VOLUME_AND_ARCHIVE, now)
+        assert plan(row) == Plan(Decision.RUN, Operation.DELETING)
+        ended = fail(
+            replace(row, operation=Operation.DELETING), ErrorReason.ACTION_FAILED, "It broke.", now, 0
+        )
+        row = ended.snapshot
+        if ended.retry_after_seconds is not None:
+            assert row.operation is Operation.DELETING
+            pauses.append(ended.retry_after_seconds)
+            row = replace(row, operation=Operation.NONE)
+            continue
+        assert (row.operation, row.error_reason) == (Operation.NONE, ErrorReason.RETRY_EXCEEDED)
+        assert plan(judge(row, VOLUME_AND_ARCHIVE, now)).decision is Decision.WAIT
+        assert row.retry_at is not None
+        pauses.append((row.retry_at - now).total_seconds())
+        now = row.retry_at
+    assert pauses[:3] == [5, 15, 60]
+    assert pauses == sorted(pauses)
+    assert pauses[-2:] == [MAX_PURGE_DELAY_SECONDS] * 2
+
+
+def test_a_deletion_begins_with_all_of_its_attempts() -> None:
+    failed = replace(standby(), error_count=MAX_RETRY, retry_at=NOW)
+    deleted = request_deletion(failed, purge=True)
+    assert (deleted.error_count, deleted.retry_at) == (0, None)
+
+
+def test_waiting_tells_for_whom_and_since_when_until_it_is_over() -> None:
+    claimed = seen(standby(DesiredState.ARCHIVED), UNSEEN_ARCHIVE)
+    waiting = note_waiting(claimed, NOW)
+    assert (waiting.waiting_for, waiting.waiting_since) == ((Resource.ARCHIVE,), NOW)
+    assert note_waiting(waiting, NOW + timedelta(hours=1)) == waiting
+    over = note_waiting(seen(waiting, VOLUME_AND_ARCHIVE), NOW)
+    assert (over.waiting_for, over.waiting_since) == ((), None)
+
+
+def test_a_recovery_that_a_silent_provider_holds_up_waits_too() -> None:
+    broken = seen(replace(standby(), error_reason=ErrorReason.TIMEOUT), UNSEEN_ARCHIVE)
+    assert note_waiting(broken, NOW).waiting_for == ()
+    assert note_waiting(broken, NOW, recovering=True).waiting_for == (Resource.ARCHIVE,)

@@ -6,7 +6,7 @@ import { exactly, measured, moment } from "../format.js";
 import { meter } from "../parts/meter.js";
 import { OPERATIONS } from "../words.js";
 
-const RESULTS = { RUNNING: "under way", COMPLETED: "done", FAILED: "failed", ABANDONED: "given up for another" };
+const RESULTS = { RUNNING: "under way", COMPLETED: "done", FAILED: "failed", RELEASED: "paused by an outage", ABANDONED: "given up for another" };
 
 export function eventEntry({ at, actor, words }) {
   return h("li", { class: "event" }, h("p", {}, h("strong", {}, actor), ` ${words}`), when(at));
