@@ -10,10 +10,11 @@ from api.schemas.workspaces import (
     ErrorView,
     NextChange,
     Owner,
+    Waiting,
     Workspace,
 )
 from codehub.db.views import WorkspaceView
-from codehub.domain.conditions import CONDITION_KEYS
+from codehub.domain.conditions import CONDITION_KEYS, PROVIDERS
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.limits import IdleTimes, Usage, next_idle_change
 from codehub.domain.states import Phase
@@ -41,6 +42,7 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
         observed_at=view.observed_at,
         error=_error(view),
         recovering=view.recovering,
+        waiting=_waiting(view),
         archive=_archive(view),
         standby_ttl_seconds=view.standby_ttl_seconds,
         archive_ttl_seconds=view.archive_ttl_seconds,
@@ -94,6 +96,17 @@ def _error(view: WorkspaceView) -> ErrorView | None:
         message=view.error_message,
         explanation=EXPLANATIONS[view.error_reason],
         recover_choices=list(choices_of(view)),
+    )
+
+
+def _waiting(view: WorkspaceView) -> Waiting | None:
+    if not view.waiting_for or view.waiting_since is None:
+        return None
+    whom = " and ".join(PROVIDERS[each] for each in view.waiting_for)
+    return Waiting(
+        resources=list(view.waiting_for),
+        since=view.waiting_since,
+        message=f"Waiting for {whom} to answer. It goes on by itself.",
     )
 
 

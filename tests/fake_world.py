@@ -38,6 +38,7 @@ class FakeWorld:
 
     `down` makes a provider silent. `failures["volumes.remove"].append(error)` makes the next such call raise.
     `gates["jobs.archive"] = asyncio.Event()` holds such calls, once they are under way, until it is set.
+    `dies_with["jobs.archive"] = Resource.ARCHIVE` makes that provider go down in the middle of such a call.
     `calls` lists every call in order.
     """
 
@@ -50,6 +51,7 @@ class FakeWorld:
     down: set[Resource] = field(default_factory=set)
     failures: defaultdict[str, deque[Exception]] = field(default_factory=lambda: defaultdict(deque))
     gates: dict[str, asyncio.Event] = field(default_factory=dict)
+    dies_with: dict[str, Resource] = field(default_factory=dict)
     jobs: set[WorkspaceId] = field(default_factory=set)
     calls: list[tuple[str, str]] = field(default_factory=list)
 
@@ -59,6 +61,9 @@ class FakeWorld:
         await asyncio.sleep(0)
         if self.failures[call]:
             raise self.failures[call].popleft()
+        if call in self.dies_with:
+            self.down.add(dying := self.dies_with.pop(call))
+            raise Transient(ErrorReason.UNREACHABLE, f"The provider of the {dying} died.")
         for resource in needed:
             if resource in self.down:
                 raise Transient(ErrorReason.UNREACHABLE, f"The provider of the {resource} does not answer.")

@@ -69,6 +69,21 @@ async def new_database(server: Server, template: str | None = None) -> AsyncIter
         await _execute(server, f"DROP DATABASE {name} WITH (FORCE)")
 
 
+@asynccontextmanager
+async def outage(server: Server, database_url: str) -> AsyncIterator[None]:
+    """Close this database: whoever is connected is thrown out, and nobody gets in."""
+    name = database_url.partition("@/")[2].partition("?")[0]
+    await _execute(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
+    await _execute(
+        server,
+        f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'",  # noqa: S608
+    )
+    try:
+        yield
+    finally:
+        await _execute(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+
+
 async def _execute(server: Server, statement: str) -> None:
     connection = await connect(server.url("postgres"))
     try:

@@ -15,7 +15,6 @@ class LocalStep(TypedDict):
     """Options of a local activity."""
 
     start_to_close_timeout: timedelta
-    schedule_to_close_timeout: timedelta
     local_retry_threshold: timedelta
     retry_policy: RetryPolicy
 
@@ -30,8 +29,12 @@ class Step(TypedDict):
 
 
 # Production servers keep timers at a floor of about a second, so nothing here waits for less.
+# All attempts together take about ten minutes.
 PATIENT = RetryPolicy(
-    initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(minutes=1)
+    initial_interval=timedelta(seconds=1),
+    backoff_coefficient=2,
+    maximum_interval=timedelta(minutes=1),
+    maximum_attempts=16,
 )
 VERY_PATIENT = RetryPolicy(
     initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(minutes=30)
@@ -48,7 +51,6 @@ SHORT_PAUSE = timedelta(seconds=2)
 # run, whose history would grow all the while, and the first sweep after it starts another.
 ROW = LocalStep(
     start_to_close_timeout=timedelta(seconds=30),
-    schedule_to_close_timeout=timedelta(minutes=10),
     local_retry_threshold=SHORT_PAUSE,
     retry_policy=PATIENT,
 )
@@ -56,7 +58,6 @@ ROW = LocalStep(
 # The commit of a transfer that may have taken hours: waited for however long, so that it is not repeated.
 COMMIT = LocalStep(
     start_to_close_timeout=timedelta(seconds=30),
-    schedule_to_close_timeout=timedelta(days=30),
     local_retry_threshold=SHORT_PAUSE,
     retry_policy=VERY_PATIENT,
 )

@@ -16,7 +16,7 @@ from api.schemas.base import (
     Timestamp,
     TtlSeconds,
 )
-from codehub.domain.conditions import Status
+from codehub.domain.conditions import Resource, Status
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase, parse_desired_state
 
@@ -46,6 +46,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "observed_at": "2026-11-16T09:31:00Z",
     "error": None,
     "recovering": False,
+    "waiting": None,
     "archive": None,
     "standby_ttl_seconds": None,
     "archive_ttl_seconds": None,
@@ -86,6 +87,14 @@ class ErrorView(Document):
     recover_choices: list[RecoverChoice] = Field(description="What POST recover accepts now.")
 
 
+class Waiting(Document):
+    """Providers that the next step needs and that do not answer; it goes on by itself once they do."""
+
+    resources: list[Resource] = Field(description="What the silent providers hold.")
+    since: Timestamp
+    message: str
+
+
 class CurrentArchive(Document):
     """The archive that it would be restored from."""
 
@@ -123,6 +132,7 @@ class Workspace(Document):
     observed_at: Timestamp | None
     error: ErrorView | None
     recovering: bool = Field(description="A recovery was asked for and is about to be carried out.")
+    waiting: Waiting | None = Field(description="`null` unless a provider does not answer.")
     archive: CurrentArchive | None
     standby_ttl_seconds: int | None = Field(description="`null` means the configured default.")
     archive_ttl_seconds: int | None = Field(description="`null` means the configured default.")

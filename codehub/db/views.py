@@ -12,7 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
 from codehub.db.models import Archive, User, Workspace
-from codehub.domain.conditions import Conditions, WorkspaceId, conditions_from_json
+from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 ViewSelect: TypeAlias = Select[*tuple[Any, ...]]
@@ -45,6 +45,8 @@ _COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "error_message": Workspace.error_message,
     "error_count": Workspace.error_count,
     "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
+    "waiting_for": Workspace.waiting_for,
+    "waiting_since": Workspace.waiting_since,
     "standby_ttl_seconds": Workspace.standby_ttl_seconds,
     "archive_ttl_seconds": Workspace.archive_ttl_seconds,
     "last_access_at": Workspace.last_access_at,
@@ -91,6 +93,8 @@ class WorkspaceView:
     error_message: str | None
     error_count: int
     recovering: bool
+    waiting_for: tuple[Resource, ...]
+    waiting_since: datetime | None
     standby_ttl_seconds: int | None
     archive_ttl_seconds: int | None
     last_access_at: datetime | None
@@ -221,6 +225,10 @@ def _error_reason(found: str | None) -> ErrorReason | None:
     return ErrorReason(found) if found else None
 
 
+def _resources(found: list[str] | None) -> tuple[Resource, ...]:
+    return tuple(Resource(each) for each in found or ())
+
+
 _CONVERTERS: dict[str, Callable[[Any], object]] = {
     "workspace_id": _workspace_id,
     "conditions": conditions_from_json,
@@ -228,5 +236,6 @@ _CONVERTERS: dict[str, Callable[[Any], object]] = {
     "operation": Operation,
     "desired_state": DesiredState,
     "error_reason": _error_reason,
+    "waiting_for": _resources,
 }
 _CONVERSIONS = tuple((list(_COLUMNS).index(name), convert) for name, convert in _CONVERTERS.items())

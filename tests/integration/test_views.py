@@ -118,6 +118,8 @@ async def test_view_has_every_column_that_a_person_may_see(database: Database) -
         error_message="Nobody answers.",
         error_count=2,
         recovering=False,
+        waiting_for=(),
+        waiting_since=None,
         standby_ttl_seconds=60,
         archive_ttl_seconds=120,
         last_access_at=NOW + timedelta(seconds=3),

@@ -9,6 +9,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.looking import Eyes
 from activities.recovering import carry_out, remove_stray_container
 from activities.workspace import WorkspaceActivities
+from codehub.contracts import with_plan
 from codehub.db.recoveries import RecoverRequest, load_recover_request
 from codehub.db.session import Database
 from codehub.db.workspaces import load_snapshot
@@ -104,7 +105,7 @@ async def bench(database: Database) -> Bench:
 async def expect_recovered(bench: Bench) -> None:
     recovered = await bench.observe()
     assert (recovered.phase, recovered.error_reason) == (Phase.PENDING, None)
-    assert recovered == await bench.look()
+    assert recovered == with_plan(await bench.look())
     assert bench.workspace_id not in bench.world.instances
     assert await bench.pending() is None
 

@@ -1,0 +1,198 @@
+"""A provider that is away locks nobody out, and costs a bounded history however long it stays away."""
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import update
+from temporalio.client import WorkflowHandle
+
+from codehub.contracts import workspace_workflow_id
+from codehub.db.models import Workspace
+from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.errors import OperationInProgress
+from tests import postgres
+from tests.waiting import until
+from tests.workflows.harness import ControlPlane
+from workflows.describing import NO_DATABASE
+
+OBSERVE = "ObserveWorkflow"
+SWEEP_SECONDS = 15
+# SPEC's bound for a day of outage, and for a transfer of twelve hours.
+MOST_EVENTS = 500
+
+
+async def interrupted_archiving(plane: ControlPlane) -> WorkspaceId:
+    """The archive store dies in the middle of ARCHIVING."""
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    plane.write(workspace_id, "precious")
+    plane.world.dies_with["jobs.archive"] = Resource.ARCHIVE
+    await plane.want(workspace_id, DesiredState.ARCHIVED)
+    await plane.converge(workspace_id)
+    return workspace_id
+
+
+async def test_an_outage_in_the_middle_of_archiving_gives_the_claim_back(plane: ControlPlane) -> None:
+    workspace_id = await interrupted_archiving(plane)
+    waiting = await plane.look(workspace_id)
+    assert (waiting.phase, waiting.operation) == (Phase.STANDBY, Operation.NONE)
+    assert waiting.waiting_for == (Resource.ARCHIVE,)
+    assert waiting.waiting_since is not None
+    assert [each.kind for each in await plane.events(workspace_id)][-1] == "operation_released"
+
+
+async def test_people_can_start_a_workspace_whose_archiving_an_outage_interrupted(
+    plane: ControlPlane,
+) -> None:
+    workspace_id = await interrupted_archiving(plane)
+    await plane.want(workspace_id, DesiredState.RUNNING)
+    running = await plane.converge(workspace_id)
+    assert (running.phase, running.waiting_for, running.waiting_since) == (Phase.RUNNING, (), None)
+    assert plane.read(workspace_id) == "precious"
+
+
+async def test_people_can_purge_a_workspace_whose_archiving_an_outage_interrupted(
+    plane: ControlPlane,
+) -> None:
+    workspace_id = await interrupted_archiving(plane)
+    await plane.delete(workspace_id, purge=True)
+    assert (await plane.converge(workspace_id)).phase is Phase.DELETED
+
+
+async def test_archiving_goes_on_when_the_store_is_back(plane: ControlPlane) -> None:
+    workspace_id = await interrupted_archiving(plane)
+    plane.world.down.clear()
+    assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
+    archived = await plane.converge(workspace_id)
+    assert (archived.phase, archived.error_count, archived.waiting_for) == (Phase.ARCHIVED, 0, ())
+    assert plane.read_archived(archived.archive_key) == "precious"
+
+
+async def test_once_the_archive_is_committed_the_claim_is_held(plane: ControlPlane) -> None:
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    plane.world.dies_with["volumes.remove"] = Resource.ARCHIVE
+    await plane.want(workspace_id, DesiredState.ARCHIVED)
+    held = await plane.converge(workspace_id)
+    assert (held.phase, held.operation) == (Phase.ARCHIVED, Operation.ARCHIVING)
+    assert held.waiting_for == (Resource.ARCHIVE,)
+    with pytest.raises(OperationInProgress):
+        await plane.want(workspace_id, DesiredState.RUNNING)
+    plane.world.down.clear()
+    assert (await plane.converge(workspace_id)).phase is Phase.ARCHIVED
+    assert workspace_id not in plane.world.volumes
+
+
+async def count_new_events(plane: ControlPlane, workspace_id: WorkspaceId) -> int:
+    """The events of the present or last run of its workflow."""
+    handle = plane.client.get_workflow_handle(workspace_workflow_id(workspace_id))
+    return len((await handle.fetch_history()).events)
+
+
+async def runs_of(plane: ControlPlane, workspace_id: WorkspaceId) -> str:
+    handle = plane.client.get_workflow_handle(workspace_workflow_id(workspace_id))
+    return (await handle.describe()).run_id
+
+
+async def test_a_day_of_outage_costs_no_run_at_all(plane: ControlPlane) -> None:
+    workspace_id = await interrupted_archiving(plane)
+    run = await runs_of(plane, workspace_id)
+    # Every sweep of a day asks the same question; a few of them say it all.
+    for _ in range(20):
+        assert (await plane.run_sweep(OBSERVE))["not_converged"] == 0
+    assert await runs_of(plane, workspace_id) == run
+
+
+async def test_a_store_that_answers_but_not_for_this_archive_costs_few_looks_a_day(
+    plane: ControlPlane,
+) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    await plane.want(workspace_id, DesiredState.RUNNING)
+    began = now = datetime.now(UTC)
+    events = looks = 0
+    while now < began + timedelta(days=1):
+        plane.fail("archives.look", Transient(ErrorReason.UNREACHABLE, "Forbidden, for now."))
+        await plane.converge(workspace_id)
+        events += await count_new_events(plane, workspace_id)
+        looks += 1
+        # Move the row into the past instead of waiting.
+        since, due = await shift(plane, workspace_id, began=began, now=now)
+        assert since == began
+        now = max(due, now + timedelta(seconds=SWEEP_SECONDS))
+    assert looks > 10
+    assert events <= MOST_EVENTS
+
+
+async def shift(
+    plane: ControlPlane, workspace_id: WorkspaceId, *, began: datetime, now: datetime
+) -> tuple[datetime, datetime]:
+    """Date the last look to `now`; return since when it has waited, and when the sweep looks next."""
+    async with plane.database.transaction() as session:
+        await session.execute(update(Workspace).values(waiting_since=began, observed_at=now))
+    pause = min((now - began) / 2, timedelta(hours=1))
+    return began, now + pause
+
+
+async def test_a_transfer_of_twelve_hours_gets_no_signals_from_the_sweeps(
+    plane: ControlPlane, own_time: None
+) -> None:
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    gate = plane.world.gates["jobs.archive"] = asyncio.Event()
+    await plane.want(workspace_id, DesiredState.ARCHIVED)
+    handle = await plane.start(workspace_id)
+
+    async def under_way() -> bool:
+        return ("jobs.archive", workspace_id) in plane.world.calls
+
+    await until(under_way, "ARCHIVING under way")
+    before = await length(handle)
+    for _ in range(20):
+        assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
+    # Each of the 2,880 sweeps of twelve hours does the same.
+    assert await length(handle) == before
+    assert before <= MOST_EVENTS
+    gate.set()
+    await handle.result()
+
+
+async def length(handle: WorkflowHandle[object, str]) -> int:
+    return len((await handle.fetch_history()).events)
+
+
+async def test_a_database_that_stays_away_ends_the_run_and_not_the_operation(
+    plane: ControlPlane, postgres_server: postgres.Server, database_url: str
+) -> None:
+    workspace_id = await plane.create(DesiredState.STANDBY)
+    async with postgres.outage(postgres_server, database_url):
+        handle = await plane.start(workspace_id)
+        assert await handle.result() == NO_DATABASE
+    assert await length(handle) <= MOST_EVENTS
+    assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
+    assert (await plane.converge(workspace_id)).phase is Phase.STANDBY
+
+
+async def test_a_purge_that_cannot_finish_tries_ever_less_often(plane: ControlPlane) -> None:
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    plane.fail("volumes.remove", *[Transient(ErrorReason.ACTION_FAILED, "It is stuck.")] * 5)
+    await plane.delete(workspace_id, purge=True)
+    stuck = await plane.converge(workspace_id)
+    assert (stuck.phase, stuck.operation, stuck.error_count) == (Phase.DELETING, Operation.NONE, 3)
+    assert stuck.error_reason is ErrorReason.RETRY_EXCEEDED
+    assert (await plane.run_sweep(OBSERVE))["not_converged"] == 0
+    for attempts in (4, 5):
+        await make_due(plane, workspace_id)
+        assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
+        snapshot = await plane.converge(workspace_id)
+        assert (snapshot.phase, snapshot.error_count) == (Phase.DELETING, attempts)
+    await make_due(plane, workspace_id)
+    assert (await plane.converge(workspace_id)).phase is Phase.DELETED
+
+
+async def make_due(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+    """Move the next attempt into the past instead of waiting for it."""
+    retry_at = (await plane.look(workspace_id)).retry_at
+    assert retry_at is not None
+    assert retry_at > datetime.now(UTC)
+    async with plane.database.transaction() as session:
+        await session.execute(update(Workspace).values(retry_at=datetime.now(UTC)))

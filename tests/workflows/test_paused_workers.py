@@ -1,0 +1,163 @@
+"""A worker that was paused at its look judges no row by facts that are older than the row."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+from temporalio.testing import ActivityEnvironment
+
+from activities.looking import Eyes
+from activities.workspace import StaleLook, WorkspaceActivities
+from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
+from codehub.db.session import Database
+from codehub.db.workspaces import load_snapshot
+from codehub.domain.conditions import ContainerFact, Facts, Snapshot, WorkspaceId
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from tests.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
+from tests.rows import add_user, add_workspace
+
+NEW_OP = "33333333-3333-4333-8333-333333333333"
+
+
+class PausableEyes(Eyes):
+    """Runs what a test wants to happen between looking at the world and storing what was seen."""
+
+    meanwhile: list[Callable[[], Awaitable[None]]]
+
+    async def look(self, workspace_id: WorkspaceId, archive_key: str | None) -> Facts:
+        facts = await super().look(workspace_id, archive_key)
+        if self.meanwhile:
+            await self.meanwhile.pop(0)()
+        return facts
+
+
+class Workers:
+    """Two workers on one row: one that can be paused at its look, and one that goes on."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.world = FakeWorld()
+        ports = FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world)
+        eyes = PausableEyes(*ports)
+        object.__setattr__(eyes, "meanwhile", [])
+        self.meanwhile = eyes.meanwhile
+        self.paused = WorkspaceActivities(database, eyes)
+        self.other = WorkspaceActivities(database, Eyes(*ports))
+        self.call = ActivityEnvironment().run
+
+    async def create(self, desired: DesiredState) -> WorkspaceId:
+        async with self.database.transaction() as session:
+            owner = await add_user(session)
+            return await add_workspace(session, owner, desired_state=desired, image_ref=IMAGE)
+
+    async def claim(self, workspace_id: WorkspaceId, operation: Operation) -> OperationRequest:
+        claimed = await self.call(self.other.claim, ClaimRequest(workspace_id, operation, NEW_OP))
+        assert claimed is not None
+        return claimed
+
+    async def provision(self, workspace_id: WorkspaceId) -> OperationRequest:
+        """What the other worker does: PENDING becomes STANDBY."""
+        await self.call(self.other.observe, workspace_id)
+        claimed = await self.claim(workspace_id, Operation.PROVISIONING)
+        self.world.volumes[workspace_id] = {"notes": b"precious"}
+        await self.call(self.other.settle, SettleRequest(workspace_id, 0, claimed.claimed_at))
+        return claimed
+
+    async def start(self, workspace_id: WorkspaceId) -> OperationRequest:
+        """What the other worker begins: a claim of STARTING."""
+        await self.call(self.other.observe, workspace_id)
+        return await self.claim(workspace_id, Operation.STARTING)
+
+    async def look(self, workspace_id: WorkspaceId) -> Snapshot:
+        async with self.database.transaction() as session:
+            snapshot = await load_snapshot(session, workspace_id)
+        assert snapshot is not None
+        return snapshot
+
+
+@pytest.fixture
+def workers(database: Database) -> Workers:
+    return Workers(database)
+
+
+async def test_a_look_from_before_the_home_was_made_does_not_call_it_lost(workers: Workers) -> None:
+    workspace_id = await workers.create(DesiredState.STANDBY)
+
+    async def meanwhile() -> None:
+        await workers.provision(workspace_id)
+
+    workers.meanwhile.append(meanwhile)
+    await workers.call(workers.paused.observe, workspace_id)
+    row = await workers.look(workspace_id)
+    assert (row.phase, row.error_reason) == (Phase.STANDBY, None)
+
+
+async def test_a_late_settle_does_not_judge_the_operation_that_followed(workers: Workers) -> None:
+    workspace_id = await workers.create(DesiredState.RUNNING)
+    earlier = await workers.provision(workspace_id)
+    await workers.start(workspace_id)
+    late = await workers.call(workers.paused.settle, SettleRequest(workspace_id, 0, earlier.claimed_at))
+    await expect_untouched(workers, workspace_id, late)
+
+
+async def test_a_late_failure_does_not_count_against_the_operation_that_followed(workers: Workers) -> None:
+    workspace_id = await workers.create(DesiredState.RUNNING)
+    earlier = await workers.provision(workspace_id)
+    await workers.start(workspace_id)
+    failed = AttemptFailed(workspace_id, ErrorReason.TIMEOUT, "Too late.", 0, earlier.claimed_at)
+    await expect_untouched(workers, workspace_id, await workers.call(workers.paused.record_failure, failed))
+
+
+async def expect_untouched(workers: Workers, workspace_id: WorkspaceId, late: AttemptEnded | None) -> None:
+    assert late is not None
+    assert late.retry_after_seconds is None
+    row = await workers.look(workspace_id)
+    assert (row.operation, row.error_reason, row.error_count) == (Operation.STARTING, None, 0)
+
+
+async def test_a_settle_that_was_paused_looks_again(workers: Workers) -> None:
+    workspace_id = await workers.create(DesiredState.RUNNING)
+    await workers.provision(workspace_id)
+    claimed = await workers.start(workspace_id)
+
+    async def meanwhile() -> None:
+        workers.world.instances[workspace_id] = FakeInstance(IMAGE)
+        await workers.call(workers.other.observe, workspace_id)
+
+    workers.meanwhile.append(meanwhile)
+    ended = await workers.call(workers.paused.settle, SettleRequest(workspace_id, 0, claimed.claimed_at))
+    assert ended is not None
+    assert (ended.snapshot.phase, ended.snapshot.error_count) == (Phase.RUNNING, 0)
+
+
+async def test_a_row_that_changes_under_every_look_is_left_to_the_next_try(workers: Workers) -> None:
+    workspace_id = await workers.create(DesiredState.RUNNING)
+    await workers.provision(workspace_id)
+
+    async def flap() -> None:
+        alive = ContainerFact.READY if workspace_id not in workers.world.instances else None
+        if alive:
+            workers.world.instances[workspace_id] = FakeInstance(IMAGE)
+        else:
+            del workers.world.instances[workspace_id]
+        await workers.call(workers.other.observe, workspace_id)
+
+    workers.meanwhile.extend([flap] * 5)
+    before = await workers.look(workspace_id)
+    with pytest.raises(StaleLook):
+        await workers.call(workers.paused.observe, workspace_id)
+    after = await workers.look(workspace_id)
+    assert replace(after, conditions=before.conditions, phase=before.phase) == before
+
+
+async def test_a_paused_settle_of_a_finished_operation_settles_nothing(workers: Workers) -> None:
+    workspace_id = await workers.create(DesiredState.RUNNING)
+    earlier = await workers.provision(workspace_id)
+    settle = SettleRequest(workspace_id, 0, earlier.claimed_at)
+    first, second = await asyncio.gather(
+        workers.call(workers.paused.settle, settle), ActivityEnvironment().run(workers.other.settle, settle)
+    )
+    assert first is not None
+    assert second is not None
+    assert first.snapshot.phase is second.snapshot.phase is Phase.STANDBY
