@@ -5,7 +5,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from temporalio import workflow
-from temporalio.exceptions import ActivityError, ChildWorkflowError, WorkflowAlreadyStartedError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    ChildWorkflowError,
+    WorkflowAlreadyStartedError,
+)
 
 from activities.workspace import WorkspaceActivities
 from codehub.adapters.temporal.search_attributes import OPERATION, PHASE
@@ -68,7 +73,7 @@ class WorkspaceWorkflow:
             while self._wakes:
                 self._wakes = 0
                 snapshot = await self._converge(request)
-        except ActivityError:
+        except (ActivityError, ApplicationError):
             if workflow.cancellation_reason() is not None:
                 raise
             # The row keeps its claim; the first sweep that reaches the database starts another run.
