@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,9 +39,12 @@ class TemporalServer:
 
 
 @contextlib.contextmanager
-def temporal_dev_server(directory: Path, port: int | None = None) -> Iterator[TemporalServer]:
-    """Start a server, on a free port if none is given, that is gone with all it knows at the end."""
-    server = _start(directory, port)
+def temporal_dev_server(directory: Path, port: int | None = None, *settings: str) -> Iterator[TemporalServer]:
+    """Start a server, on a free port if none is given, that is gone with all it knows at the end.
+
+    `settings` are dynamic configuration besides our usual one.
+    """
+    server = _start(directory, port, (*DYNAMIC_CONFIGURATION, *settings))
     try:
         yield server
     finally:
@@ -56,10 +59,10 @@ def free_port() -> int:
         return port
 
 
-def _start(directory: Path, port: int | None) -> TemporalServer:
+def _start(directory: Path, port: int | None, configuration: Sequence[str]) -> TemporalServer:
     for _ in range(ATTEMPTS):
         chosen, http_port = port or free_port(), free_port()
-        server = TemporalServer(chosen, http_port, _spawn(directory, chosen, http_port))
+        server = TemporalServer(chosen, http_port, _spawn(directory, chosen, http_port, configuration))
         if _becomes_ready(server):
             return server
         # Somebody took a port meanwhile.
@@ -73,10 +76,12 @@ def _stop(server: TemporalServer) -> None:
     server.process.wait()
 
 
-def _spawn(directory: Path, port: int, http_port: int) -> subprocess.Popen[bytes]:
+def _spawn(
+    directory: Path, port: int, http_port: int, configuration: Sequence[str]
+) -> subprocess.Popen[bytes]:
     command = (Path(sys.executable).with_name("temporal"), "server", "start-dev", "--headless")
     options = ["--ip=127.0.0.1", f"--port={port}", f"--http-port={http_port}", "--log-level=warn"]
-    options += [f"--dynamic-config-value={setting}" for setting in DYNAMIC_CONFIGURATION]
+    options += [f"--dynamic-config-value={setting}" for setting in configuration]
     with (directory / "temporal.log").open("ab") as log:
         return subprocess.Popen(
             (*command, *options),

@@ -145,12 +145,12 @@ class Site:
                 yield
 
     @contextmanager
-    def worker_process(self, **extra: str) -> Iterator[subprocess.Popen[bytes]]:
+    def worker_process(self, module: str = "worker", **extra: str) -> Iterator[subprocess.Popen[bytes]]:
         """A worker that can be killed; whatever happens, it is gone afterwards."""
         log = Path(self.environment["CODEHUB_DATA_DIR"]) / "worker.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                (sys.executable, "-m", "worker"),
+                (sys.executable, "-m", module),
                 env={**self.environment, **extra},
                 stdout=output,
                 stderr=output,

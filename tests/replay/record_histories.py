@@ -1,18 +1,35 @@
-"""Records what `test_replay.py` replays; run by `make histories` when a workflow is first released."""
+"""Records what `test_replay.py` replays; run by `make histories` when a workflow is first released.
+
+A history that is there already stays as it is: what was released must replay for ever.
+"""
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 from temporalio.client import Client
 
 from codehub.contracts import workspace_workflow_id
+from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Transient
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason
+from codehub.services.recovery import request_recovery
+from tests import postgres
 from tests.fixtures_services import redis_client, redis_server
-from tests.workflows.harness import ControlPlane
+from tests.waiting import until
+from tests.workflows.harness import LIMITS, ControlPlane
+from tests.workflows.long_runs import long_run_plane
 from tests.workflows.real import real_plane, temporal_client, temporal_server
 
-__all__ = ["real_plane", "redis_client", "redis_server", "temporal_client", "temporal_server"]
+__all__ = [
+    "long_run_plane",
+    "real_plane",
+    "redis_client",
+    "redis_server",
+    "temporal_client",
+    "temporal_server",
+]
 
 HISTORIES = Path(__file__).with_name("histories")
 # Who ran it and from where says something of the machine and nothing of the workflow.
@@ -20,9 +37,12 @@ OF_THE_MACHINE = re.compile(r'"(identity|stackTrace)": "(?:[^"\\]|\\.)*"')
 
 
 async def save(client: Client, name: str, workflow_id: str) -> None:
+    path = HISTORIES / f"{name}.json"
+    if path.exists():
+        return
     history = await client.get_workflow_handle(workflow_id).fetch_history()
     text = OF_THE_MACHINE.sub(r'"\1": "-"', history.to_json())
-    (HISTORIES / f"{name}.json").write_text(f"{text}\n")
+    path.write_text(f"{text}\n")
 
 
 async def test_record_the_life_of_a_workspace(real_plane: ControlPlane) -> None:
@@ -70,3 +90,82 @@ async def test_record_the_sweeps(real_plane: ControlPlane) -> None:
     }.items():
         workflow_id = await real_plane.run_sweep_as(workflow)
         await save(real_plane.client, name, workflow_id)
+
+
+async def converge_and_save(plane: ControlPlane, workspace_id: WorkspaceId, name: str) -> None:
+    await plane.converge(workspace_id)
+    await save(plane.client, name, workspace_workflow_id(workspace_id))
+
+
+async def test_record_waits_and_a_released_claim(real_plane: ControlPlane) -> None:
+    workspace_id = await real_plane.reach(DesiredState.STANDBY)
+    real_plane.world.down.add(Resource.ARCHIVE)
+    await real_plane.want(workspace_id, DesiredState.ARCHIVED)
+    await converge_and_save(real_plane, workspace_id, "converge_wait")
+    real_plane.world.down.clear()
+    real_plane.world.dies_with["jobs.archive"] = Resource.ARCHIVE
+    await converge_and_save(real_plane, workspace_id, "converge_release")
+
+
+async def test_record_a_result_that_a_dead_run_left(real_plane: ControlPlane) -> None:
+    workspace_id = await real_plane.create(
+        DesiredState.STANDBY, operation="PROVISIONING", op_started_at=real_plane.now
+    )
+    real_plane.write(workspace_id, "precious")
+    await converge_and_save(real_plane, workspace_id, "converge_settle")
+
+
+async def test_record_a_recovery(real_plane: ControlPlane) -> None:
+    workspace_id = await real_plane.reach(DesiredState.STANDBY)
+    del real_plane.world.volumes[workspace_id]
+    await real_plane.converge(workspace_id)
+    await request_recovery(
+        real_plane.database,
+        workspace_id,
+        RecoverChoice.START_EMPTY,
+        actor="test",
+        limits=LIMITS,
+        now=datetime.now(UTC),
+    )
+    await converge_and_save(real_plane, workspace_id, "converge_recover")
+
+
+async def test_record_a_deletion(real_plane: ControlPlane) -> None:
+    workspace_id = await real_plane.reach(DesiredState.RUNNING)
+    await real_plane.delete(workspace_id)
+    await converge_and_save(real_plane, workspace_id, "converge_delete")
+
+
+async def test_record_a_purge_that_fails(real_plane: ControlPlane) -> None:
+    workspace_id = await real_plane.reach(DesiredState.STANDBY)
+    real_plane.fail("volumes.remove", *[Transient(ErrorReason.ACTION_FAILED, "It is stuck.")] * 3)
+    await real_plane.delete(workspace_id, purge=True)
+    await converge_and_save(real_plane, workspace_id, "converge_purge_that_fails")
+
+
+async def test_record_runs_that_continue_as_new(long_run_plane: ControlPlane) -> None:
+    workspace_id = await long_run_plane.create(DesiredState.RUNNING)
+    handle = await long_run_plane.start(workspace_id)
+    await handle.result()
+    for number, run_id in enumerate((handle.first_execution_run_id, None)):
+        run = long_run_plane.client.get_workflow_handle(handle.id, run_id=run_id)
+        path = HISTORIES / f"converge_continued_{number}.json"
+        if not path.exists():
+            text = OF_THE_MACHINE.sub(r'"\1": "-"', (await run.fetch_history()).to_json())
+            path.write_text(f"{text}\n")
+
+
+async def test_record_an_outage_of_the_database(
+    real_plane: ControlPlane, postgres_server: postgres.Server, database_url: str
+) -> None:
+    workspace_id = await real_plane.create(DesiredState.STANDBY)
+    async with postgres.outage(postgres_server, database_url):
+        handle = await real_plane.start(workspace_id)
+
+        async def waits() -> bool:
+            history = await handle.fetch_history()
+            return any(event.HasField("timer_fired_event_attributes") for event in history.events)
+
+        await until(waits, "a retry that waits for a timer")
+    await handle.result()
+    await save(real_plane.client, "converge_database_outage", handle.id)
