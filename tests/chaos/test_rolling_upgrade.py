@@ -1,4 +1,4 @@
-"""Workers of one build are replaced, one by one and under load, by those of a build that plans differently."""
+"""Workers of one build are replaced, one by one and under load, by a build that plans differently."""
 
 import asyncio
 import signal
