@@ -143,7 +143,7 @@ async def open_front_ports(settings: Settings, client: Client) -> AsyncIterator[
 
 
 async def prepare_stores(settings: Settings) -> None:
-    """Claim the store of homes; set up the bucket, as long as there is no workspace whose archives it misses."""
+    """Claim the store of homes; set up the bucket, unless there are workspaces whose archives it misses."""
     async with open_database(settings) as database:
         await claim_homes(settings, database)
         async with database.transaction() as session:

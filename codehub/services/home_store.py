@@ -87,7 +87,7 @@ async def compare_home_stores(database: Database, homes: Homes) -> Comparison:
 
 
 async def adopt_home_store(database: Database, homes: Homes, now: datetime) -> None:
-    """Record the store of this backend, whatever was recorded before. Only a person can know that it is right."""
+    """Record the store of this backend whatever was recorded; only a person knows that this is right."""
     identity = await homes.store.create_identity()
     async with database.transaction() as session:
         await replace_home_store(session, homes.backend, identity, homes.store.location, now)
