@@ -1,7 +1,6 @@
 """`codehub homes`: where the homes of the workspaces are."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from codehub.bootstrap import open_database
 from codehub.db.session import Database, DatabaseUnavailable
 from codehub.domain.failures import Failure
 from codehub.embedded.backend_record import recorded_backend
-from codehub.embedded.backends import VARIABLE, chosen_backend
+from codehub.embedded.backends import chosen_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.providers import open_providers
 from codehub.services.backends import OtherBackend, require_backend
@@ -28,7 +27,7 @@ from codehub.services.home_store import (
     compare_home_stores,
     explain_difference,
 )
-from codehub.settings import Settings, load_settings
+from codehub.settings import SecretUrl, Settings, load_settings
 
 NO_IDENTITY = "not set up"
 
@@ -100,8 +99,11 @@ async def _opened(settings: Settings) -> AsyncIterator[tuple[Database, Homes]]:
     """The database and the homes that CodeHub would use on this machine."""
     data = DataDir(settings.general.data_dir.absolute())
     backend = chosen_backend(settings) or recorded_backend(data) or settings.workspaces.instance_backend
-    effective = load_settings(
-        {**os.environ, "CODEHUB_DATABASE_URL": database_url(settings), VARIABLE: backend}
+    effective = settings.model_copy(
+        update={
+            "database": settings.database.model_copy(update={"url": SecretUrl(database_url(settings))}),
+            "workspaces": settings.workspaces.model_copy(update={"instance_backend": backend}),
+        }
     )
     async with open_database(effective) as database, open_providers(effective) as providers:
         yield database, providers.homes

@@ -21,6 +21,7 @@ class StandInEngine:
     in_registry: set[str] = field(default_factory=set)
     pulled: list[str] = field(default_factory=list)
     registry_answers: asyncio.Event = field(default_factory=asyncio.Event)
+    is_shutting_down: bool = False
     engine_id: str = field(default_factory=lambda: str(uuid4()))
     # The labels of each.
     volumes: dict[str, dict[str, str] | None] = field(default_factory=dict)
@@ -56,6 +57,8 @@ class StandInEngine:
 
     async def inspect_volume(self, request: web.Request) -> web.Response:
         name = request.match_info["name"]
+        if self.is_shutting_down:
+            return web.json_response({"message": "shutting down"}, status=503)
         if name in self.volumes:
             return web.json_response(self._volume(name))
         return web.json_response({"message": "no such volume"}, status=404)

@@ -1,8 +1,5 @@
 """Homes that are somewhere else: whoever does not hold them must neither judge nor touch them."""
 
-import asyncio
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from codehub.adapters.local.root import SENTINEL, LocalRoot
-from codehub.contracts import workspace_workflow_id
-from codehub.domain.conditions import Snapshot, WorkspaceId
+from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
 from tests.chaos.conftest import Servers
+from tests.chaos.home_stores import look_again, refused
 from tests.chaos.site import Site, open_site
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
@@ -30,22 +27,6 @@ def root_of(site: Site) -> LocalRoot:
     return LocalRoot.at(local_root_of(site.settings))
 
 
-async def refused(site: Site, module: str, **extra: str) -> str:
-    """Run a process that must end by itself; the last line that it prints."""
-    run = await asyncio.to_thread(
-        subprocess.run,
-        (sys.executable, "-m", module),
-        env={**site.environment, **extra},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert run.returncode == 2, run.stderr
-    assert "Traceback" not in run.stderr
-    return run.stderr.splitlines()[-1]
-
-
 async def parked(site: Site) -> WorkspaceId:
     """A stopped workspace with a file in its home."""
     async with site.worker():
@@ -54,13 +35,6 @@ async def parked(site: Site) -> WorkspaceId:
         await site.arrive(workspace_id, Phase.STANDBY)
     (site.home(workspace_id) / "thesis").write_bytes(b"three years of work")
     return workspace_id
-
-
-async def look_again(site: Site, workspace_id: WorkspaceId) -> Snapshot:
-    """Have its workflow look once more, and see what it made of that."""
-    await site.wake(workspace_id)
-    await site.client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
-    return await site.look(workspace_id)
 
 
 @asynccontextmanager

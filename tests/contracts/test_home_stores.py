@@ -40,9 +40,7 @@ async def test_several_callers_at_once_create_one_identity(bench: HomeStoreBench
     assert set(created) == {await bench.store.read_identity()}
 
 
-async def test_two_stores_have_different_identities(
-    bench: HomeStoreBench, kind: str, tmp_path: Path
-) -> None:
+async def test_two_stores_have_different_identities(bench: HomeStoreBench, kind: str, tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         other = await open_bench(kind, tmp_path / "other", stack)
         assert await other.store.create_identity() != await bench.store.create_identity()
