@@ -3,6 +3,7 @@
 A change is made only after the store was confirmed, and an answer counts only if it was confirmed afterwards.
 """
 
+import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,16 +37,19 @@ class HomeGuard:
     database: Database
     backend: str
     store: HomeStore
+    record_seconds: float = RECORD_SECONDS
     _recorded: RecordedStore | None = field(default=None, init=False)
     _read_at: float = field(default=0.0, init=False)
 
     async def confirm(self, *, before_change: bool = False) -> None:
         """Raise Transient(UNREACHABLE) unless the present store is the recorded one."""
         identity = await self.store.read_identity()
-        stale = time.monotonic() - self._read_at > RECORD_SECONDS
-        if before_change or stale or self._explain(identity):
-            self._recorded = await self._load()
-            self._read_at = time.monotonic()
+        if before_change or self._explain(identity):
+            await self._load()
+        elif time.monotonic() - self._read_at > self.record_seconds:
+            # While PostgreSQL is away nobody can record another store.
+            with contextlib.suppress(Transient):
+                await self._load()
         if problem := self._explain(identity):
             raise Transient(ErrorReason.UNREACHABLE, problem)
 
@@ -54,10 +58,11 @@ class HomeGuard:
             return "It is not recorded yet where the homes are; a worker does that when it starts."
         return explain_difference(self._recorded, self.backend, self.store, identity)
 
-    async def _load(self) -> RecordedStore | None:
+    async def _load(self) -> None:
         try:
             async with self.database.transaction() as session:
-                return await load_home_store(session)
+                self._recorded = await load_home_store(session)
+            self._read_at = time.monotonic()
         except Exception as error:
             if not is_outage(error):
                 raise

@@ -215,6 +215,21 @@ async def test_a_guard_that_cannot_read_the_record_answers_like_a_provider_that_
     assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
+async def test_looks_go_on_while_the_record_cannot_be_read_but_changes_do_not(database: Database) -> None:
+    world = FakeWorld()
+    await claim_home_store(database, fake_homes(world))
+    guard = HomeGuard(database, "local", FakeHomeStore(world), record_seconds=0)
+    await guard.confirm()
+    async with Database(create_engine("postgresql://nobody@127.0.0.1:9/none")) as away:
+        guard.database = away
+        await guard.confirm()
+        with pytest.raises(Transient, match="PostgreSQL does not answer"):
+            await guard.confirm(before_change=True)
+        world.identity = "another one"
+        with pytest.raises(Transient, match="PostgreSQL does not answer"):
+            await guard.confirm()
+
+
 async def test_there_is_only_one_record(database: Database) -> None:
     await claim_home_store(database, fake_homes(FakeWorld()))
     async with database.transaction() as session:
