@@ -42,6 +42,7 @@ from codehub.providers import open_providers
 from codehub.services.home_store import OtherHomeStore, check_home_store, claim_home_store
 from codehub.services.outages import is_outage
 from codehub.settings import Settings, SettingsError
+from codehub.temporal_tls import tls_of
 
 # A process that only serves does not wait longer than that to learn whose homes it sees.
 CHECK_SECONDS = 5.0
@@ -190,7 +191,9 @@ async def connect_temporal(
     temporal = settings.temporal
     api_key = temporal.api_key.get_secret_value() if temporal.api_key else None
     address = temporal.address or _unset("CODEHUB_TEMPORAL_ADDRESS")
-    return await connect(address, temporal.namespace, api_key, lazy=lazy, runtime=runtime)
+    return await connect(
+        address, temporal.namespace, api_key, tls=tls_of(temporal), lazy=lazy, runtime=runtime
+    )
 
 
 def subscription_of(settings: Settings) -> EventSubscription:
