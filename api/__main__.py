@@ -16,6 +16,7 @@ from api.app import create_app
 from api.context import Context
 from api.heads import BoundedHeads
 from api.wiring import open_context
+from codehub.bootstrap import refuse_other_homes
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.readiness import say_ready
@@ -74,6 +75,7 @@ def main() -> int:
 
 
 async def serve(settings: Settings) -> int:
+    await refuse_other_homes(settings)
     async with open_context(settings) as context:
         spare_the_collector()
         server = Server(config_of(settings, context), context, settings.api.ready_file)

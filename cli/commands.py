@@ -21,6 +21,7 @@ COMMANDS = {
     "user": "cli.user:user",
     "admin": "cli.admin:admin",
     "settings": "cli.settings:settings",
+    "homes": "cli.homes:homes",
     "migrate": "cli.migrate:migrate",
     "gameday": "cli.gameday:gameday",
 }

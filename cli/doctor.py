@@ -15,14 +15,19 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy.exc import DBAPIError
 
+from cli.database import NoDatabase
+from cli.homes import find_homes
+from codehub.db.session import DatabaseUnavailable
+from codehub.domain.failures import Failure
 from codehub.embedded.backend_record import recorded_backend
 from codehub.embedded.backends import LOCAL, LOCAL_DOCKER, DockerFound, chosen_backend, docker_images
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.docker_probe import look
 from codehub.embedded.ports import NoFreePort, choose_ports
 from codehub.embedded.state import read_running
-from codehub.settings import Settings, load_settings
+from codehub.settings import Settings, SettingsError, load_settings
 
 MISSING = 1
 OLDEST_PYTHON = (3, 11)
@@ -67,6 +72,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _ide(required=local)
     yield _bubblewrap()
     yield _docker(docker, images, required=backend == LOCAL_DOCKER)
+    yield _homes(settings)
 
 
 def render(findings: list[Finding]) -> Table:
@@ -151,6 +157,22 @@ def _docker(docker: DockerFound, images: tuple[str, ...], *, required: bool) -> 
     what = f"without {', '.join(docker.missing)}" if docker.missing else f"with {', '.join(images)}"
     detail = f"engine {docker.version} {what}" if docker.version else docker.problem
     return Finding("Docker", not docker.problem, detail, docker.remedy, required)
+
+
+def _homes(settings: Settings) -> Finding:
+    try:
+        found = asyncio.run(find_homes(settings))
+    except NoDatabase:
+        return Finding("homes", True, "not checked: CodeHub does not run", required=False)
+    except (DatabaseUnavailable, DBAPIError, Failure, SettingsError) as error:
+        words = str(error).partition("\n")[0]
+        return Finding("homes", False, f"cannot be checked: {words}", "start what is missing", required=False)
+    if found.problem:
+        return Finding("homes", False, found.problem, "`codehub homes adopt` shows more, and changes nothing")
+    seen = found.comparison
+    if seen.recorded is None:
+        return Finding("homes", True, "none yet")
+    return Finding("homes", True, f"{seen.present} of {seen.expected} are in {found.location}")
 
 
 def _succeeds(attempt: Callable[[], object]) -> bool:

@@ -1,6 +1,9 @@
 """What `codehub up` has workspaces run on: decided before anything is started, and kept."""
 
+import os
+
 from cli.up_view import View
+from codehub.bootstrap import claim_homes
 from codehub.db.session import Database
 from codehub.embedded.backend_record import record_backend, recorded_backend
 from codehub.embedded.backends import (
@@ -14,7 +17,7 @@ from codehub.embedded.backends import (
 from codehub.embedded.docker_probe import look_and_pull
 from codehub.embedded.stack import EmbeddedStack
 from codehub.services.backends import require_backend
-from codehub.settings import Settings
+from codehub.settings import Settings, load_settings
 
 
 async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -> None:
@@ -25,11 +28,12 @@ async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -
 
 
 async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
-    """Remember it for the next start, unless the database knows better: then raise OtherBackend."""
+    """Remember it for the next start; raise OtherBackend or SettingsError if the homes are somewhere else."""
     if (backend := stack.instance_backend) is None:
         return
     async with database.transaction() as session:
         await require_backend(session, backend)
+    await claim_homes(load_settings({**os.environ, **stack.environment}), database)
     record_backend(stack.data, backend)
 
 

@@ -19,7 +19,7 @@ from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
 from codehub.services.accounts import ensure_admin
 from codehub.services.backends import OtherBackend
-from codehub.settings import Settings
+from codehub.settings import Settings, SettingsError
 from migrations import runner
 from migrations.errors import MigrationError
 
@@ -34,6 +34,7 @@ FAILURES = (
     MigrationError,
     NoFreePort,
     OtherBackend,
+    SettingsError,
     StartFailed,
 )
 LOG_BYTES = 1_000_000

@@ -1,14 +1,15 @@
 """The only wiring: which adapters stand behind the ports."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from sqlalchemy.exc import DBAPIError
 from temporalio.client import Client
 from temporalio.runtime import Runtime
 
-from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client, redis_version
 from codehub.adapters.redis.events import RedisEventBus
@@ -21,6 +22,7 @@ from codehub.adapters.temporal.histories import TemporalHistories
 from codehub.adapters.temporal.sweeps import TemporalSweeps
 from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
+from codehub.domain.failures import Failure
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.ports import (
     ActivityBuffer,
@@ -36,8 +38,14 @@ from codehub.ports import (
     Sweeps,
     Volumes,
 )
-from codehub.providers import local_root_of, open_providers
+from codehub.providers import open_providers
+from codehub.services.home_store import OtherHomeStore, check_home_store, claim_home_store
+from codehub.services.outages import is_outage
 from codehub.settings import Settings, SettingsError
+from codehub.temporal_tls import tls_of
+
+# A process that only serves does not wait longer than that to learn whose homes it sees.
+CHECK_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
@@ -98,8 +106,9 @@ async def open_ports(settings: Settings, client: Client) -> AsyncIterator[Ports]
     """Open everything, and close it in reverse order."""
     store = archive_store_of(settings)
     async with AsyncExitStack() as stack:
-        providers = await stack.enter_async_context(open_providers(settings))
         database = await stack.enter_async_context(open_database(settings))
+        opened = await stack.enter_async_context(open_providers(settings))
+        providers = opened.guarded(database)
         archives = await stack.enter_async_context(S3Archives.open(store))
         redis = create_client(redis_url_of(settings))
         stack.push_async_callback(redis.aclose)
@@ -120,8 +129,9 @@ async def open_ports(settings: Settings, client: Client) -> AsyncIterator[Ports]
 @asynccontextmanager
 async def open_front_ports(settings: Settings, client: Client) -> AsyncIterator[FrontPorts]:
     async with AsyncExitStack() as stack:
-        providers = await stack.enter_async_context(open_providers(settings))
         database = await stack.enter_async_context(open_database(settings))
+        opened = await stack.enter_async_context(open_providers(settings))
+        providers = opened.guarded(database)
         redis = create_client(redis_url_of(settings))
         stack.push_async_callback(redis.aclose)
         yield FrontPorts(
@@ -134,14 +144,44 @@ async def open_front_ports(settings: Settings, client: Client) -> AsyncIterator[
 
 
 async def prepare_stores(settings: Settings) -> None:
-    """Set up the bucket and the directory of homes, as long as there is no workspace whose data they miss."""
-    async with open_database(settings) as database, database.transaction() as session:
-        if await has_workspaces(session):
-            return
+    """Claim the store of homes; set up the bucket, unless there are workspaces whose archives it misses."""
+    async with open_database(settings) as database:
+        await claim_homes(settings, database)
+        async with database.transaction() as session:
+            if await has_workspaces(session):
+                return
     async with S3Archives.open(archive_store_of(settings)) as archives:
         await archives.ensure_bucket()
-    if settings.workspaces.instance_backend == "local":
-        LocalRoot.at(local_root_of(settings)).prepare()
+
+
+async def claim_homes(settings: Settings, database: Database) -> None:
+    """Record the store of homes at the first start; raise SettingsError if the homes are in another one."""
+    async with open_providers(settings) as providers:
+        try:
+            await claim_home_store(database, providers.homes)
+        except (OtherHomeStore, Failure) as error:
+            raise SettingsError([str(error)]) from error
+
+
+async def refuse_other_homes(settings: Settings) -> None:
+    """Raise SettingsError if the homes are in another store.
+
+    For processes that serve without a database or a provider too: while one is away, they are not stopped
+    here, and the providers' guard protects the homes.
+    """
+    try:
+        async with (
+            asyncio.timeout(CHECK_SECONDS),
+            open_database(settings) as database,
+            open_providers(settings) as providers,
+        ):
+            await check_home_store(database, providers.homes)
+    except OtherHomeStore as error:
+        raise SettingsError([str(error)]) from error
+    except Exception as error:
+        # A schema that is not there yet is for whoever uses it to tell.
+        if not (is_outage(error) or isinstance(error, DBAPIError)):
+            raise
 
 
 async def connect_temporal(
@@ -151,7 +191,9 @@ async def connect_temporal(
     temporal = settings.temporal
     api_key = temporal.api_key.get_secret_value() if temporal.api_key else None
     address = temporal.address or _unset("CODEHUB_TEMPORAL_ADDRESS")
-    return await connect(address, temporal.namespace, api_key, lazy=lazy, runtime=runtime)
+    return await connect(
+        address, temporal.namespace, api_key, tls=tls_of(temporal), lazy=lazy, runtime=runtime
+    )
 
 
 def subscription_of(settings: Settings) -> EventSubscription:

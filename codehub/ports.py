@@ -126,6 +126,24 @@ class Volumes(Protocol):
         """Remove the volume; succeed if absent. Raise Transient(ACTION_FAILED) while an instance uses it."""
 
 
+class HomeStore(Protocol):
+    """The one place that holds all homes: a directory, or a Docker engine. It has an identity of its own."""
+
+    @property
+    def location(self) -> str:
+        """Where it is, for people."""
+
+    async def read_identity(self) -> str | None:
+        """Return what tells this store from every other one; None if it is not there or was never set up."""
+
+    async def create_identity(self) -> str:
+        """Set the store up and return its identity; one that it has already is kept.
+
+        Several callers at once get the same one. Only for the first use of a store: later it would turn an
+        unmounted disk or a wiped engine into an empty store.
+        """
+
+
 class StorageJobs(Protocol):
     """The isolated archive and restore program. One job per workspace at a time: a second one is refused.
 

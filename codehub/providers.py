@@ -2,20 +2,25 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codehub.adapters.docker.changes import DockerChanges
 from codehub.adapters.docker.engine import engine_version, open_engine
+from codehub.adapters.docker.home_store import DockerHomeStore
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions, Limits, Patience
 from codehub.adapters.docker.volumes import DockerVolumes
+from codehub.adapters.local.home_store import LocalHomeStore
 from codehub.adapters.local.ides import installed_ides
 from codehub.adapters.local.instances import LocalInstances
 from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
-from codehub.ports import ArchiveStore, Changes, Instances, StorageJobs, Volumes
+from codehub.db.session import Database
+from codehub.ports import ArchiveStore, Changes, HomeStore, Instances, StorageJobs, Volumes
+from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
+from codehub.services.home_store import Homes
 from codehub.settings import Settings, SettingsError
 
 
@@ -23,12 +28,28 @@ from codehub.settings import Settings, SettingsError
 class Providers:
     """One backend. Not everybody who looks at instances may have the keys to the archives."""
 
+    backend: str
+    home_store: HomeStore
     instances: Instances
     volumes: Volumes
     jobs: Callable[[ArchiveStore], StorageJobs]
     changes: Changes | None
     # How to ask for the version of what runs the workspaces, where that is a server.
     version: Callable[[], Awaitable[str]] | None = None
+
+    @property
+    def homes(self) -> Homes:
+        return Homes(self.backend, self.home_store, self.volumes)
+
+    def guarded(self, database: Database) -> "Providers":
+        """The same, but silent while the homes are not where this database says they are."""
+        guard = HomeGuard(database, self.backend, self.home_store)
+        return replace(
+            self,
+            instances=GuardedInstances(self.instances, guard),
+            volumes=GuardedVolumes(self.volumes, guard),
+            jobs=lambda store: GuardedStorageJobs(self.jobs(store), guard),
+        )
 
 
 @dataclass(frozen=True)
@@ -50,6 +71,8 @@ async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
         options = docker_options_of(settings)
         async with open_engine(settings.docker.url) as engine:
             yield Providers(
+                backend=backend,
+                home_store=DockerHomeStore(engine, options, settings.docker.url),
                 instances=DockerInstances(engine, options),
                 volumes=DockerVolumes(engine, options),
                 jobs=lambda store: DockerStorageJobs(engine, options, store),
@@ -64,6 +87,8 @@ async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
 
 def _local(root: Path) -> Providers:
     return Providers(
+        backend="local",
+        home_store=LocalHomeStore(root),
         instances=LocalInstances(root),
         volumes=LocalVolumes(root),
         jobs=lambda store: LocalStorageJobs(root, store),

@@ -8,6 +8,7 @@ import sys
 
 import uvloop
 
+from codehub.bootstrap import refuse_other_homes
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.readiness import say_ready
@@ -43,6 +44,7 @@ async def serve(settings: Settings, number: int | None) -> int:
     stopping = _stop_signals()
     if number is not None:
         await _stop_with_parent(stopping)
+    await refuse_other_homes(settings)
     async with open_proxy(settings) as proxy:
         spare_the_collector()
         try:

@@ -48,6 +48,8 @@ class FakeWorld:
     uploads: dict[str, datetime] = field(default_factory=dict)
     images: set[str] = field(default_factory=lambda: {"", "default", IMAGE, NEVER_READY_IMAGE})
     now: datetime = LONG_AGO
+    # Of the store that the volumes are in.
+    identity: str | None = None
     down: set[Resource] = field(default_factory=set)
     failures: defaultdict[str, deque[Exception]] = field(default_factory=lambda: defaultdict(deque))
     gates: dict[str, asyncio.Event] = field(default_factory=dict)

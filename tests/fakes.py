@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
+from uuid import uuid4
 
 from codehub.domain.conditions import ArchiveFact, ContainerFact, Resource, VolumeFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
@@ -19,6 +20,7 @@ __all__ = [
     "IMAGE",
     "NEVER_READY_IMAGE",
     "FakeArchives",
+    "FakeHomeStore",
     "FakeInstance",
     "FakeInstances",
     "FakeObject",
@@ -108,6 +110,21 @@ class FakeVolumes:
         if workspace_id in self._world.instances or workspace_id in self._world.jobs:
             raise Transient(ErrorReason.ACTION_FAILED, "The volume is in use.")
         self._world.volumes.pop(workspace_id, None)
+
+
+class FakeHomeStore:
+    def __init__(self, world: FakeWorld, location: str = "a fake store") -> None:
+        self._world = world
+        self.location = location
+
+    async def read_identity(self) -> str | None:
+        await self._world.enter("homes.read_identity", "", Resource.VOLUME)
+        return self._world.identity
+
+    async def create_identity(self) -> str:
+        await self._world.enter("homes.create_identity", "", Resource.VOLUME)
+        self._world.identity = self._world.identity or str(uuid4())
+        return self._world.identity
 
 
 class FakeArchives:

@@ -9,8 +9,9 @@ from datetime import timedelta
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
 
+from codehub.adapters.temporal.connection import TemporalUnavailable
 from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
-from codehub.adapters.temporal.search_attributes import ensure_search_attributes
+from codehub.adapters.temporal.search_attributes import SearchAttributesUnusable, ensure_search_attributes
 from codehub.bootstrap import (
     connect_temporal,
     database_url_of,
@@ -32,6 +33,7 @@ from worker.watching import Watcher
 
 log = logging.getLogger("worker")
 
+UNAVAILABLE = 1
 WRONG_SETTINGS = 2
 
 
@@ -43,6 +45,9 @@ def main() -> int:
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
         return WRONG_SETTINGS
+    except TemporalUnavailable as error:
+        print(error, file=sys.stderr)  # noqa: T201
+        return UNAVAILABLE
     return 0
 
 
@@ -82,7 +87,7 @@ async def prepare(client: Client, settings: Settings) -> None:
     """What must be there before work is taken; several workers may see to it at once."""
     await refuse_other_backends(settings)
     await prepare_stores(settings)
-    await ensure_search_attributes(client)
+    await prepare_search_attributes(client)
     sweeps = settings.sweeps
     periods = SchedulePeriods(
         ttl=timedelta(seconds=sweeps.ttl_seconds),
@@ -90,6 +95,13 @@ async def prepare(client: Client, settings: Settings) -> None:
         observe=timedelta(seconds=sweeps.observe_seconds),
     )
     await ensure_schedules(client, settings.temporal.task_queue, periods)
+
+
+async def prepare_search_attributes(client: Client) -> None:
+    try:
+        await ensure_search_attributes(client)
+    except SearchAttributesUnusable as error:
+        raise SettingsError([str(error)]) from error
 
 
 async def refuse_other_backends(settings: Settings) -> None:

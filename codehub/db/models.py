@@ -243,3 +243,17 @@ class WorkspaceUsage(Base):
 
     workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
     bucket: Mapped[datetime] = mapped_column(primary_key=True, index=True)
+
+
+class HomeStore(Base):
+    """The engine or directory that holds all homes; at most one row."""
+
+    __tablename__ = "home_store"
+    __table_args__ = (CheckConstraint("only_row", name="only_row"),)
+
+    only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
+    backend: Mapped[str]
+    identity: Mapped[str]
+    # For people: where it was when it was recorded.
+    location: Mapped[str]
+    recorded_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -28,6 +28,7 @@ from codehub.settings.types import (
     Seconds,
     SecretText,
     StorageBackend,
+    Switch,
 )
 
 
@@ -174,6 +175,39 @@ class Temporal(Concern):
     task_queue: str = Field("codehub", description="Task queue that API and workers share.")
     ui_url: HttpUrl | None = Field(None, description="Temporal Web UI that operations link to.")
     api_key: SecretText | None = Field(None, description="API key, for Temporal Cloud.")
+    tls_ca_file: Directory | None = Field(
+        None, description="PEM file of the CA that signed the server; unset means those of this machine."
+    )
+    tls_cert_file: Directory | None = Field(
+        None, description="PEM file of our own certificate, for a server that asks for one (mTLS)."
+    )
+    tls_key_file: Directory | None = Field(
+        None, description="PEM file of the private key of that certificate, not encrypted."
+    )
+    tls_server_name: Host | None = Field(
+        None, description="Name in the server's certificate, where it is not the host of the address."
+    )
+    # The last one: it is checked against the others.
+    tls: Switch | None = Field(
+        None,
+        description="Whether to use TLS; unset means yes with an API key or any other of the TLS settings.",
+    )
+
+    @field_validator("tls")
+    @classmethod
+    def _is_not_contradicted(cls, tls: bool | None, info: ValidationInfo) -> bool | None:
+        names = ("api_key", "tls_ca_file", "tls_cert_file", "tls_key_file", "tls_server_name")
+        needing = [name for name in names if info.data.get(name) is not None]
+        if tls is False and needing:
+            other = f"{cls.model_config['env_prefix']}{needing[0].upper()}"
+            raise PydanticCustomError(CONFLICT, "must be true or unset when {other} is set", {"other": other})
+        return tls
+
+    @property
+    def uses_tls(self) -> bool:
+        if self.tls is not None:
+            return self.tls
+        return any((self.api_key, self.tls_ca_file, self.tls_cert_file, self.tls_server_name))
 
 
 class Workspaces(Concern):

@@ -75,6 +75,7 @@ def _check_address(address: str) -> str:
 
 
 Directory = Annotated[Path, Words("a path")]
+Switch = Annotated[bool, Words("true or false")]
 SecretText = Annotated[SecretStr, Words("text, never printed")]
 Count = Annotated[int, Field(ge=1), Words("a whole number of at least 1")]
 Seconds = Annotated[int, Field(ge=1), Words("a whole number of seconds, at least 1")]

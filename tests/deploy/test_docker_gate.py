@@ -17,12 +17,15 @@ ID = "0b1c2d3e-4f50-4162-8374-95a6b7c8d9e0"
 WORKSPACE = f"codehub-ws-{ID}"
 JOB = f"codehub-job-{ID}"
 HOME = f"ws-{ID}-home"
+MARKER = "codehub-store-codehub"
 CONTAINER_ID = "0123456789abcdef" * 4
 
 LOOKS = (
     "GET /_ping",
     "HEAD /_ping",
     "GET /version",
+    "GET /info",
+    f"GET /volumes/{MARKER}",
     "GET /events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D",
     "GET /containers/json?all=true&filters=%7B%7D",
     f"GET /containers/{WORKSPACE}/json",
@@ -30,7 +33,6 @@ LOOKS = (
     f"GET /v1.41/containers/{WORKSPACE}/json",
 )
 CHANGES = (
-    "GET /info",
     "GET /system/df",
     f"GET /containers/{JOB}/json",
     f"GET /containers/{CONTAINER_ID}/json",
@@ -45,6 +47,7 @@ CHANGES = (
     "POST /volumes/create",
     f"GET /volumes/{HOME}",
     f"DELETE /volumes/{HOME}",
+    f"DELETE /volumes/{MARKER}",
     "GET /networks",
     "GET /networks/codehub-workspaces",
     "POST /networks/create",
@@ -81,6 +84,9 @@ REFUSED = (
     "POST /networks/codehub-workspaces/connect",
     "POST /volumes/prune",
     "GET /volumes/postgres",
+    "GET /volumes/codehub-store-",
+    f"GET /volumes/{MARKER}/../postgres",
+    f"POST /volumes/{MARKER}",
     f"DELETE /volumes/{HOME}x",
     "GET /containers/codehub_postgres_1/json",
     "DELETE /containers/codehub-postgres-1",

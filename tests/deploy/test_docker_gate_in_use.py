@@ -5,8 +5,10 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from aiodocker.volumes import DockerVolume
 
 from codehub.adapters.docker.engine import UNIX_SCHEME, open_engine
+from codehub.adapters.docker.home_store import DockerHomeStore
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import DockerOptions
 from codehub.adapters.docker.volumes import DockerVolumes
@@ -52,11 +54,23 @@ async def test_those_who_look_cannot_change(
             await DockerVolumes(engine, options).provision(workspace_id)
 
 
+async def those_who_look_see(gate: Gate, options: DockerOptions, identity: str) -> None:
+    async with open_engine(f"{UNIX_SCHEME}{gate.read}") as engine:
+        store = DockerHomeStore(engine, options, gate.read.as_uri())
+        assert await store.read_identity() == identity
+
+
 async def test_workers_make_and_remove_homes(
     gate: Gate, workspace_id: WorkspaceId, options: DockerOptions
 ) -> None:
     async with open_engine(f"{UNIX_SCHEME}{gate.write}") as engine:
+        store = DockerHomeStore(engine, options, gate.write.as_uri())
         volumes = DockerVolumes(engine, options)
+        identity = await store.create_identity()
+        try:
+            await those_who_look_see(gate, options, identity)
+        finally:
+            await DockerVolume(engine, options.marker_name).delete()
         await volumes.provision(workspace_id)
         assert await volumes.list_all() == [workspace_id]
         assert await volumes.look(workspace_id) is VolumeFact.PRESENT

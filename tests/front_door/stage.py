@@ -1,6 +1,5 @@
 """A proxy on real servers, and people in front of it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ import aiohttp
 from sqlalchemy import update
 
 from codehub.adapters.local.root import LocalRoot
+from codehub.bootstrap import claim_homes
 from codehub.db.models import Workspace
 from codehub.db.session import Database, create_engine
 from codehub.domain.conditions import WorkspaceId
@@ -141,7 +141,6 @@ class Stage:
 async def open_stage(environment: Mapping[str, str]) -> AsyncIterator[Stage]:
     settings = load_settings(environment)
     root = LocalRoot.at(local_root_of(settings))
-    await asyncio.to_thread(root.prepare)
     url = settings.database.url
     assert url is not None
     timeout = aiohttp.ClientTimeout(total=60)
@@ -151,6 +150,7 @@ async def open_stage(environment: Mapping[str, str]) -> AsyncIterator[Stage]:
         aiohttp.ClientSession(cookie_jar=jar, timeout=timeout) as client,
         open_proxy(settings) as proxy,
     ):
+        await claim_homes(settings, database)
         port = await proxy.server.listen("127.0.0.1", 0)
         try:
             yield Stage(proxy, settings, database, root, client, f"http://127.0.0.1:{port}")

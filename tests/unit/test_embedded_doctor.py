@@ -40,6 +40,7 @@ def test_doctor_looks_at_everything_that_matters(tmp_path: Path) -> None:
         "web IDE",
         "bubblewrap",
         "Docker",
+        "homes",
     ]
     assert not (tmp_path / "not there yet").exists()
 

@@ -162,6 +162,55 @@ def test_the_endpoint_and_both_keys_of_s3_go_together(missing: str) -> None:
     assert problem.startswith(f"{missing} is not set: it must be set when CODEHUB_S3_")
 
 
+TEMPORAL = {"CODEHUB_TEMPORAL_ADDRESS": "temporal.example:7233"}
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ({}, False),
+        ({"TLS": "true"}, True),
+        ({"TLS": "false"}, False),
+        ({"API_KEY": MUST_NOT_APPEAR}, True),
+        ({"TLS_CA_FILE": "ca.pem"}, True),
+        ({"TLS_CERT_FILE": "own.pem", "TLS_KEY_FILE": "own.key"}, True),
+        ({"TLS_SERVER_NAME": "temporal.internal"}, True),
+    ],
+)
+def test_temporal_is_reached_by_tls_when_anything_of_it_is_set(given: dict[str, str], used: bool) -> None:
+    named = {f"CODEHUB_TEMPORAL_{name}": value for name, value in given.items()}
+    assert load_settings({**TEMPORAL, **named}).temporal.uses_tls is used
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"TLS_KEY_FILE": "k"}, "CODEHUB_TEMPORAL_TLS_CERT_FILE is not set: it must be set when {} is"),
+        ({"TLS_CERT_FILE": "c"}, "CODEHUB_TEMPORAL_TLS_KEY_FILE is not set: it must be set when {} is"),
+        ({"TLS": "perhaps"}, "{}=perhaps: must be true or false"),
+        ({"TLS_SERVER_NAME": "no name"}, "{}=no name: must be a host name or an IP address"),
+    ],
+)
+def test_half_a_tls_configuration_is_refused(given: dict[str, str], problem: str) -> None:
+    [name] = given
+    variable = f"CODEHUB_TEMPORAL_{name}"
+    assert problems({**TEMPORAL, variable: given[name]}) == [problem.format(variable)]
+
+
+@pytest.mark.parametrize("name", ["API_KEY", "TLS_CA_FILE", "TLS_SERVER_NAME"])
+def test_tls_is_not_turned_off_where_something_needs_it(name: str) -> None:
+    variable = f"CODEHUB_TEMPORAL_{name}"
+    assert problems({**TEMPORAL, variable: "x", "CODEHUB_TEMPORAL_TLS": "false"}) == [
+        f"CODEHUB_TEMPORAL_TLS=false: must be true or unset when {variable} is set"
+    ]
+
+
+def test_tls_needs_a_server_that_is_not_the_embedded_one() -> None:
+    assert problems({"CODEHUB_TEMPORAL_TLS_CA_FILE": "ca.pem"}) == [
+        "CODEHUB_TEMPORAL_ADDRESS is not set: it must be set when CODEHUB_TEMPORAL_TLS_CA_FILE is"
+    ]
+
+
 def test_an_api_key_of_temporal_needs_an_address() -> None:
     assert problems({"CODEHUB_TEMPORAL_API_KEY": MUST_NOT_APPEAR}) == [
         "CODEHUB_TEMPORAL_ADDRESS is not set: it must be set when CODEHUB_TEMPORAL_API_KEY is"

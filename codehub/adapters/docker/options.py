@@ -8,6 +8,8 @@ from codehub.domain.naming import WORKSPACE_LABEL, parse_workspace_id
 
 # Several installations may share an engine; each sees only what is its own.
 PROJECT_LABEL = "codehub.io/project"
+# On the marker volume: tells this installation's homes from those on any other engine.
+STORE_LABEL = "codehub.io/home-store"
 # What a container was made from: one that says something else is made anew.
 CONFIGURATION_LABEL = "codehub.io/configuration"
 MIB = 1024 * 1024
@@ -47,6 +49,11 @@ class DockerOptions:
     limits: Limits = Limits()
     job_limits: Limits = Limits(memory_bytes=512 * MIB, pids=128)
     patience: Patience = Patience()
+
+    @property
+    def marker_name(self) -> str:
+        """The volume whose label says which store of homes this is."""
+        return f"codehub-store-{self.project}"
 
     def labels(self, workspace_id: WorkspaceId) -> dict[str, str]:
         return {WORKSPACE_LABEL: workspace_id, PROJECT_LABEL: self.project}

@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
+from uuid import uuid4
 
+from codehub.adapters.local.locks import hold_blocking
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_workspace_id, volume_name
 from codehub.domain.states import ErrorReason
 
+# Proves that this is the root and not what is left of it while its disk is away; holds its identity.
 SENTINEL = ".codehub-root"
+_IDENTITY_LOCK = "identity"
 PRIVATE = 0o700
 Result = TypeVar("Result")
 
@@ -51,11 +55,34 @@ class LocalRoot:
         """What tells an instance's processes from all others, also from those of another root."""
         return hashlib.sha256(os.fsencode(self.instance(workspace_id))).hexdigest()
 
-    def prepare(self) -> None:
-        """Set the root up. Only for the first time: done later, it would bless an unmounted disk as empty."""
+    def prepare(self) -> str:
+        """Set the root up and return its identity; one that it has already is kept.
+
+        Only for the first time: done later, it would bless an unmounted disk as empty.
+        """
         for directory in (self.path, self.volumes, self.instances, self.locks):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        (self.path / SENTINEL).touch()
+        with contextlib.ExitStack() as stack:
+            hold_blocking(self.locks / _IDENTITY_LOCK, stack)
+            return self.read_identity() or self._write_identity(str(uuid4()))
+
+    def read_identity(self) -> str | None:
+        """What the sentinel says; None if there is none, or one from before roots had an identity."""
+        try:
+            return (self.path / SENTINEL).read_text(encoding="utf-8", errors="replace").strip() or None
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _write_identity(self, identity: str) -> str:
+        """All of it or nothing, also if the power fails meanwhile."""
+        partial = self.path / f"{SENTINEL}.partial"
+        with partial.open("w", encoding="utf-8") as file:
+            file.write(f"{identity}\n")
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.path / SENTINEL)
+        sync_directory(self.path)
+        return identity
 
     def check(self) -> None:
         """Raise unless the root is there: without its sentinel, an empty directory proves nothing."""
@@ -74,6 +101,15 @@ class LocalRoot:
                 return work()
 
         return await asyncio.to_thread(guarded)
+
+
+def sync_directory(path: Path) -> None:
+    """Return once the names in it would survive a power cut."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from codehub.adapters.local import state
 from codehub.adapters.local.locks import exclusive, is_alive
 from codehub.adapters.local.removal import remove_tree
-from codehub.adapters.local.root import PRIVATE, LocalRoot
+from codehub.adapters.local.root import PRIVATE, LocalRoot, sync_directory
 from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_volume_name
@@ -95,11 +95,7 @@ def is_volume(path: Path) -> bool:
 def make_volume(path: Path) -> None:
     path.mkdir(mode=PRIVATE, exist_ok=True)
     # A volume that a power cut takes back would count as lost data.
-    descriptor = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(path.parent)
 
 
 @contextlib.contextmanager

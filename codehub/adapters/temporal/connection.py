@@ -5,8 +5,13 @@ from datetime import timedelta
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.runtime import Runtime
+from temporalio.service import TLSConfig
 
 ANSWER_SECONDS = 2
+
+
+class TemporalUnavailable(Exception):
+    """No connection to be had; the message is for an operator."""
 
 
 async def connect(
@@ -14,21 +19,24 @@ async def connect(
     namespace: str,
     api_key: str | None = None,
     *,
+    tls: TLSConfig | None = None,
     lazy: bool = False,
     runtime: Runtime | None = None,
 ) -> Client:
-    """Connect now, or with `lazy` on the first call; workers cannot be lazy.
-
-    An API key means Temporal Cloud, hence TLS.
-    """
-    return await Client.connect(
-        address,
-        namespace=namespace,
-        api_key=api_key,
-        tls=api_key is not None,
-        lazy=lazy,
-        runtime=runtime,
-    )
+    """Connect now, or with `lazy` on the first call; workers cannot be lazy. Without `tls`, in the clear."""
+    try:
+        return await Client.connect(
+            address,
+            namespace=namespace,
+            api_key=api_key,
+            tls=tls or False,
+            lazy=lazy,
+            runtime=runtime,
+        )
+    except RuntimeError as error:
+        # The library has no class of its own for it.
+        how = "with TLS" if tls else "without TLS"
+        raise TemporalUnavailable(f"Temporal cannot be reached at {address} {how}: {error}") from error
 
 
 async def temporal_version(client: Client) -> str:

@@ -1,0 +1,55 @@
+"""Which store holds the homes of this database, and which homes it should hold."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db import predicates
+from codehub.db.models import HomeStore, Workspace
+from codehub.domain.conditions import WorkspaceId, conditions_from_json
+from codehub.domain.states import Phase
+
+WITH_HOME = frozenset({Phase.RUNNING, Phase.STANDBY})
+
+
+@dataclass(frozen=True)
+class RecordedStore:
+    """The store that has the homes; `location` is where it was when it was recorded."""
+
+    backend: str
+    identity: str
+    location: str
+    recorded_at: datetime
+
+
+async def load_home_store(session: AsyncSession) -> RecordedStore | None:
+    row = await session.scalar(select(HomeStore))
+    return RecordedStore(row.backend, row.identity, row.location, row.recorded_at) if row else None
+
+
+async def record_home_store(session: AsyncSession, backend: str, identity: str, location: str) -> None:
+    """Record the store unless one is recorded; waits for somebody who is doing the same right now."""
+    values = {"backend": backend, "identity": identity, "location": location}
+    await session.execute(insert(HomeStore).values(values).on_conflict_do_nothing())
+
+
+async def replace_home_store(
+    session: AsyncSession, backend: str, identity: str, location: str, now: datetime
+) -> None:
+    values = {"backend": backend, "identity": identity, "location": location, "recorded_at": now}
+    statement = insert(HomeStore).values(values)
+    await session.execute(statement.on_conflict_do_update(index_elements=[HomeStore.only_row], set_=values))
+
+
+async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
+    """The workspaces whose rows say that they have a volume."""
+    columns = (Workspace.id, Workspace.phase, Workspace.conditions)
+    rows = await session.execute(select(*columns).where(text(predicates.VISIBLE_BY_ID)))
+    return frozenset(
+        WorkspaceId(str(row.id))
+        for row in rows
+        if row.phase in WITH_HOME or conditions_from_json(row.conditions).volume_exists
+    )

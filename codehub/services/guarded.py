@@ -1,0 +1,151 @@
+"""The providers behind a guard: while the store of homes is not the recorded one, they do not answer.
+
+A change is made only after the store was confirmed, and an answer counts only if it was confirmed afterwards.
+"""
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from codehub.db.home_store import RecordedStore, load_home_store
+from codehub.db.session import Database
+from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.states import ErrorReason
+from codehub.ports import (
+    HomeStore,
+    InstanceRequest,
+    Instances,
+    Report,
+    StorageJobs,
+    StoredArchive,
+    Upstream,
+    Volumes,
+)
+from codehub.services.home_store import explain_difference
+from codehub.services.outages import is_outage
+
+# A record changes only by `codehub homes adopt`. Changes to homes read it anew, looks use what they know.
+RECORD_SECONDS = 5.0
+
+
+@dataclass
+class HomeGuard:
+    """Confirms that the homes are where the database says they are."""
+
+    database: Database
+    backend: str
+    store: HomeStore
+    record_seconds: float = RECORD_SECONDS
+    _recorded: RecordedStore | None = field(default=None, init=False)
+    _read_at: float = field(default=0.0, init=False)
+
+    async def confirm(self, *, before_change: bool = False) -> None:
+        """Raise Transient(UNREACHABLE) unless the present store is the recorded one."""
+        identity = await self.store.read_identity()
+        if before_change or self._explain(identity):
+            await self._load()
+        elif time.monotonic() - self._read_at > self.record_seconds:
+            # While PostgreSQL is away nobody can record another store.
+            with contextlib.suppress(Transient):
+                await self._load()
+        if problem := self._explain(identity):
+            raise Transient(ErrorReason.UNREACHABLE, problem)
+
+    def _explain(self, identity: str | None) -> str | None:
+        if self._recorded is None:
+            return "It is not recorded yet where the homes are; a worker does that when it starts."
+        return explain_difference(self._recorded, self.backend, self.store, identity)
+
+    async def _load(self) -> None:
+        try:
+            async with self.database.transaction() as session:
+                self._recorded = await load_home_store(session)
+            self._read_at = time.monotonic()
+        except Exception as error:
+            if not is_outage(error):
+                raise
+            raise Transient(ErrorReason.UNREACHABLE, "PostgreSQL does not answer.") from error
+
+
+@dataclass(frozen=True)
+class GuardedInstances:
+    """Instances, as long as the store of their homes is the recorded one."""
+
+    instances: Instances
+    guard: HomeGuard
+
+    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+        fact = await self.instances.look(workspace_id)
+        await self.guard.confirm()
+        return fact
+
+    async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:
+        found = await self.instances.list_all()
+        await self.guard.confirm()
+        return found
+
+    async def start(self, request: InstanceRequest, report: Report) -> None:
+        await self.guard.confirm(before_change=True)
+        await self.instances.start(request, report)
+
+    async def stop(self, workspace_id: WorkspaceId) -> None:
+        await self.guard.confirm(before_change=True)
+        await self.instances.stop(workspace_id)
+
+    async def find_upstream(self, workspace_id: WorkspaceId) -> Upstream | None:
+        found = await self.instances.find_upstream(workspace_id)
+        await self.guard.confirm()
+        return found
+
+    async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
+        await self.guard.confirm()
+        async for content in self.instances.read_log(workspace_id, tail=tail, follow=follow):
+            yield content
+
+
+@dataclass(frozen=True)
+class GuardedVolumes:
+    """Volumes, as long as their store is the recorded one."""
+
+    volumes: Volumes
+    guard: HomeGuard
+
+    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+        fact = await self.volumes.look(workspace_id)
+        await self.guard.confirm()
+        return fact
+
+    async def list_all(self) -> Sequence[WorkspaceId]:
+        found = await self.volumes.list_all()
+        await self.guard.confirm()
+        return found
+
+    async def provision(self, workspace_id: WorkspaceId) -> None:
+        await self.guard.confirm(before_change=True)
+        await self.volumes.provision(workspace_id)
+
+    async def remove(self, workspace_id: WorkspaceId) -> None:
+        await self.guard.confirm(before_change=True)
+        await self.volumes.remove(workspace_id)
+
+
+@dataclass(frozen=True)
+class GuardedStorageJobs:
+    """Storage jobs, as long as the store of the homes is the recorded one."""
+
+    jobs: StorageJobs
+    guard: HomeGuard
+
+    async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        await self.guard.confirm(before_change=True)
+        return await self.jobs.archive(workspace_id, key, report)
+
+    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
+        await self.guard.confirm(before_change=True)
+        await self.jobs.restore(workspace_id, key, report)
+
+    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+        await self.guard.confirm(before_change=True)
+        return await self.jobs.create_empty(workspace_id, key)

@@ -1,0 +1,121 @@
+"""One database, one store of homes: whoever does not hold the homes must not judge them, or work on them."""
+
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+
+from codehub.db.home_store import (
+    RecordedStore,
+    load_home_store,
+    load_homes,
+    record_home_store,
+    replace_home_store,
+)
+from codehub.db.session import Database
+from codehub.domain.failures import Transient
+from codehub.ports import HomeStore, Volumes
+
+log = logging.getLogger(__name__)
+
+ADOPT = "run `codehub homes adopt`"
+
+
+class OtherHomeStore(Exception):
+    """The homes are somewhere else; the message is for a person."""
+
+
+@dataclass(frozen=True)
+class Homes:
+    """The homes of one backend, and the store that they are in."""
+
+    backend: str
+    store: HomeStore
+    volumes: Volumes
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The recorded store and the present one, and how many of the expected homes are in the latter."""
+
+    recorded: RecordedStore | None
+    identity: str | None
+    expected: int
+    present: int
+
+
+async def claim_home_store(database: Database, homes: Homes) -> None:
+    """Record the store of this backend at the first start; raise OtherHomeStore if another one is recorded.
+
+    A database from before stores were recorded takes the present one if that has at least one of its homes.
+    """
+    recorded = await _load(database)
+    if recorded is None:
+        await _require_homes(database, homes)
+        identity = await homes.store.create_identity()
+        async with database.transaction() as session:
+            await record_home_store(session, homes.backend, identity, homes.store.location)
+    await check_home_store(database, homes)
+
+
+async def check_home_store(database: Database, homes: Homes) -> None:
+    """Raise OtherHomeStore if another store is recorded; a store that does not answer is not judged."""
+    recorded = await _load(database)
+    if recorded is None:
+        return
+    try:
+        identity = await homes.store.read_identity()
+    except Transient as failure:
+        log.warning("cannot tell yet whether the homes are in %s: %s", homes.store.location, failure)
+        return
+    if problem := explain_difference(recorded, homes.backend, homes.store, identity):
+        raise OtherHomeStore(problem)
+
+
+async def compare_home_stores(database: Database, homes: Homes) -> Comparison:
+    """Compare without changing anything."""
+    identity = await homes.store.read_identity()
+    async with database.transaction() as session:
+        recorded, expected = await load_home_store(session), await load_homes(session)
+    try:
+        listed = frozenset(await homes.volumes.list_all())
+    except Transient:
+        if identity is not None:
+            raise
+        # A directory that was never set up cannot be listed.
+        listed = frozenset()
+    return Comparison(recorded, identity, len(expected), len(expected & listed))
+
+
+async def adopt_home_store(database: Database, homes: Homes, now: datetime) -> None:
+    """Record the store of this backend whatever was recorded; only a person knows that this is right."""
+    identity = await homes.store.create_identity()
+    async with database.transaction() as session:
+        await replace_home_store(session, homes.backend, identity, homes.store.location, now)
+
+
+def explain_difference(
+    recorded: RecordedStore, backend: str, store: HomeStore, identity: str | None
+) -> str | None:
+    """One sentence that says what to do; None if the store is the recorded one."""
+    if (recorded.backend, recorded.identity) == (backend, identity):
+        return None
+    found = "is a different store" if identity else "is empty or not mounted"
+    return (
+        f"The homes of this database are in {recorded.location}, but {store.location} {found}, so every home "
+        f"would count as lost: start CodeHub where the homes are, or, if you have moved them, {ADOPT}."
+    )
+
+
+async def _require_homes(database: Database, homes: Homes) -> None:
+    async with database.transaction() as session:
+        expected = await load_homes(session)
+    if expected and expected.isdisjoint(await homes.volumes.list_all()):
+        raise OtherHomeStore(
+            f"None of the {len(expected)} homes of this database is in {homes.store.location}: "
+            f"start CodeHub where the homes are, or, if they are lost or you will move them, {ADOPT}."
+        )
+
+
+async def _load(database: Database) -> RecordedStore | None:
+    async with database.transaction() as session:
+        return await load_home_store(session)

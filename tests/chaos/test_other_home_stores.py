@@ -1,0 +1,91 @@
+"""Homes that are somewhere else: whoever does not hold them must neither judge nor touch them."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from codehub.adapters.local.root import SENTINEL, LocalRoot
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.providers import local_root_of
+from tests.chaos.conftest import Servers
+from tests.chaos.home_stores import look_again, refused
+from tests.chaos.site import Site, open_site
+
+SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
+
+
+@pytest.fixture
+async def site(servers: Servers, tmp_path: Path) -> AsyncIterator[Site]:
+    async with open_site(servers.stack.environment, servers.template, tmp_path / "data", **SWEEPS) as site:
+        yield site
+
+
+def root_of(site: Site) -> LocalRoot:
+    return LocalRoot.at(local_root_of(site.settings))
+
+
+async def parked(site: Site) -> WorkspaceId:
+    """A stopped workspace with a file in its home."""
+    async with site.worker():
+        workspace_id = await site.create(DesiredState.STANDBY)
+        await site.wake(workspace_id)
+        await site.arrive(workspace_id, Phase.STANDBY)
+    (site.home(workspace_id) / "thesis").write_bytes(b"three years of work")
+    return workspace_id
+
+
+@asynccontextmanager
+async def exchanged_root(site: Site) -> AsyncIterator[None]:
+    """Another root in the place of the one with the homes, set up like the first."""
+    root = root_of(site)
+    kept = root.path.with_name("kept")
+    root.path.rename(kept)
+    root.prepare()
+    try:
+        yield
+    finally:
+        root.path.rename(root.path.with_name("other"))
+        kept.rename(root.path)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("module", ["worker", "api", "proxy"])
+async def test_a_process_with_another_root_ends_with_a_sentence(
+    site: Site, tmp_path: Path, module: str
+) -> None:
+    LocalRoot.at(tmp_path / "elsewhere/local").prepare()
+    sentence = await refused(site, module, CODEHUB_DATA_DIR=str(tmp_path / "elsewhere"))
+    assert f"{root_of(site).path}" in sentence
+    assert f"{tmp_path}/elsewhere/local" in sentence
+    assert "is a different store" in sentence
+    assert "`codehub homes adopt`" in sentence
+
+
+@pytest.mark.timeout(300)
+async def test_a_worker_whose_root_was_emptied_ends_with_a_sentence(site: Site) -> None:
+    root = root_of(site).path
+    root.rename(root.with_name("kept"))
+    root.mkdir()
+    sentence = await refused(site, "worker")
+    assert "is empty or not mounted" in sentence
+    assert not (root / SENTINEL).exists()
+
+
+@pytest.mark.timeout(300)
+async def test_a_root_that_is_exchanged_while_a_worker_runs_loses_nothing(site: Site) -> None:
+    workspace_id = await parked(site)
+    async with site.worker(), exchanged_root(site):
+        await site.want(workspace_id, DesiredState.RUNNING)
+        for _ in range(3):
+            seen = await look_again(site, workspace_id)
+            assert (seen.phase, seen.operation) == (Phase.STANDBY, Operation.NONE)
+            assert seen.error_reason is None
+    assert (site.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
+    async with site.worker():
+        await site.wake(workspace_id)
+        await site.arrive(workspace_id, Phase.RUNNING)
+        assert (site.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
+        await site.go(workspace_id, DesiredState.STANDBY)

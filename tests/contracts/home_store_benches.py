@@ -1,0 +1,106 @@
+"""What a test of a store of homes can do to it behind its back, for each kind of store."""
+
+import shutil
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Protocol
+
+from codehub.adapters.docker.engine import open_engine
+from codehub.adapters.docker.home_store import DockerHomeStore
+from codehub.adapters.docker.instances import DockerInstances
+from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.volumes import DockerVolumes
+from codehub.adapters.local.home_store import LocalHomeStore
+from codehub.adapters.local.instances import LocalInstances
+from codehub.adapters.local.jobs import LocalStorageJobs
+from codehub.adapters.local.root import SENTINEL, LocalRoot
+from codehub.adapters.local.volumes import LocalVolumes
+from codehub.domain.conditions import Resource
+from codehub.ports import ArchiveStore, HomeStore, Instances, StorageJobs, Volumes
+from tests.docker_engine import NOBODY_URL, URL, Engine, docker, need_docker, opened_engine
+from tests.fakes import FakeHomeStore, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
+
+# Nobody reaches it: what is tested comes before.
+ARCHIVES = ArchiveStore("codehub", "key", "secret", "http://127.0.0.1:9")
+
+
+class HomeStoreBench(Protocol):
+    @property
+    def store(self) -> HomeStore: ...
+
+    @property
+    def instances(self) -> Instances: ...
+
+    @property
+    def volumes(self) -> Volumes: ...
+
+    @property
+    def jobs(self) -> StorageJobs: ...
+
+    def exchange(self) -> None:
+        """Put an empty store in the place of this one."""
+
+    def go_down(self) -> None:
+        """Make the store silent."""
+
+
+class FakeBench:
+    def __init__(self) -> None:
+        self.world = FakeWorld()
+        self.store = FakeHomeStore(self.world)
+        self.instances = FakeInstances(self.world)
+        self.volumes = FakeVolumes(self.world)
+        self.jobs = FakeStorageJobs(self.world)
+
+    def exchange(self) -> None:
+        self.world.identity = None
+        self.world.volumes.clear()
+
+    def go_down(self) -> None:
+        self.world.down.add(Resource.VOLUME)
+
+
+class LocalBench:
+    def __init__(self, path: Path) -> None:
+        self.root = LocalRoot.at(path)
+        self.store = LocalHomeStore(path)
+        self.instances = LocalInstances(path, ides={}, sandboxed=False)
+        self.volumes = LocalVolumes(path)
+        self.jobs = LocalStorageJobs(path, ARCHIVES)
+
+    def exchange(self) -> None:
+        shutil.rmtree(self.root.path)
+        self.root.path.mkdir()
+
+    def go_down(self) -> None:
+        """A file that cannot be read: like a disk that gives errors."""
+        (self.root.path / SENTINEL).unlink(missing_ok=True)
+        (self.root.path / SENTINEL).mkdir(parents=True)
+
+
+class DockerBench:
+    def __init__(self, engine: Engine, dead: DockerHomeStore) -> None:
+        self.engine = engine
+        self._dead = dead
+        self.store = DockerHomeStore(engine.client, engine.options, URL)
+        self.instances = DockerInstances(engine.client, engine.options)
+        self.volumes = DockerVolumes(engine.client, engine.options)
+        self.jobs = DockerStorageJobs(engine.client, engine.options, ARCHIVES)
+
+    def exchange(self) -> None:
+        """Its engine's own id stays, as it does where only the data directory was wiped."""
+        docker("volume", "rm", *self.engine.volumes())
+
+    def go_down(self) -> None:
+        self.store = self._dead
+
+
+async def open_bench(kind: str, path: Path, stack: AsyncExitStack) -> HomeStoreBench:
+    if kind == "fake":
+        return FakeBench()
+    if kind == "local":
+        return LocalBench(path)
+    need_docker()
+    engine = await stack.enter_async_context(opened_engine())
+    nobody = await stack.enter_async_context(open_engine(NOBODY_URL))
+    return DockerBench(engine, DockerHomeStore(nobody, engine.options, NOBODY_URL))

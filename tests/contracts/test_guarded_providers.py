@@ -1,0 +1,137 @@
+"""Providers do not answer while the store of homes is not the one that the database knows."""
+
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from codehub.db.session import Database
+from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.states import ErrorReason
+from codehub.ports import InstanceRequest
+from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
+from codehub.services.home_store import Homes, adopt_home_store, claim_home_store
+from tests.contracts.home_store_benches import HomeStoreBench, open_bench
+from tests.fakes import IMAGE
+from tests.rows import new_workspace_id
+
+KEY = "archives/x/y/home.tar.zst"
+
+
+class Guarded:
+    """The providers of a bench, as the worker, the API and the proxy have them."""
+
+    def __init__(self, bench: HomeStoreBench, database: Database) -> None:
+        guard = HomeGuard(database, "test", bench.store)
+        self.homes = Homes("test", bench.store, bench.volumes)
+        self.instances = GuardedInstances(bench.instances, guard)
+        self.volumes = GuardedVolumes(bench.volumes, guard)
+        self.jobs = GuardedStorageJobs(bench.jobs, guard)
+
+    def calls(self, workspace_id: WorkspaceId) -> list[Awaitable[object]]:
+        """Every way to look at homes and instances, and to change them."""
+        log = self.instances.read_log(workspace_id, tail=1, follow=False)
+        return [
+            self.instances.look(workspace_id),
+            self.instances.list_all(),
+            self.instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None),
+            self.instances.stop(workspace_id),
+            self.instances.find_upstream(workspace_id),
+            anext(log, None),
+            self.volumes.look(workspace_id),
+            self.volumes.list_all(),
+            self.volumes.provision(workspace_id),
+            self.volumes.remove(workspace_id),
+            self.jobs.archive(workspace_id, KEY, lambda _: None),
+            self.jobs.restore(workspace_id, KEY, lambda _: None),
+            self.jobs.create_empty(workspace_id, KEY),
+        ]
+
+
+@pytest.fixture(params=["fake", "local", "docker"])
+async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HomeStoreBench]:
+    async with AsyncExitStack() as stack:
+        yield await open_bench(request.param, tmp_path / "homes", stack)
+
+
+@pytest.fixture
+def guarded(bench: HomeStoreBench, database: Database) -> Guarded:
+    return Guarded(bench, database)
+
+
+async def no_call_is_answered(guarded: Guarded, workspace_id: WorkspaceId, words: str) -> None:
+    for call in guarded.calls(workspace_id):
+        with pytest.raises(Transient, match=words) as caught:
+            await call
+        assert caught.value.reason is ErrorReason.UNREACHABLE
+
+
+async def test_nobody_touches_homes_before_their_store_is_recorded(
+    bench: HomeStoreBench, guarded: Guarded
+) -> None:
+    await bench.store.create_identity()
+    await no_call_is_answered(guarded, new_workspace_id(), "not recorded yet")
+    assert await bench.volumes.list_all() == []
+
+
+async def test_the_recorded_store_is_used_as_if_there_were_no_guard(
+    guarded: Guarded, database: Database
+) -> None:
+    await claim_home_store(database, guarded.homes)
+    workspace_id = new_workspace_id()
+    await guarded.volumes.provision(workspace_id)
+    assert await guarded.volumes.look(workspace_id) is VolumeFact.PRESENT
+    assert await guarded.volumes.list_all() == [workspace_id]
+    assert await guarded.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await guarded.instances.list_all() == {}
+    assert await guarded.instances.find_upstream(workspace_id) is None
+    await guarded.volumes.remove(workspace_id)
+    assert await guarded.volumes.look(workspace_id) is VolumeFact.ABSENT
+
+
+async def test_a_store_that_was_exchanged_for_an_empty_one_is_not_judged(
+    bench: HomeStoreBench, guarded: Guarded, database: Database
+) -> None:
+    await claim_home_store(database, guarded.homes)
+    workspace_id = new_workspace_id()
+    await guarded.volumes.provision(workspace_id)
+    bench.exchange()
+    for call in guarded.calls(workspace_id):
+        with pytest.raises(Transient) as caught:
+            await call
+        assert caught.value.reason is ErrorReason.UNREACHABLE
+
+
+async def test_another_store_in_its_place_is_not_judged_until_it_is_adopted(
+    bench: HomeStoreBench, guarded: Guarded, database: Database
+) -> None:
+    await claim_home_store(database, guarded.homes)
+    workspace_id = new_workspace_id()
+    await guarded.volumes.provision(workspace_id)
+    bench.exchange()
+    await bench.store.create_identity()
+    await no_call_is_answered(guarded, workspace_id, "is a different store")
+    assert await bench.volumes.list_all() == []
+    await adopt_home_store(database, guarded.homes, datetime.now(UTC))
+    assert await guarded.volumes.look(workspace_id) is VolumeFact.ABSENT
+
+
+async def test_a_store_that_another_one_took_over_from_is_no_longer_changed(
+    bench: HomeStoreBench, guarded: Guarded, database: Database, tmp_path: Path
+) -> None:
+    await claim_home_store(database, guarded.homes)
+    workspace_id = new_workspace_id()
+    await guarded.volumes.provision(workspace_id)
+    async with AsyncExitStack() as stack:
+        other = await open_bench("local", tmp_path / "other", stack)
+        await adopt_home_store(database, Homes("local", other.store, other.volumes), datetime.now(UTC))
+    for change in (
+        guarded.volumes.remove(workspace_id),
+        guarded.jobs.archive(workspace_id, KEY, lambda _: None),
+    ):
+        with pytest.raises(Transient, match="is a different store"):
+            await change
+    assert await bench.volumes.list_all() == [workspace_id]

@@ -1,0 +1,102 @@
+"""Another engine, or one that was wiped, instead of the one with the homes: nothing is judged or lost."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from codehub.adapters.docker.engine import open_engine
+from codehub.adapters.docker.home_store import DockerHomeStore
+from codehub.adapters.docker.options import STORE_LABEL, DockerOptions
+from codehub.domain.failures import Transient
+from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.providers import docker_options_of
+from tests.chaos.conftest import Servers
+from tests.chaos.home_stores import look_again, refused
+from tests.chaos.site import Site
+from tests.docker.site import open_docker_site
+from tests.docker_engine import URL, docker, opened_engine
+from tests.stand_in_engine import StandInEngine, stand_in_engine
+
+
+@pytest.fixture
+async def site(servers: Servers, tmp_path: Path) -> AsyncIterator[Site]:
+    async with open_docker_site(servers, tmp_path / "data") as site:
+        yield site
+
+
+@pytest.fixture
+async def other(tmp_path: Path) -> AsyncIterator[StandInEngine]:
+    async with stand_in_engine(tmp_path / "docker.sock") as running:
+        yield running
+
+
+def marker_of(site: Site) -> str:
+    return docker_options_of(site.settings).marker_name
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("module", ["worker", "api", "proxy"])
+async def test_a_process_on_another_engine_ends_with_a_sentence(
+    site: Site, other: StandInEngine, module: str
+) -> None:
+    sentence = await refused(site, module, CODEHUB_DOCKER_URL=other.url)
+    assert f"{other.url} " in sentence
+    assert "is empty or not mounted" in sentence
+    other.volumes[marker_of(site)] = {STORE_LABEL: "of another database"}
+    assert "is a different store" in await refused(site, module, CODEHUB_DOCKER_URL=other.url)
+
+
+@pytest.mark.timeout(300)
+async def test_a_marker_that_was_copied_to_another_engine_is_not_enough(
+    site: Site, other: StandInEngine
+) -> None:
+    label = docker("volume", "inspect", "--format", f'{{{{index .Labels "{STORE_LABEL}"}}}}', marker_of(site))
+    other.volumes[marker_of(site)] = {STORE_LABEL: label}
+    assert "is a different store" in await refused(site, "worker", CODEHUB_DOCKER_URL=other.url)
+
+
+@pytest.mark.timeout(300)
+async def test_another_project_on_the_same_engine_is_another_store(site: Site) -> None:
+    assert "is empty or not mounted" in await refused(site, "worker", CODEHUB_DOCKER_PROJECT="another")
+
+
+@pytest.mark.timeout(600)
+async def test_an_engine_that_was_wiped_while_a_worker_runs_is_not_judged(site: Site) -> None:
+    async with site.worker():
+        workspace_id = await site.create(DesiredState.STANDBY)
+        await site.wake(workspace_id)
+        await site.arrive(workspace_id, Phase.STANDBY)
+        docker("volume", "rm", f"ws-{workspace_id}-home", marker_of(site))
+        await site.want(workspace_id, DesiredState.RUNNING)
+        for _ in range(3):
+            seen = await look_again(site, workspace_id)
+            assert (seen.phase, seen.operation) == (Phase.STANDBY, Operation.NONE)
+            assert seen.error_reason is None
+    assert "is empty or not mounted" in await refused(site, "worker")
+    assert docker("volume", "ls", "--quiet", "--filter", f"name={workspace_id}") == ""
+
+
+async def test_a_marker_that_lost_its_label_is_made_again() -> None:
+    async with opened_engine() as engine:
+        store = DockerHomeStore(engine.client, engine.options, URL)
+        docker("volume", "create", engine.options.marker_name)
+        assert await store.read_identity() is None
+        identity = await store.create_identity()
+        assert await store.read_identity() == identity
+
+
+async def test_the_engine_is_asked_for_its_own_id_again_after_it_was_away(
+    other: StandInEngine,
+) -> None:
+    async with open_engine(other.url) as engine:
+        store = DockerHomeStore(engine, DockerOptions(), other.url)
+        identity = await store.create_identity()
+        other.engine_id = "another engine"
+        # Cached: it cannot change while the engine runs.
+        assert await store.read_identity() == identity
+        other.is_shutting_down = True
+        with pytest.raises(Transient):
+            await store.read_identity()
+        other.is_shutting_down = False
+        assert await store.read_identity() != identity
