@@ -8,8 +8,11 @@ from codehub.domain.naming import WORKSPACE_LABEL, parse_workspace_id
 
 # Several installations may share an engine; each sees only what is its own.
 PROJECT_LABEL = "codehub.io/project"
-# What a container was made from: one that says something else is made anew.
+# What a container was made from, as JSON: an exited one that says something else is made anew.
 CONFIGURATION_LABEL = "codehub.io/configuration"
+# The image that was asked for; `default` may mean another one at the next start.
+IMAGE_REF_LABEL = "codehub.io/image-ref"
+DEFAULT_NAMES = {"", "default"}
 MIB = 1024 * 1024
 
 
@@ -50,6 +53,10 @@ class DockerOptions:
 
     def labels(self, workspace_id: WorkspaceId) -> dict[str, str]:
         return {WORKSPACE_LABEL: workspace_id, PROJECT_LABEL: self.project}
+
+    def resolve_image(self, image_ref: str) -> str:
+        """The image that a start uses for this image_ref."""
+        return self.default_image if image_ref in DEFAULT_NAMES else image_ref
 
     @property
     def filters(self) -> dict[str, list[str]]:
