@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -51,6 +52,8 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
     "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
+    "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],
+    "an IDE that hangs counts as ready for ever": [(judge, "HANG_GRACE", timedelta.max)],
 }
 
 
