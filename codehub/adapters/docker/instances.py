@@ -53,7 +53,9 @@ class DockerInstances:
 
     async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
         with asking():
-            seen = await self._list() if workspace_id is None else {workspace_id: await self._see(workspace_id)}
+            seen = (
+                await self._list() if workspace_id is None else {workspace_id: await self._see(workspace_id)}
+            )
             running = [
                 (InstanceRequest(owner, each.image_ref), each.configuration)
                 for owner, each in seen.items()
