@@ -93,7 +93,7 @@ class Instances(Protocol):
     async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
         """Which running instances a start would now make differently, and in what; of one workspace, or all.
 
-        One of which this cannot be told is left out, and so is one whose image would have to be fetched first.
+        Left out are those of which this cannot be told, and those whose image would have to be fetched first.
         """
 
     async def start(self, request: InstanceRequest, report: Report) -> None:

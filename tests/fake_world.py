@@ -40,8 +40,8 @@ class FakeWorld:
 
     `down` makes a provider silent. `failures["volumes.remove"].append(error)` makes the next such call raise.
     `gates["jobs.archive"] = asyncio.Event()` holds such calls, once they are under way, until it is set.
-    `configuration` is what instances are made from now. `start_seconds` is how long a start waits for one that
-    runs and does not answer.
+    `configuration` is what instances are made from now.
+    `start_seconds` is how long a start waits for an instance that runs and does not answer.
     `calls` lists every call in order.
     """
 

@@ -72,7 +72,7 @@ class FakeInstances:
 
     async def _wait_until_ready(self, workspace_id: WorkspaceId) -> None:
         deadline = time.monotonic() + self._world.start_seconds
-        while self._fact(workspace_id) is ContainerFact.UNHEALTHY and time.monotonic() < deadline:
+        while self._fact(workspace_id) is ContainerFact.UNHEALTHY and time.monotonic() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
         if self._fact(workspace_id) is not ContainerFact.READY:
             self._world.instances.pop(workspace_id, None)

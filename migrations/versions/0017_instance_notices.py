@@ -14,7 +14,7 @@ BEFORE, AFTER = (", ".join(f"{row}.conditions #>> '{path}'" for path in SEEN) fo
 
 def upgrade() -> None:
     with each_statement_by_itself():
-        # Notices with the same text are sent once per transaction, so this one adds none to a change of phase.
+        # PostgreSQL sends equal notices of one transaction once: this adds none to a change of phase.
         op.execute(
             f"CREATE OR REPLACE TRIGGER ws_sse_instance AFTER UPDATE ON workspaces FOR EACH ROW "
             f"WHEN (NEW.phase <> 'DELETED' AND ({BEFORE}) IS DISTINCT FROM ({AFTER})) "
