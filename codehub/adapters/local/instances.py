@@ -90,7 +90,7 @@ class LocalInstances:
     async def start(self, request: InstanceRequest, report: Report) -> None:
         async with self._operation(request.workspace_id):
             await self._check_volume(request.workspace_id)
-            if not (await self._see(request.workspace_id)).alive:
+            if not await self._has_ide(request.workspace_id, await self._see(request.workspace_id)):
                 name = choose(self._ides, request.image_ref)
                 report(Progress("launch", unit="steps"))
                 await self._clear(request.workspace_id)
@@ -181,8 +181,17 @@ class LocalInstances:
     async def _judge(self, workspace_id: WorkspaceId, seen: Seen) -> ContainerFact:
         if not seen.alive:
             return ContainerFact.NOT_READY if seen.exists else ContainerFact.ABSENT
-        answered = seen.state is not None and await self._answers(workspace_id, seen.state)
-        return ContainerFact.READY if answered else ContainerFact.UNHEALTHY
+        if seen.state is not None and await self._answers(workspace_id, seen.state):
+            return ContainerFact.READY
+        runs = await self._has_ide(workspace_id, seen)
+        return ContainerFact.UNHEALTHY if runs else ContainerFact.NOT_READY
+
+    async def _has_ide(self, workspace_id: WorkspaceId, seen: Seen) -> bool:
+        """Programs that outlived their IDE keep the lock of its sandbox, so the lock alone does not tell."""
+        if not seen.alive:
+            return False
+        marker = self._root.marker(workspace_id)
+        return bool(await self._root.run(lambda: processes.outermost(processes.find_members(marker))))
 
     def _would_be_another(self, state: InstanceState) -> bool:
         """Whether what was asked for means another IDE now; one that cannot be had changes nothing."""
