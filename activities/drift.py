@@ -11,15 +11,14 @@ from codehub.contracts import ObserveResult
 from codehub.db.drift import Expected, load_all_with_homes, load_expected
 from codehub.db.progress import Unconverged, not_converged
 from codehub.db.session import Database
-from codehub.domain.conditions import ContainerFact, Reason, Resource, WorkspaceId
+from codehub.domain.conditions import Conditions, ContainerFact, Resource, WorkspaceId
 from codehub.domain.failures import Failure
-from codehub.ports import Archives, Convergence, Instances, Volumes
+from codehub.domain.judge import judge_instance
+from codehub.ports import Archives, Convergence, Instances, Outdated, Volumes
 
 BATCH = 1000
 # A sweep looks only at what changed in the listings since the one before; every so often it looks at all.
 FULL_CHECK_EVERY = 20
-
-REASON_OF = {ContainerFact.READY: Reason.READY, ContainerFact.NOT_READY: Reason.NOT_READY}
 
 
 @dataclass(frozen=True)
@@ -29,12 +28,14 @@ class Listing:
     containers: Mapping[WorkspaceId, ContainerFact]
     volumes: frozenset[WorkspaceId]
 
-    def of(self, workspace_id: WorkspaceId) -> tuple[str, bool]:
-        fact = self.containers.get(workspace_id)
-        return REASON_OF[fact] if fact else Reason.ABSENT, workspace_id in self.volumes
+    def of(self, workspace_id: WorkspaceId) -> tuple[ContainerFact, bool]:
+        return self.containers.get(workspace_id, ContainerFact.ABSENT), workspace_id in self.volumes
 
     def ids(self) -> set[WorkspaceId]:
         return set(self.volumes) | self.containers.keys()
+
+    def unhealthy(self) -> set[WorkspaceId]:
+        return {each for each, fact in self.containers.items() if fact is ContainerFact.UNHEALTHY}
 
 
 @dataclass
@@ -99,12 +100,22 @@ class DriftActivities:
         last, self._last = self._last, now
         self._sweeps += 1
         full = last is None or self._sweeps % FULL_CHECK_EVERY == 0
-        changed = now.ids() if full or last is None else _changed(last, now)
+        # One that does not answer is looked at every time: what follows depends on how long it has not.
+        changed = now.ids() if full or last is None else _changed(last, now) | now.unhealthy()
+        outdated = await self._find_outdated() if full else None
+        moment = datetime.now(UTC)
         return {
             each.workspace_id: each.owner_id
             for each in await self._expected(changed, full=full)
-            if _differs(each, now)
+            if _differs(each, now, outdated, moment)
         }
+
+    async def _find_outdated(self) -> Outdated | None:
+        try:
+            return await self.instances.find_outdated()
+        except Failure as failure:
+            activity.logger.warning("configurations were not compared this time: %s", failure)
+            return None
 
     async def _expected(self, changed: Collection[WorkspaceId], *, full: bool) -> list[Expected]:
         async with self.database.transaction() as session:
@@ -116,7 +127,17 @@ def _changed(last: Listing, now: Listing) -> set[WorkspaceId]:
     return {each for each in last.ids() | now.ids() if last.of(each) != now.of(each)}
 
 
-def _differs(expected: Expected, now: Listing) -> bool:
-    """While an operation runs, its own workflow is looking."""
-    seen = now.of(expected.workspace_id)
-    return not expected.busy and seen != (expected.container, expected.volume_exists)
+def _differs(expected: Expected, now: Listing, outdated: Outdated | None, moment: datetime) -> bool:
+    """Whether a look would change what is known. While an operation runs, its own workflow is looking."""
+    if expected.busy:
+        return False
+    before, (fact, volume_exists) = expected.conditions, now.of(expected.workspace_id)
+    changes = None if outdated is None else outdated.get(expected.workspace_id, ())
+    after = judge_instance(before, fact, changes, moment)
+    return volume_exists != before.volume_exists or _summary(after) != _summary(before)
+
+
+def _summary(conditions: Conditions) -> tuple[str, ...]:
+    """What is worth a wake; times and wording are not."""
+    ready, answers = conditions.container_ready.reason, conditions.container_answers.status
+    return ready, answers, conditions.restart_to_apply or ""

@@ -29,7 +29,15 @@ class Eyes:
             _answer(self.volumes.look(workspace_id), VolumeFact.UNREACHABLE),
             _answer(self.archives.look(archive_key), ArchiveFact.UNREACHABLE),
         )
-        return Facts(container, volume, archive)
+        return Facts(container, volume, archive, await self._find_outdated(workspace_id, container))
+
+    async def _find_outdated(
+        self, workspace_id: WorkspaceId, container: ContainerFact
+    ) -> tuple[str, ...] | None:
+        if container is not ContainerFact.READY:
+            return None
+        found = await _answer(self.instances.find_outdated(workspace_id), None)
+        return None if found is None else found.get(workspace_id, ())
 
 
 async def _answer(asked: Awaitable[Fact], silence: Fact) -> Fact:

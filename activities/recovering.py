@@ -23,7 +23,7 @@ def stray_container(judged: Snapshot, facts: Facts, asked: RecoverRequest) -> bo
     """Whether a container is there that has to go before this request can be carried out."""
     if answer(judged, asked.choice) is not Answer.CARRY_OUT:
         return False
-    seen = facts.container in {ContainerFact.READY, ContainerFact.NOT_READY}
+    seen = facts.container not in {ContainerFact.ABSENT, ContainerFact.UNREACHABLE}
     return seen and recover(judged, asked.choice).remove_container
 
 

@@ -40,6 +40,7 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
         operation_started_at=view.op_started_at,
         conditions=_conditions(view),
         observed_at=view.observed_at,
+        restart_to_apply=view.conditions.restart_to_apply is not None,
         error=_error(view),
         recovering=view.recovering,
         waiting=_waiting(view),

@@ -45,7 +45,9 @@ class BareEngine:
     async def start(self, reference: str, number: int) -> None:
         workspace_id, began = self.homes[reference, number], time.perf_counter()
         image, network_id = self.ground.images[reference], self.ground.network_id
-        configuration = instance_configuration(workspace_id, reference, image, network_id, self.options)
+        configuration = instance_configuration(
+            InstanceRequest(workspace_id, reference), image, network_id, self.options
+        )
         create = self.ground.engine.containers.create
         with _failing():
             container = await create(configuration, name=self._name(workspace_id))

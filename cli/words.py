@@ -44,8 +44,11 @@ CONDITIONS = {
     "storage.volume_ready": "files on disk",
     "storage.archive_ready": "archive",
     "infra.container_ready": "editor",
+    "infra.container_answers": "health check",
     "policy.healthy": "health",
 }
+# Worth a line only where they are not met.
+ONLY_IF_FALSE = {"infra.container_answers"}
 # By reason; the API's own sentences speak of volumes and containers.
 PLAIN = {
     Reason.NOT_OBSERVED: "not looked at yet",
@@ -56,7 +59,8 @@ PLAIN = {
     Reason.GONE: "gone",
     Reason.NO_ARCHIVE: "none yet",
     Reason.READY: "answers",
-    Reason.NOT_READY: "does not answer yet",
+    Reason.NOT_READY: "does not run or does not answer",
+    Reason.NOT_ANSWERING: "not answered, though the editor runs",
     Reason.ABSENT: "none",
     Reason.HEALTHY: "nothing is wrong",
 }

@@ -13,7 +13,17 @@ from cli.failed import printable
 from cli.finding import find_workspace
 from cli.options import AsJson, Target, Url
 from cli.output import console, print_json
-from cli.words import CONDITIONS, PHASES, command, condition_words, phase_cell, under_way, what_next
+from cli.words import (
+    CONDITIONS,
+    ONLY_IF_FALSE,
+    PHASES,
+    command,
+    condition_words,
+    phase_cell,
+    under_way,
+    what_next,
+)
+from codehub.domain.conditions import Status
 from codehub.domain.recovery import MEANINGS, RecoverChoice
 
 Workspace = Mapping[str, Any]
@@ -57,6 +67,9 @@ def _state(workspace: Workspace, at_: datetime) -> Iterator[Row]:
     if doing := under_way(workspace):
         since = workspace["operation_started_at"]
         yield "under way", f"{doing}, since {ago(since)}" if since else doing
+    if workspace["restart_to_apply"]:
+        changed = workspace["conditions"]["infra.configuration_current"]["message"]
+        yield "configuration", f"{changed} Use: {command('restart', workspace)}"
     if change := what_next(workspace, at_):
         yield "next", f"it {change}"
     yield "last use", ago(workspace["last_access_at"])
@@ -83,7 +96,8 @@ def _error(workspace: Workspace) -> Iterator[Row]:
 
 def _observed(workspace: Workspace, at_: datetime) -> Iterator[Row]:
     for key, title in CONDITIONS.items():
-        if condition := workspace["conditions"].get(key):
+        condition = workspace["conditions"].get(key)
+        if condition and (key not in ONLY_IF_FALSE or condition["status"] == Status.FALSE):
             yield title, condition_words(condition, at_)
     if workspace["observed_at"]:
         yield "looked at", f"{rough(at_ - datetime.fromisoformat(workspace['observed_at']))} ago"

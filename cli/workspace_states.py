@@ -1,4 +1,4 @@
-"""`codehub ws start|stop|archive|restore`: where a workspace shall be."""
+"""`codehub ws start|stop|restart|archive|restore`: where a workspace shall be."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from cli.options import AsJson, Target, Url, Wait
 from cli.output import answer, print_json
 from cli.waiting import require_healthy, shall_wait, wait_settled
 from cli.words import command
-from codehub.domain.states import DesiredState
+from codehub.domain.states import DesiredState, Phase
 
 Workspace = dict[str, Any]
 
@@ -32,6 +32,16 @@ def stop(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = No
             answer(workspace, f"{workspace['name']} is archived: nothing runs.", as_json=as_json)
             return
         request_state(client, workspace, DesiredState.STANDBY, wait=wait, as_json=as_json)
+
+
+def restart(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = None) -> None:
+    """Stop it and start it again, with the image and the limits of now; its files stay on disk."""
+    with connect(url) as client:
+        workspace = find_workspace(client, name)
+        if workspace["phase"] == Phase.RUNNING:
+            stopping = client.patch(f"/workspaces/{workspace['id']}", {"desired_state": DesiredState.STANDBY})
+            workspace = _arrive(client, stopping, DesiredState.STANDBY)
+        request_state(client, workspace, DesiredState.RUNNING, wait=wait, as_json=as_json)
 
 
 def archive(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = None) -> None:
@@ -70,6 +80,16 @@ def finish(
             as_json=as_json,
         )
         return
+    arrived = _arrive(client, workspace, desired, as_json=as_json)
+    if not as_json:
+        address = f": {arrived['url']}" if desired is DesiredState.RUNNING else ""
+        typer.echo(f"{arrived['name']} is {desired}{address}")
+
+
+def _arrive(
+    client: Client, workspace: Workspace, desired: DesiredState, *, as_json: bool = False
+) -> Workspace:
+    """Wait until it is there; what came of it is printed as JSON if asked for, also when it is an error."""
     arrived = wait_settled(client, workspace)
     if arrived is None:
         raise Failed(f"{workspace['name']} was deleted meanwhile.", code=ExitCode.NOT_FOUND)
@@ -77,9 +97,7 @@ def finish(
         print_json(arrived)
     require_healthy(arrived)
     _require_there(arrived, desired)
-    if not as_json:
-        address = f": {arrived['url']}" if desired is DesiredState.RUNNING else ""
-        typer.echo(f"{arrived['name']} is {desired}{address}")
+    return arrived
 
 
 def _require_there(workspace: Workspace, desired: DesiredState) -> None:

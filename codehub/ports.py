@@ -14,6 +14,8 @@ from codehub.domain.conditions import ArchiveFact, ContainerFact, VolumeFact, Wo
 from codehub.domain.states import Operation
 
 Report = Callable[["Progress"], None]
+# By workspace, what a restart would change: image, memory and so on, in people's words.
+Outdated = Mapping[WorkspaceId, tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -78,16 +80,31 @@ class Instances(Protocol):
     """IDE instances: containers, or process groups on the local backend."""
 
     async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
-        """READY when it takes traffic, NOT_READY when it exists but does not, ABSENT when there is none."""
+        """Say whether it exists, runs and answers.
+
+        READY when it takes traffic, UNHEALTHY when it runs but does not answer its health check, NOT_READY
+        when it exists but does not run, ABSENT when there is none. One miss makes it UNHEALTHY: how long that
+        may last is not the provider's to say.
+        """
 
     async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:
         """All instances in one call; what is not in it is absent."""
 
+    async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
+        """Which running instances a start would now make differently, and in what; of one workspace, or all.
+
+        Left out are those of which this cannot be told, and those whose image would have to be fetched first.
+        """
+
     async def start(self, request: InstanceRequest, report: Report) -> None:
         """Return once it takes traffic; a running one is left alone, an exited one is replaced.
 
+        A running one is left alone even if the image, the limits or anything else would be different now. One
+        that does not answer is waited for like one that has just been started.
+
         Raise Permanent(IMAGE_PULL_FAILED) for an image that cannot be had, Transient(ACTION_FAILED) if the
-        volume does not exist or the IDE does not become ready in time.
+        volume does not exist or the IDE does not become ready in time; in that last case nothing is left of
+        the instance, so that the next start makes a new one.
         """
 
     async def stop(self, workspace_id: WorkspaceId) -> None:

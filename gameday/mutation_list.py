@@ -127,6 +127,20 @@ MUTATIONS = (
         Tests("tests/model", "not model_can_fail"),
     ),
     Mutation(
+        "stalled IDE counts as down",
+        "codehub/domain/judge.py",
+        "    is_blip = ready.is_true and now - silent_since < HANG_GRACE\n",
+        "    is_blip = ready.is_true and now < silent_since\n",
+        Tests("tests/model", "not model_can_fail"),
+    ),
+    Mutation(
+        "running container made anew for its configuration",
+        "codehub/adapters/docker/seeing.py",
+        '        return self.running and self.configuration != ""\n',
+        "        return False\n",
+        Tests("tests/docker/test_containers.py", "left_alone"),
+    ),
+    Mutation(
         "limits counted without a lock",
         "codehub/db/running.py",
         "    await session.execute(select(func.pg_advisory_xact_lock(RUNNING_LIMITS_LOCK)))\n",

@@ -23,6 +23,8 @@ LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 class FakeInstance:
     image_ref: str
     alive: bool = True
+    answers: bool = True
+    made_from: dict[str, str] = field(default_factory=dict)
     log: list[bytes] = field(default_factory=lambda: [b"listening\n"])
 
 
@@ -39,6 +41,8 @@ class FakeWorld:
     `down` makes a provider silent. `failures["volumes.remove"].append(error)` makes the next such call raise.
     `gates["jobs.archive"] = asyncio.Event()` holds such calls, once they are under way, until it is set.
     `dies_with["jobs.archive"] = Resource.ARCHIVE` makes that provider go down in the middle of such a call.
+    `configuration` is what instances are made from now.
+    `start_seconds` is how long a start waits for an instance that runs and does not answer.
     `calls` lists every call in order.
     """
 
@@ -47,6 +51,8 @@ class FakeWorld:
     objects: dict[str, FakeObject] = field(default_factory=dict)
     uploads: dict[str, datetime] = field(default_factory=dict)
     images: set[str] = field(default_factory=lambda: {"", "default", IMAGE, NEVER_READY_IMAGE})
+    configuration: dict[str, str] = field(default_factory=dict)
+    start_seconds: float = 0.0
     now: datetime = LONG_AGO
     # Of the store that the volumes are in.
     identity: str | None = None

@@ -13,7 +13,7 @@ from codehub.domain.conditions import ArchiveFact, ContainerFact, Resource, Volu
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import ARCHIVE_ROOT, meta_key
 from codehub.domain.states import ErrorReason
-from codehub.ports import ArchiveObject, InstanceRequest, Progress, Report, StoredArchive, Upstream
+from codehub.ports import ArchiveObject, InstanceRequest, Outdated, Progress, Report, StoredArchive, Upstream
 from tests.fake_world import IMAGE, NEVER_READY_IMAGE, FakeInstance, FakeObject, FakeWorld, Home
 
 __all__ = [
@@ -44,20 +44,41 @@ class FakeInstances:
         await self._world.enter("instances.list_all", "", Resource.CONTAINER)
         return {workspace_id: self._fact(workspace_id) for workspace_id in self._world.instances}
 
+    async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
+        await self._world.enter("instances.find_outdated", workspace_id or "", Resource.CONTAINER)
+        wanted = self._world.configuration
+        found = {
+            owner: tuple(sorted(name for name in wanted if wanted[name] != each.made_from.get(name)))
+            for owner, each in self._world.instances.items()
+            if each.alive and workspace_id in (None, owner)
+        }
+        return {owner: changes for owner, changes in found.items() if changes}
+
     async def start(self, request: InstanceRequest, report: Report) -> None:
         await self._world.enter("instances.start", request.workspace_id, Resource.CONTAINER)
-        if request.image_ref not in self._world.images:
-            raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {request.image_ref!r}.")
         if request.workspace_id not in self._world.volumes:
             raise Transient(ErrorReason.ACTION_FAILED, "The volume does not exist.")
         report(Progress("launch"))
+        if not self._is_alive(request.workspace_id):
+            await self._launch(request)
+        await self._wait_until_ready(request.workspace_id)
+
+    async def _launch(self, request: InstanceRequest) -> None:
+        if request.image_ref not in self._world.images:
+            raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {request.image_ref!r}.")
         await self._world.pass_gate("instances.start")
-        if self._fact(request.workspace_id) is ContainerFact.READY:
-            return
-        if request.image_ref == NEVER_READY_IMAGE:
-            self._world.instances.pop(request.workspace_id, None)
+        if not self._is_alive(request.workspace_id):
+            answers = request.image_ref != NEVER_READY_IMAGE
+            made = FakeInstance(request.image_ref, answers=answers, made_from=dict(self._world.configuration))
+            self._world.instances[request.workspace_id] = made
+
+    async def _wait_until_ready(self, workspace_id: WorkspaceId) -> None:
+        deadline = time.monotonic() + self._world.start_seconds
+        while self._fact(workspace_id) is ContainerFact.UNHEALTHY and time.monotonic() < deadline:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        if self._fact(workspace_id) is not ContainerFact.READY:
+            self._world.instances.pop(workspace_id, None)
             raise Transient(ErrorReason.ACTION_FAILED, "The IDE did not become ready.")
-        self._world.instances[request.workspace_id] = FakeInstance(request.image_ref)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
         await self._world.enter("instances.stop", workspace_id, Resource.CONTAINER)
@@ -86,7 +107,12 @@ class FakeInstances:
         instance = self._world.instances.get(workspace_id)
         if instance is None:
             return ContainerFact.ABSENT
-        return ContainerFact.READY if instance.alive else ContainerFact.NOT_READY
+        if not instance.alive:
+            return ContainerFact.NOT_READY
+        return ContainerFact.READY if instance.answers else ContainerFact.UNHEALTHY
+
+    def _is_alive(self, workspace_id: WorkspaceId) -> bool:
+        return workspace_id in self._world.instances and self._world.instances[workspace_id].alive
 
 
 class FakeVolumes:

@@ -44,6 +44,7 @@ EXAMPLE: dict[str, JsonValue] = {
         }
     },
     "observed_at": "2026-11-16T09:31:00Z",
+    "restart_to_apply": False,
     "error": None,
     "recovering": False,
     "waiting": None,
@@ -130,6 +131,9 @@ class Workspace(Document):
     operation_started_at: Timestamp | None
     conditions: dict[str, ConditionView]
     observed_at: Timestamp | None
+    restart_to_apply: bool = Field(
+        description="It runs with an earlier image or limits; `infra.configuration_current` says which."
+    )
     error: ErrorView | None
     recovering: bool = Field(description="A recovery was asked for and is about to be carried out.")
     waiting: Waiting | None = Field(description="`null` unless a provider does not answer.")

@@ -9,7 +9,7 @@ from sqlalchemy import Row, Select, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.models import Workspace
-from codehub.domain.conditions import WorkspaceId, conditions_from_json
+from codehub.domain.conditions import Conditions, WorkspaceId, conditions_from_json
 from codehub.domain.states import Operation
 
 # Parked and deleted workspaces have neither container nor volume; those that do anyway are in the listing.
@@ -22,8 +22,7 @@ class Expected:
 
     workspace_id: WorkspaceId
     owner_id: str
-    container: str
-    volume_exists: bool
+    conditions: Conditions
     busy: bool
 
 
@@ -43,11 +42,9 @@ def _select() -> Select[Any]:
 
 
 def _expected(row: Row[Any]) -> Expected:
-    conditions = conditions_from_json(row.conditions)
     return Expected(
         workspace_id=WorkspaceId(str(row.id)),
         owner_id=str(row.owner_user_id),
-        container=conditions.container_ready.reason,
-        volume_exists=conditions.volume_exists,
+        conditions=conditions_from_json(row.conditions),
         busy=row.operation != Operation.NONE,
     )

@@ -49,6 +49,11 @@ class Reason(StrEnum):
     GONE = "Gone"
     NO_ARCHIVE = "NoArchive"
     HEALTHY = "Healthy"
+    ANSWERS = "Answers"
+    NOT_ANSWERING = "NotAnswering"
+    CURRENT = "Current"
+    OUTDATED = "Outdated"
+    NOT_RUNNING = "NotRunning"
 
 
 @dataclass(frozen=True)
@@ -70,11 +75,13 @@ NOT_OBSERVED = Condition(Status.UNKNOWN, Reason.NOT_OBSERVED, "Not looked at yet
 
 @dataclass(frozen=True)
 class Conditions:
-    """The four conditions of SPEC section 2."""
+    """The conditions of SPEC section 2, and two that say more about an instance that runs."""
 
     volume_ready: Condition = NOT_OBSERVED
     archive_ready: Condition = NOT_OBSERVED
     container_ready: Condition = NOT_OBSERVED
+    container_answers: Condition = NOT_OBSERVED
+    configuration_current: Condition = NOT_OBSERVED
     healthy: Condition = NOT_OBSERVED
 
     @property
@@ -87,6 +94,12 @@ class Conditions:
         return self.container_ready.reason == Reason.ABSENT
 
     @property
+    def restart_to_apply(self) -> str | None:
+        """What a restart would change, in one sentence; None if nothing, or if nothing runs."""
+        configuration = self.configuration_current
+        return configuration.message if configuration.status is Status.FALSE else None
+
+    @property
     def volume_exists(self) -> bool:
         """A half-restored volume exists but does not count as ready."""
         return self.volume_ready.reason in {Reason.COMPLETE, Reason.INCOMPLETE}
@@ -97,10 +110,11 @@ class Conditions:
 
 
 class ContainerFact(StrEnum):
-    """What the instance provider answered."""
+    """What the instance provider answered: UNHEALTHY runs without answering, NOT_READY does not run."""
 
     ABSENT = "absent"
     NOT_READY = "not_ready"
+    UNHEALTHY = "unhealthy"
     READY = "ready"
     UNREACHABLE = "unreachable"
 
@@ -128,6 +142,8 @@ class Facts:
     container: ContainerFact
     volume: VolumeFact
     archive: ArchiveFact
+    # What a restart would change about an instance that runs; None if the provider could not tell.
+    outdated: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -157,11 +173,13 @@ class Snapshot:
     retry_at: datetime | None = None
 
 
-# The JSONB column's keys, in the order of the SPEC's table.
+# The JSONB column's keys.
 CONDITION_KEYS = {
     "storage.volume_ready": "volume_ready",
     "storage.archive_ready": "archive_ready",
     "infra.container_ready": "container_ready",
+    "infra.container_answers": "container_answers",
+    "infra.configuration_current": "configuration_current",
     "policy.healthy": "healthy",
 }
 

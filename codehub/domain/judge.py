@@ -1,7 +1,7 @@
 """From facts to conditions, and from conditions to a phase: what is true, never what to do."""
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from codehub.domain.conditions import (
     NOT_OBSERVED,
@@ -24,15 +24,21 @@ _CONTAINER = {
     ContainerFact.NOT_READY: (Status.FALSE, Reason.NOT_READY, "The container takes no traffic."),
     ContainerFact.READY: (Status.TRUE, Reason.READY, "The container takes traffic."),
 }
+_ANSWERS = {
+    ContainerFact.UNHEALTHY: (Status.FALSE, Reason.NOT_ANSWERING, "The IDE runs but does not answer."),
+    ContainerFact.READY: (Status.TRUE, Reason.ANSWERS, "The IDE answers its health check."),
+}
+_NOT_RUNNING = (Status.UNKNOWN, Reason.NOT_RUNNING, "No container runs.")
+# A running IDE that does not answer for less than this is busy, not down; people's programs run in it.
+HANG_GRACE = timedelta(seconds=60)
 
 
 def judge(snapshot: Snapshot, facts: Facts, now: datetime) -> Snapshot:
     """Take in one look at reality; a provider that did not answer changes nothing."""
-    observed = Conditions(
+    observed = replace(
+        judge_instance(snapshot.conditions, facts.container, facts.outdated, now),
         volume_ready=_judge_volume(snapshot, facts.volume, now),
         archive_ready=_judge_archive(snapshot, facts.archive, now),
-        container_ready=_judge_container(snapshot, facts.container, now),
-        healthy=snapshot.conditions.healthy,
     )
     pending = snapshot.retry_at is not None and now < snapshot.retry_at
     retry_at = snapshot.retry_at if pending else None
@@ -68,9 +74,43 @@ def phase_of(snapshot: Snapshot) -> Phase:
     return Phase.ARCHIVED if snapshot.archive_key else Phase.PENDING
 
 
-def _judge_container(snapshot: Snapshot, fact: ContainerFact, now: datetime) -> Condition:
-    earlier = snapshot.conditions.container_ready
-    return earlier if fact is ContainerFact.UNREACHABLE else _condition(earlier, now, *_CONTAINER[fact])
+def judge_instance(
+    earlier: Conditions, fact: ContainerFact, outdated: tuple[str, ...] | None, now: datetime
+) -> Conditions:
+    """Take in one look at the instance: the conditions whose keys begin with `infra`."""
+    if fact is ContainerFact.UNREACHABLE:
+        return earlier
+    answers = _condition(earlier.container_answers, now, *_ANSWERS.get(fact, _NOT_RUNNING))
+    if fact is ContainerFact.UNHEALTHY:
+        fact = _ready_or_not(earlier.container_ready, answers, now)
+    return replace(
+        earlier,
+        container_ready=_condition(earlier.container_ready, now, *_CONTAINER[fact]),
+        container_answers=answers,
+        configuration_current=_judge_configuration(earlier, answers, outdated, now),
+    )
+
+
+def _ready_or_not(ready: Condition, answers: Condition, now: datetime) -> ContainerFact:
+    """What was ready stays ready until it has not answered for the grace; what was not, is not."""
+    silent_since = answers.last_transition_time or now
+    is_blip = ready.is_true and now - silent_since < HANG_GRACE
+    return ContainerFact.READY if is_blip else ContainerFact.NOT_READY
+
+
+def _judge_configuration(
+    earlier: Conditions, answers: Condition, outdated: tuple[str, ...] | None, now: datetime
+) -> Condition:
+    before = earlier.configuration_current
+    if answers.status is Status.UNKNOWN:
+        return _condition(before, now, *_NOT_RUNNING)
+    if outdated is None:
+        return before
+    if outdated:
+        return _condition(
+            before, now, Status.FALSE, Reason.OUTDATED, f"Restart to apply: {', '.join(outdated)}."
+        )
+    return _condition(before, now, Status.TRUE, Reason.CURRENT, "A restart would change nothing.")
 
 
 def _judge_volume(snapshot: Snapshot, fact: VolumeFact, now: datetime) -> Condition:

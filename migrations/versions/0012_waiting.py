@@ -7,7 +7,7 @@ from alembic import op
 from migrations.steps import each_statement_by_itself
 
 revision = "0012_waiting"
-down_revision = "0010_usage"
+down_revision = "0011_home_store"
 
 NEW_COLUMNS = {"waiting_for": "text[]", "waiting_since": "timestamptz", "retry_at": "timestamptz"}
 SHOWN = ("waiting_for", "waiting_since")

@@ -151,3 +151,18 @@ async def test_a_word_of_somebody_else_meanwhile_is_told(ann: Somebody) -> None:
     result = await waiting
     assert result.exit_code == ExitCode.REFUSED
     assert "Somebody asked for STANDBY meanwhile." in result.stderr
+
+
+async def test_a_restart_stops_it_and_starts_it_again(ann: Somebody) -> None:
+    created = await ann.run("ws", "create", "notes", "--wait", "--json")
+    workspace_id = json.loads(created.stdout)["id"]
+    before = ann.stand.world.instances[workspace_id]
+    result = await ann.run("ws", "restart", "notes", "--wait")
+    assert result.stdout.startswith("notes is RUNNING: "), result.output
+    assert ann.stand.world.instances[workspace_id] is not before
+
+
+async def test_a_restart_of_what_is_stopped_starts_it(ann: Somebody) -> None:
+    await new_home(ann)
+    result = await ann.run("ws", "restart", "notes", "--wait")
+    assert result.stdout.startswith("notes is RUNNING: "), result.output

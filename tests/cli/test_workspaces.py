@@ -1,13 +1,15 @@
 """Workspaces from the command line: list, create, name, show, open; errors say what to do."""
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from cli.exit_codes import ExitCode
+from codehub.domain.conditions import Condition, Conditions, Reason, Status, conditions_to_json
 from codehub.domain.states import Operation
-from tests.api.behind import begin_operation, fail, lose_data
+from tests.api.behind import begin_operation, fail, lose_data, set_columns
 from tests.cli.stand import Somebody
 from tests.waiting import until
 
@@ -187,3 +189,14 @@ async def test_colour_is_for_terminals_only(ann: Somebody) -> None:
         await terminal.ended()
     assert "\x1b[32m" not in terminal.raw
     assert "RUNNING" in terminal.raw
+
+
+async def test_a_changed_configuration_is_told_with_the_way_to_apply_it(ann: Somebody) -> None:
+    workspace_id = await ann.create("home", **RUNNING)
+    message = "Restart to apply: image, memory."
+    outdated = Condition(Status.FALSE, Reason.OUTDATED, message, datetime.now(UTC))
+    conditions = conditions_to_json(Conditions(configuration_current=outdated))
+    await set_columns(ann.stand.database, workspace_id, conditions=conditions)
+    assert (await ann.read(workspace_id))["restart_to_apply"] is True
+    shown = (await ann.run("ws", "show", "home")).stdout
+    assert f"{message} Use: codehub ws restart home" in shown

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from aiodocker import Docker
 
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.instances import DockerInstances
+from codehub.adapters.docker.options import Limits
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.adapters.local.ides import Ide
 from codehub.adapters.local.instances import LocalInstances, Patience
@@ -45,6 +47,18 @@ class InstanceBench(Protocol):
     def kill(self, workspace_id: WorkspaceId) -> None:
         """End the IDE behind the provider's back."""
 
+    def hang(self, workspace_id: WorkspaceId) -> None:
+        """Keep the IDE from doing anything; it stays alive."""
+
+    def resume(self, workspace_id: WorkspaceId) -> None:
+        """Let it go on."""
+
+    def hasty(self) -> Instances:
+        """The same provider, which waits no longer than it must for an IDE that does not answer."""
+
+    def reconfigure(self) -> None:
+        """Make a start of the default image use something else than before."""
+
     def count(self, workspace_id: WorkspaceId) -> int:
         """How many IDEs really run."""
 
@@ -54,12 +68,25 @@ class InstanceBench(Protocol):
 
 class FakeBench:
     def __init__(self) -> None:
-        self.world = FakeWorld()
+        self.world = FakeWorld(start_seconds=DEADLINE_SECONDS)
         self.instances = FakeInstances(self.world)
         self.volumes = FakeVolumes(self.world)
 
     def kill(self, workspace_id: WorkspaceId) -> None:
         self.world.instances[workspace_id].alive = False
+
+    def hang(self, workspace_id: WorkspaceId) -> None:
+        self.world.instances[workspace_id].answers = False
+
+    def resume(self, workspace_id: WorkspaceId) -> None:
+        self.world.instances[workspace_id].answers = True
+
+    def hasty(self) -> Instances:
+        self.world.start_seconds = 0
+        return self.instances
+
+    def reconfigure(self) -> None:
+        self.world.configuration = {"memory": "4 GiB"}
 
     def count(self, workspace_id: WorkspaceId) -> int:
         instance = self.world.instances.get(workspace_id)
@@ -81,12 +108,16 @@ def tiny_ide(*flags: str) -> Ide:
 
 
 IDES = {IMAGE: tiny_ide(), NEVER_READY_IMAGE: tiny_ide("mute"), "deaf": tiny_ide("deaf")}
+# The first one is the default.
+OTHER_IDES = {"other": tiny_ide(), **IDES}
+HASTY = Patience(start=1, stop=0.2, kill=30, health=0.5)
 
 
 class LocalBench:
     def __init__(self, path: Path, *, sandboxed: bool, patience: Patience = PATIENCE) -> None:
         self.root = LocalRoot.at(path)
         self.root.prepare()
+        self.sandboxed = sandboxed
         self.instances = LocalInstances(path, ides=IDES, sandboxed=sandboxed, patience=patience)
         self.volumes = LocalVolumes(path)
 
@@ -97,6 +128,22 @@ class LocalBench:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             assert time.monotonic() < deadline
+
+    def hang(self, workspace_id: WorkspaceId) -> None:
+        for pid in self.pids(workspace_id):
+            os.kill(pid, signal.SIGSTOP)
+
+    def resume(self, workspace_id: WorkspaceId) -> None:
+        for pid in self.pids(workspace_id):
+            os.kill(pid, signal.SIGCONT)
+
+    def hasty(self) -> Instances:
+        return LocalInstances(self.root.path, ides=IDES, sandboxed=self.sandboxed, patience=HASTY)
+
+    def reconfigure(self) -> None:
+        self.instances = LocalInstances(
+            self.root.path, ides=OTHER_IDES, sandboxed=self.sandboxed, patience=PATIENCE
+        )
 
     def count(self, workspace_id: WorkspaceId) -> int:
         return len(outermost(find_members(self.root.marker(workspace_id))))
@@ -120,11 +167,26 @@ class DockerBench:
         build(NEVER_READY_IMAGE, "tiny-ide.Dockerfile", "FLAG=mute")
         self.engine = engine
         self.dead = dead
-        self.instances = DockerInstances(engine.client, engine.options)
-        self.volumes = DockerVolumes(engine.client, engine.options)
+        self.options = engine.with_options(default_image=IMAGE)
+        self.instances = DockerInstances(engine.client, self.options)
+        self.volumes = DockerVolumes(engine.client, self.options)
 
     def kill(self, workspace_id: WorkspaceId) -> None:
         docker("kill", container_name(workspace_id))
+
+    def hang(self, workspace_id: WorkspaceId) -> None:
+        docker("pause", container_name(workspace_id))
+
+    def resume(self, workspace_id: WorkspaceId) -> None:
+        docker("unpause", container_name(workspace_id))
+
+    def hasty(self) -> Instances:
+        patience = replace(self.options.patience, start=1, stop=1, health=0.5)
+        return DockerInstances(self.engine.client, replace(self.options, patience=patience))
+
+    def reconfigure(self) -> None:
+        self.options = replace(self.options, limits=Limits(pids=99))
+        self.instances = DockerInstances(self.engine.client, self.options)
 
     def count(self, workspace_id: WorkspaceId) -> int:
         return self.engine.containers().count(container_name(workspace_id))

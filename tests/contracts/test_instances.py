@@ -23,6 +23,9 @@ from tests.contracts.instance_benches import (
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
 from tests.waiting import DEADLINE_SECONDS
 
+# What a workspace asks for that names no image: another one may be meant later.
+DEFAULT = "default"
+
 
 @pytest.fixture(params=["fake", "plain", "sandboxed", "docker"])
 async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[InstanceBench]:
@@ -116,6 +119,97 @@ async def test_an_exited_instance_is_replaced_by_start(
     assert bench.count(workspace_id) == 1
 
 
+async def test_an_instance_that_runs_without_answering_is_unhealthy_until_it_answers_again(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    bench.hang(workspace_id)
+    hasty = bench.hasty()
+    assert await hasty.look(workspace_id) is ContainerFact.UNHEALTHY
+    assert await hasty.list_all() == {workspace_id: ContainerFact.UNHEALTHY}
+    assert await hasty.find_upstream(workspace_id) is None
+    bench.resume(workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+
+
+async def test_starting_an_instance_that_does_not_answer_waits_for_it(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id, DEFAULT)
+    before = await bench.instances.find_upstream(workspace_id)
+    bench.hang(workspace_id)
+    bench.reconfigure()
+    reports: list[Progress] = []
+    request = InstanceRequest(workspace_id, DEFAULT)
+    starting = asyncio.create_task(bench.instances.start(request, reports.append))
+    await eventually(lambda: bool(reports))
+    bench.resume(workspace_id)
+    await starting
+    assert await bench.instances.find_upstream(workspace_id) == before
+    assert bench.count(workspace_id) == 1
+
+
+async def test_an_instance_that_keeps_silent_is_ended_by_start_and_the_next_start_makes_a_new_one(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    bench.hang(workspace_id)
+    with pytest.raises(Transient) as caught:
+        await bench.hasty().start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
+    assert caught.value.reason is ErrorReason.ACTION_FAILED
+    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+    await start(bench, workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+
+
+async def test_an_instance_that_does_not_answer_can_be_stopped(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    bench.hang(workspace_id)
+    await bench.hasty().stop(workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert bench.count(workspace_id) == 0
+
+
+async def test_a_changed_configuration_is_told_and_left_to_the_next_start(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id, DEFAULT)
+    before = await bench.instances.find_upstream(workspace_id)
+    assert await bench.instances.find_outdated() == {}
+    bench.reconfigure()
+    await start(bench, workspace_id, DEFAULT)
+    assert await bench.instances.find_upstream(workspace_id) == before
+    outdated = await bench.instances.find_outdated()
+    assert outdated == await bench.instances.find_outdated(workspace_id)
+    assert outdated[workspace_id]
+    await bench.instances.stop(workspace_id)
+    assert await bench.instances.find_outdated(workspace_id) == {}
+    await start(bench, workspace_id, DEFAULT)
+    assert await bench.instances.find_outdated() == {}
+
+
+async def test_an_exited_instance_is_replaced_by_one_of_the_configuration_of_now(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id, DEFAULT)
+    bench.reconfigure()
+    bench.kill(workspace_id)
+    assert await bench.instances.find_outdated() == {}
+    await start(bench, workspace_id, DEFAULT)
+    assert await bench.instances.find_outdated() == {}
+
+
+async def test_a_running_instance_is_left_alone_though_its_image_cannot_be_had_any_more(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    before = await bench.instances.find_upstream(workspace_id)
+    await start(bench, workspace_id, "no-such-image")
+    assert await bench.instances.find_upstream(workspace_id) == before
+
+
 async def test_an_unknown_image_cannot_be_had(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
     with pytest.raises(Permanent) as caught:
         await start(bench, workspace_id, "no-such-image")
@@ -184,6 +278,8 @@ async def test_silence_is_not_absence(bench: InstanceBench, workspace_id: Worksp
     calls = (
         bench.instances.look(workspace_id),
         bench.instances.list_all(),
+        bench.instances.find_outdated(),
+        bench.instances.find_outdated(workspace_id),
         bench.instances.find_upstream(workspace_id),
         start(bench, workspace_id),
         bench.instances.stop(workspace_id),

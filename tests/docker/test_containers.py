@@ -1,4 +1,4 @@
-"""Containers of workspaces: kept while they are right, made anew when they are not, never more than one."""
+"""Containers of workspaces: left alone while they run, made anew where they have changed, one at most."""
 
 import asyncio
 import uuid
@@ -89,38 +89,47 @@ async def test_a_created_container_is_started(bench: DockerBench, workspace_id: 
     assert await start(bench, workspace_id) == made != before
 
 
-@pytest.mark.parametrize("running", [True, False])
-async def test_a_container_with_other_limits_is_made_anew(
-    running: bool, bench: DockerBench, workspace_id: WorkspaceId
+async def test_a_running_container_is_left_alone_though_limits_and_image_have_changed(
+    bench: DockerBench, workspace_id: WorkspaceId
+) -> None:
+    build(DEAF_IMAGE, "tiny-ide.Dockerfile", "FLAG=deaf")
+    before = await start(bench, workspace_id)
+    assert await start(bench, workspace_id, limits=Limits(pids=99)) == before
+    assert await start(bench, workspace_id, DEAF_IMAGE) == before
+
+
+async def test_an_exited_container_with_other_limits_is_made_anew(
+    bench: DockerBench, workspace_id: WorkspaceId
 ) -> None:
     before = await start(bench, workspace_id)
-    if not running:
-        bench.kill(workspace_id)
+    bench.kill(workspace_id)
     after = await start(bench, workspace_id, limits=Limits(pids=99))
     assert after != before
     assert bench.engine.inspect(workspace_id)["HostConfig"]["PidsLimit"] == 99
 
 
-async def test_a_container_of_another_image_is_made_anew(
+async def test_an_exited_container_of_another_image_is_made_anew(
     bench: DockerBench, workspace_id: WorkspaceId
 ) -> None:
     build(DEAF_IMAGE, "tiny-ide.Dockerfile", "FLAG=deaf")
     before = await start(bench, workspace_id)
+    bench.kill(workspace_id)
     assert await start(bench, workspace_id, DEAF_IMAGE) != before
     assert bench.engine.inspect(workspace_id)["Config"]["Image"] == DEAF_IMAGE
 
 
-async def test_a_container_is_made_anew_when_its_image_s_name_has_moved_on(
+async def test_an_exited_container_is_made_anew_when_its_image_s_name_has_moved_on(
     bench: DockerBench, workspace_id: WorkspaceId
 ) -> None:
     docker("tag", IMAGE, MOVING_IMAGE)
     before = await start(bench, workspace_id, MOVING_IMAGE)
     assert await start(bench, workspace_id, MOVING_IMAGE) == before
     label_image(IMAGE, "release=2", MOVING_IMAGE)
+    bench.kill(workspace_id)
     assert await start(bench, workspace_id, MOVING_IMAGE) != before
 
 
-async def test_a_container_with_other_mounts_is_made_anew(
+async def test_a_container_that_we_did_not_make_is_made_anew_though_it_runs(
     bench: DockerBench, workspace_id: WorkspaceId
 ) -> None:
     name = container_name(workspace_id)
@@ -163,7 +172,7 @@ async def test_an_ide_is_asked_to_end_before_it_is_killed(
     assert bench.engine.containers("--all") == []
 
 
-async def test_a_container_that_runs_without_answering_is_not_ready(
+async def test_a_container_that_runs_without_answering_is_unhealthy(
     bench: DockerBench, workspace_id: WorkspaceId
 ) -> None:
     starting = asyncio.create_task(start(bench, workspace_id, NEVER_READY_IMAGE))
@@ -172,7 +181,7 @@ async def test_a_container_that_runs_without_answering_is_not_ready(
         return container_name(workspace_id) in bench.engine.containers()
 
     await until(runs, "it runs")
-    assert await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
+    assert await bench.instances.look(workspace_id) is ContainerFact.UNHEALTHY
     assert await bench.instances.find_upstream(workspace_id) is None
     starting.cancel()
     await asyncio.wait([starting])

@@ -10,7 +10,15 @@ from sqlalchemy import update
 
 from codehub.db.models import Workspace
 from codehub.db.session import create_engine
-from codehub.domain.conditions import Condition, Conditions, Reason, Status, WorkspaceId, conditions_to_json
+from codehub.domain.conditions import (
+    NOT_OBSERVED,
+    Condition,
+    Conditions,
+    Reason,
+    Status,
+    WorkspaceId,
+    conditions_to_json,
+)
 from codehub.ports import Upstream
 from proxy import directory as directory_module
 from proxy.directory import FRESH_SECONDS, KEPT_SECONDS, Directory, Place
@@ -63,11 +71,11 @@ async def workspace_id(bench: Bench) -> WorkspaceId:
     return await bench.add()
 
 
-def instance_since(seconds: int) -> Mapping[str, object]:
+def instance_since(seconds: int, answers: Condition = NOT_OBSERVED) -> Mapping[str, object]:
     """Conditions of a workspace whose instance became ready then."""
     moment = NOW + timedelta(seconds=seconds)
     ready = Condition(Status.TRUE, Reason.READY, "It answers.", moment)
-    return conditions_to_json(Conditions(container_ready=ready))
+    return conditions_to_json(Conditions(container_ready=ready, container_answers=answers))
 
 
 async def test_all_who_ask_at_once_share_one_question(bench: Bench, workspace_id: WorkspaceId) -> None:
@@ -165,6 +173,19 @@ class SlowInstances(FakeInstances):
         self.asked.set()
         await self.answers.wait()
         return found
+
+
+async def test_its_upstream_is_kept_while_its_instance_does_not_answer_for_a_moment(
+    bench: Bench, workspace_id: WorkspaceId
+) -> None:
+    await bench.change(workspace_id, conditions=instance_since(0))
+    upstream = await bench.directory.find_upstream(await bench.look(workspace_id))
+    silent = Condition(Status.FALSE, Reason.NOT_ANSWERING, "It does not answer.", NOW)
+    await bench.change(workspace_id, conditions=instance_since(0, silent))
+    await bench.directory.confirm()
+    place = await bench.look(workspace_id)
+    assert not place.view.conditions.container_answers.is_true
+    assert (place.standing.is_open, place.upstream, bench.searches) == (True, upstream, 1)
 
 
 async def test_an_upstream_of_an_instance_that_is_gone_is_not_kept(

@@ -19,9 +19,10 @@ from codehub.adapters.local.processes import Member
 from codehub.adapters.local.state import STATE_NAME, InstanceState, read_state
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
-from codehub.ports import InstanceRequest
-from tests.contracts.instance_benches import LocalBench, ask, eventually, need_bubblewrap
+from codehub.ports import InstanceRequest, Upstream
+from tests.contracts.instance_benches import LocalBench, ask, need_bubblewrap
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
+from tests.waiting import until
 
 WORKER = """
 import asyncio, os, sys
@@ -142,20 +143,40 @@ async def test_children_that_left_the_group_end_with_their_instance(
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
+async def end_ide(bench: LocalBench, upstream: Upstream | None, workspace_id: WorkspaceId) -> None:
+    """Have the IDE exit, and wait until that is seen."""
+    with contextlib.suppress(ConnectionError):
+        await ask(upstream, workspace_id, "exit")
+
+    async def exited() -> bool:
+        return await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
+
+    await until(exited, "the IDE has exited")
+
+
 async def test_children_that_outlive_their_ide_are_cleared_away_by_stop(
     bench: LocalBench, workspace_id: WorkspaceId
 ) -> None:
     await start(bench, workspace_id)
     upstream = await bench.instances.find_upstream(workspace_id)
     await ask(upstream, workspace_id, "detach")
-    before = bench.pids(workspace_id)
-    with contextlib.suppress(ConnectionError):
-        await ask(upstream, workspace_id, "exit")
-    await eventually(lambda: len(bench.pids(workspace_id)) < len(before))
+    await end_ide(bench, upstream, workspace_id)
     assert bench.pids(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
     await bench.instances.stop(workspace_id)
     assert bench.pids(workspace_id) == []
+
+
+async def test_an_ide_that_ended_is_replaced_at_once_though_its_children_outlived_it(
+    bench: LocalBench, workspace_id: WorkspaceId
+) -> None:
+    await start(bench, workspace_id)
+    upstream = await bench.instances.find_upstream(workspace_id)
+    await ask(upstream, workspace_id, "detach")
+    before = bench.pids(workspace_id)
+    await end_ide(bench, upstream, workspace_id)
+    await start(bench, workspace_id)
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+    assert not set(bench.pids(workspace_id)) & set(before)
 
 
 async def test_an_ide_that_ignores_the_request_to_end_is_killed(tmp_path: Path) -> None:

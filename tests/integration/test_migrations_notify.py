@@ -16,6 +16,8 @@ from tests.waiting import DEADLINE_SECONDS
 
 Notice = tuple[str, str]
 END = ("ws_sse", "end")
+# Of a look that found nothing new about the instance.
+SAME = {"storage.archive_ready": {"status": "True"}}
 
 
 class Listener:
@@ -85,8 +87,10 @@ async def test_new_workspace_is_announced_with_its_owner(database: Database, lis
         {"desired_state": "DELETED", "deleted_at": NOW},
         {"standby_ttl_seconds": 5},
         {"archive_ttl_seconds": 5},
+        {"conditions": {"infra.container_answers": {"status": "False"}}},
+        {"conditions": {"infra.configuration_current": {"message": "Restart to apply: image."}}},
     ],
-    ids=", ".join,
+    ids=str,
 )
 async def test_visible_change_is_announced(
     workspace_id: WorkspaceId, database: Database, listener: Listener, columns: dict[str, object]
@@ -97,7 +101,7 @@ async def test_visible_change_is_announced(
 
 @pytest.mark.parametrize(
     "columns",
-    [{"last_access_at": NOW}, {"observed_at": NOW, "conditions": {}}, {"name": "home", "phase": "RUNNING"}],
+    [{"last_access_at": NOW}, {"observed_at": NOW, "conditions": SAME}, {"name": "home", "phase": "RUNNING"}],
     ids=["use", "observation", "same values"],
 )
 async def test_frequent_writes_announce_nothing(

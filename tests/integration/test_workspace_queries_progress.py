@@ -27,13 +27,13 @@ from codehub.domain.planner import Decision, plan
 from codehub.domain.states import DesiredState, ErrorReason, Operation
 from tests.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
 
-# An exited container, or a volume beside its newer archive, is drift that only a look at reality finds.
+# A container that exited or never answered, or a volume beside its newer archive: only a look finds these.
 FACTS = [
     Facts(container, volume, archive)
     for container, volume, archive in product(
         ContainerFact, VolumeFact, (ArchiveFact.PRESENT, ArchiveFact.ABSENT)
     )
-    if container is not ContainerFact.NOT_READY
+    if container not in {ContainerFact.NOT_READY, ContainerFact.UNHEALTHY}
 ]
 ERRORS = [None, ErrorReason.ACTION_FAILED, ErrorReason.TIMEOUT]
 # Deleted, and with a purge.

@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from codehub.domain import naming
 from codehub.domain.conditions import ContainerFact, Resource
 from codehub.domain.garbage import ArchiveOwner, is_protected, may_collect
+from codehub.domain.judge import HANG_GRACE
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import RecoverChoice, can_undelete, choices, recover, request_deletion, undelete
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
@@ -132,6 +133,25 @@ class Lifecycle(RuleBasedStateMachine):
         self._disturb()
         self.world.container = left
 
+    @precondition(lambda self: self.world.container is ContainerFact.READY)
+    @rule()
+    def hang(self) -> None:
+        self._disturb()
+        self.world.container = ContainerFact.UNHEALTHY
+
+    @precondition(lambda self: self._is_in_use())
+    @rule(seconds=st.integers(0, 50))
+    def stall(self, seconds: int) -> None:
+        """For less than the grace: nothing is done to an IDE that answers again."""
+        self._disturb()
+        self.world.container = ContainerFact.UNHEALTHY
+        self._drive()
+        self.system.now += timedelta(seconds=seconds)
+        self._drive()
+        self.world.container = ContainerFact.READY
+        self._drive()
+        assert not self.system.begun, self.system.begun
+
     @precondition(lambda self: self.world.volume is not None)
     @rule()
     def lose_volume(self) -> None:
@@ -180,7 +200,8 @@ class Lifecycle(RuleBasedStateMachine):
 
     @invariant()
     def nobody_works_in_an_older_empty_or_partial_home(self) -> None:
-        if self.world.container is ContainerFact.READY and self.world.volume is not None:
+        runs = self.world.container in {ContainerFact.READY, ContainerFact.UNHEALTHY}
+        if runs and self.world.volume is not None:
             assert self.world.volume == self.latest
 
     @invariant()
@@ -208,6 +229,7 @@ class Lifecycle(RuleBasedStateMachine):
         """When faults end, it converges in a bounded number of steps, or says truly what is lost."""
         self.world.heal()
         self._drive()  # a run that looked at the world before the last change ends; its wake starts another
+        self.system.now += HANG_GRACE
         for _ in range(RECOVERIES):
             if self._drive() is not Decision.HALT or not choices(self.system.row):
                 break
@@ -263,6 +285,8 @@ class Lifecycle(RuleBasedStateMachine):
             assert row.phase is Phase.DELETED
         else:
             assert LEVELS.get(row.phase) == DESIRED_LEVELS[row.desired_state]
+            answers = self.world.container is ContainerFact.READY
+            assert answers == (row.phase is Phase.RUNNING), "it counts as running, and does not answer"
 
     def _accepts_requests(self) -> bool:
         row = self.system.row
@@ -271,6 +295,14 @@ class Lifecycle(RuleBasedStateMachine):
     def _idle(self) -> bool:
         """The API answers 409 while an operation is claimed."""
         return self.system.row.operation is Operation.NONE
+
+    def _is_in_use(self) -> bool:
+        """It runs, and the control plane has seen that and has nothing else to do."""
+        row = self.system.row
+        undisturbed = self.running is None and not self.world.down and not self.world.failing_calls
+        wanted = row.desired_state is DesiredState.RUNNING and not row.deleted and self._idle()
+        answers = self.world.container is ContainerFact.READY and row.conditions.container_answers.is_true
+        return undisturbed and wanted and row.phase is Phase.RUNNING and answers and self._can_edit()
 
     def _can_edit(self) -> bool:
         return self.world.container is ContainerFact.READY and self.world.volume is not None

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -61,6 +62,8 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "a paused worker's look is stored": [(controller, "is_current", believe_every_look)],
     "a claim is given back after its archive is committed": [(transitions, "must_release", release_always)],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
+    "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],
+    "an IDE that hangs counts as ready for ever": [(judge, "HANG_GRACE", timedelta.max)],
 }
 
 

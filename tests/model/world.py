@@ -70,6 +70,10 @@ class World:
         self._reach(Resource.CONTAINER)
         if self.volume is None:
             raise Transient(ErrorReason.ACTION_FAILED, "the volume does not exist")
+        if self.container is ContainerFact.UNHEALTHY:
+            # Left alone for as long as a start waits; then nothing is left of it.
+            self.container = ContainerFact.ABSENT
+            raise Transient(ErrorReason.ACTION_FAILED, "the IDE did not become ready")
         self.container = ContainerFact.READY
 
     def remove_container(self) -> None:

@@ -1,6 +1,11 @@
 """The sweep wakes what drifted and what has not converged, and nothing else."""
 
-from codehub.domain.conditions import Resource
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from codehub.db.workspaces import save_observation
+from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.judge import HANG_GRACE
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from tests.workflows.harness import ControlPlane
 
@@ -22,6 +27,71 @@ async def test_a_killed_container_is_noticed_and_started_again(plane: ControlPla
     assert (await plane.run_sweep(OBSERVE))["drifted"] == 1
     assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
     assert plane.world.instances[workspace_id].alive
+
+
+async def test_a_blip_of_the_health_check_ends_nothing_though_the_limits_have_changed(
+    plane: ControlPlane,
+) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    await plane.run_sweep(OBSERVE)
+    before, done = plane.world.instances[workspace_id], await plane.operations(workspace_id)
+    plane.world.configuration = {"memory": "4 GiB"}
+    before.answers = False
+    for _ in range(2):
+        await plane.run_sweep(OBSERVE)
+        assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
+    before.answers = True
+    assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
+    assert plane.world.instances[workspace_id] is before
+    assert await plane.operations(workspace_id) == done
+
+
+async def test_an_instance_that_does_not_answer_is_not_woken_again_before_its_time_is_up(
+    plane: ControlPlane,
+) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    await plane.run_sweep(OBSERVE)
+    plane.world.instances[workspace_id].answers = False
+    assert (await plane.run_sweep(OBSERVE))["drifted"] == 1
+    await plane.converge(workspace_id)
+    for _ in range(3):
+        assert await plane.run_sweep(OBSERVE) == {"drifted": 0, "not_converged": 0}
+
+
+async def test_an_instance_that_hangs_for_long_is_replaced(plane: ControlPlane) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    hung = plane.world.instances[workspace_id]
+    hung.answers = False
+    await plane.converge(workspace_id)
+    await let_the_grace_pass(plane, workspace_id)
+    assert (await plane.run_sweep(OBSERVE))["drifted"] == 1
+    assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
+    assert plane.world.instances[workspace_id] is not hung
+    assert plane.world.instances[workspace_id].answers
+
+
+async def let_the_grace_pass(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+    """As if it had been seen to hang that much earlier."""
+    row = await plane.look(workspace_id)
+    answers = row.conditions.container_answers
+    assert answers.last_transition_time is not None
+    earlier = replace(answers, last_transition_time=answers.last_transition_time - HANG_GRACE)
+    conditions = replace(row.conditions, container_answers=earlier)
+    async with plane.database.transaction() as session:
+        await save_observation(session, replace(row, conditions=conditions), datetime.now(UTC))
+
+
+async def test_a_changed_configuration_is_noticed_and_told_once(plane: ControlPlane) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    before = plane.world.instances[workspace_id]
+    plane.world.configuration = {"memory": "4 GiB"}
+    assert (await plane.run_sweep(OBSERVE))["drifted"] == 1
+    told = await plane.converge(workspace_id)
+    assert told.conditions.restart_to_apply == "Restart to apply: memory."
+    assert plane.world.instances[workspace_id] is before
+    assert (await plane.run_sweep(OBSERVE))["drifted"] == 0
+    await plane.want(workspace_id, DesiredState.STANDBY)
+    assert (await plane.converge(workspace_id)).conditions.restart_to_apply is None
 
 
 async def test_a_removed_volume_is_noticed_as_lost_data(plane: ControlPlane) -> None:

@@ -27,8 +27,10 @@ const ON_THE_WAY = { RUNNING: "Getting ready", STANDBY: "Stopping", ARCHIVED: "A
 const CONDITIONS = {
   "infra.container_ready": {
     True: "The editor runs and answers.",
-    False: { NotReady: "The editor is there, but does not answer yet.", otherwise: "No editor is running." },
+    False: { NotReady: "The editor has stopped, or does not answer.", otherwise: "No editor is running." },
   },
+  "infra.container_answers": { False: { otherwise: "The editor does not answer right now. It is restarted if that lasts." } },
+  "infra.configuration_current": {},
   "storage.volume_ready": {
     True: "Your files are on its disk.",
     False: {
@@ -43,7 +45,12 @@ const CONDITIONS = {
   },
   "policy.healthy": { True: "Everything is in order.", False: { otherwise: "Something is wrong; see above." } },
 };
-export const CONDITION_ORDER = Object.keys(CONDITIONS);
+const ONLY_IF_FALSE = new Set(["infra.container_answers", "infra.configuration_current"]);
+
+/** The conditions to show, in order; some are worth a line only where they are not met. */
+export function conditionsToShow(conditions) {
+  return Object.keys(CONDITIONS).filter((key) => conditions[key] && (!ONLY_IF_FALSE.has(key) || conditions[key].status === "False"));
+}
 
 export const FAILURES = {
   Timeout: "It took too long",

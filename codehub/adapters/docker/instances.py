@@ -2,16 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from http import HTTPStatus
 
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
 
-from codehub.adapters.docker.containers import LOOPBACK, Configuration, instance_configuration
+from codehub.adapters.docker.containers import LOOPBACK, Configuration, differences, instance_configuration
 from codehub.adapters.docker.engine import acting, asking, tolerating
-from codehub.adapters.docker.images import ensure_image
-from codehub.adapters.docker.network import ensure_network
+from codehub.adapters.docker.images import ensure_image, find_image
+from codehub.adapters.docker.network import ensure_network, find_network
 from codehub.adapters.docker.options import CONFIGURATION_LABEL, DockerOptions
 from codehub.adapters.docker.removing import remove_container, stop_container
 from codehub.adapters.docker.seeing import Seen
@@ -21,7 +21,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
 from codehub.health import answers
-from codehub.ports import InstanceRequest, Progress, Report, Upstream
+from codehub.ports import InstanceRequest, Outdated, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05
 LOOK_SECONDS = 0.5
@@ -30,7 +30,6 @@ LAUNCH_SECONDS = 60
 HEALTH_CHECKS_AT_ONCE = 64
 REPORTED_LINES = 10
 REPORTED_LENGTH = 1500
-DEFAULT_NAMES = {"", "default"}
 
 
 class DockerInstances:
@@ -48,26 +47,30 @@ class DockerInstances:
 
     async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:
         with asking():
-            listed = await self._engine.containers.list(all=True, filters=json.dumps(self._options.filters))
-        seen = {
-            owner: Seen.listed(each._container)  # noqa: SLF001 (aiodocker gives no other way to a listing's entries)
-            for each in listed
-            if (owner := self._options.owner_of(each["Labels"]))
-            and f"/{container_name(owner)}" in each["Names"]
-        }
+            seen = await self._list()
         facts = await asyncio.gather(*(self._judge(owner, each) for owner, each in seen.items()))
         return dict(zip(seen, facts, strict=True))
 
+    async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
+        with asking():
+            seen = (
+                await self._list() if workspace_id is None else {workspace_id: await self._see(workspace_id)}
+            )
+            running = [
+                (InstanceRequest(owner, each.image_ref), each.configuration)
+                for owner, each in seen.items()
+                if each and each.running and each.image_ref is not None
+            ]
+            return await self._compare(running) if running else {}
+
     async def start(self, request: InstanceRequest, report: Report) -> None:
-        named = request.image_ref
-        reference = self._options.default_image if named in DEFAULT_NAMES else named
         with acting():
             await self._check_volume(request.workspace_id)
-            network_id = await ensure_network(self._engine, self._options.network)
-            image = await ensure_image(self._engine, reference, report, self._options.patience.pull)
-            wanted = instance_configuration(request.workspace_id, reference, image, network_id, self._options)
-            report(Progress("launch", unit="steps"))
-            await self._launch(request.workspace_id, wanted)
+            seen = await self._see(request.workspace_id)
+            if seen is None or not seen.is_left_alone:
+                wanted = await self._prepare(request, report)
+                report(Progress("launch", unit="steps"))
+                await self._launch(request.workspace_id, wanted)
             await self._wait_until_ready(request.workspace_id, report)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
@@ -93,6 +96,35 @@ class DockerInstances:
                 for text in await container.log(stdout=True, stderr=True, tail=tail):
                     yield text.encode()
 
+    async def _prepare(self, request: InstanceRequest, report: Report) -> Configuration:
+        """Have what a container needs, and say how to make it."""
+        network_id = await ensure_network(self._engine, self._options.network)
+        reference = self._options.resolve_image(request.image_ref)
+        image = await ensure_image(self._engine, reference, report, self._options.patience.pull)
+        return instance_configuration(request, image, network_id, self._options)
+
+    async def _compare(self, running: Sequence[tuple[InstanceRequest, str]]) -> Outdated:
+        """What each was made from, with what it would be made from now."""
+        network_id = await find_network(self._engine, self._options.network) or ""
+        references = {self._options.resolve_image(request.image_ref) for request, _ in running}
+        images = {each: await find_image(self._engine, each) for each in references}
+        found = {}
+        for request, made_from in running:
+            image = images[self._options.resolve_image(request.image_ref)]
+            if image is not None:
+                wanted = instance_configuration(request, image, network_id, self._options)
+                found[request.workspace_id] = differences(made_from, wanted)
+        return {owner: changes for owner, changes in found.items() if changes}
+
+    async def _list(self) -> dict[WorkspaceId, Seen]:
+        listed = await self._engine.containers.list(all=True, filters=json.dumps(self._options.filters))
+        return {
+            owner: Seen.listed(each._container)  # noqa: SLF001 (aiodocker gives no other way to a listing's entries)
+            for each in listed
+            if (owner := self._options.owner_of(each["Labels"]))
+            and f"/{container_name(owner)}" in each["Names"]
+        }
+
     def _container(self, workspace_id: WorkspaceId) -> DockerContainer:
         return self._engine.containers.container(container_name(workspace_id))
 
@@ -107,8 +139,10 @@ class DockerInstances:
     async def _judge(self, workspace_id: WorkspaceId, seen: Seen | None) -> ContainerFact:
         if seen is None:
             return ContainerFact.ABSENT
-        ready = seen.running and seen.host_port is not None and await self._answers(workspace_id, seen)
-        return ContainerFact.READY if ready else ContainerFact.NOT_READY
+        if not seen.running:
+            return ContainerFact.NOT_READY
+        answered = seen.host_port is not None and await self._answers(workspace_id, seen)
+        return ContainerFact.READY if answered else ContainerFact.UNHEALTHY
 
     async def _answers(self, workspace_id: WorkspaceId, seen: Seen) -> bool:
         path = seen.traits.health_path.replace("{id}", workspace_id)
@@ -127,6 +161,8 @@ class DockerInstances:
 
     async def _is_launched(self, workspace_id: WorkspaceId, wanted: Configuration) -> bool:
         seen = await self._see(workspace_id)
+        if seen and seen.is_left_alone:
+            return True
         try:
             if seen and seen.configuration != wanted["Labels"][CONFIGURATION_LABEL]:
                 await remove_container(self._container(workspace_id))

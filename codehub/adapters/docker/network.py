@@ -14,18 +14,19 @@ APART = {"com.docker.network.bridge.enable_icc": "false"}
 
 async def ensure_network(engine: Docker, name: str) -> str:
     """Its id, which is another one whenever it has been made anew."""
-    network_id = await _find(engine, name)
+    network_id = await find_network(engine, name)
     while network_id is None:
         # Somebody else may have been quicker.
         with tolerating(HTTPStatus.CONFLICT):
             await engine.networks.create(
                 {"Name": name, "Driver": "bridge", "CheckDuplicate": True, "Options": APART}
             )
-        network_id = await _find(engine, name)
+        network_id = await find_network(engine, name)
     return network_id
 
 
-async def _find(engine: Docker, name: str) -> str | None:
+async def find_network(engine: Docker, name: str) -> str | None:
+    """Its id, if it is there."""
     try:
         network = await (await engine.networks.get(name)).show()
     except DockerError as error:

@@ -10,8 +10,11 @@ from codehub.domain.naming import WORKSPACE_LABEL, parse_workspace_id
 PROJECT_LABEL = "codehub.io/project"
 # On the marker volume: tells this installation's homes from those on any other engine.
 STORE_LABEL = "codehub.io/home-store"
-# What a container was made from: one that says something else is made anew.
+# What a container was made from, as JSON: an exited one that says something else is made anew.
 CONFIGURATION_LABEL = "codehub.io/configuration"
+# The image that was asked for; `default` may mean another one at the next start.
+IMAGE_REF_LABEL = "codehub.io/image-ref"
+DEFAULT_NAMES = {"", "default"}
 MIB = 1024 * 1024
 
 
@@ -57,6 +60,10 @@ class DockerOptions:
 
     def labels(self, workspace_id: WorkspaceId) -> dict[str, str]:
         return {WORKSPACE_LABEL: workspace_id, PROJECT_LABEL: self.project}
+
+    def resolve_image(self, image_ref: str) -> str:
+        """The image that a start uses for this image_ref."""
+        return self.default_image if image_ref in DEFAULT_NAMES else image_ref
 
     @property
     def filters(self) -> dict[str, list[str]]:

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from codehub.adapters.docker.images import ImageTraits, traits_of
-from codehub.adapters.docker.options import CONFIGURATION_LABEL
+from codehub.adapters.docker.options import CONFIGURATION_LABEL, IMAGE_REF_LABEL
+
+# Those whose processes are there, also while they are not scheduled.
+RUNNING_STATES = {"running", "paused"}
 
 
 @dataclass(frozen=True)
@@ -16,7 +19,13 @@ class Seen:
     running: bool
     traits: ImageTraits
     configuration: str
+    image_ref: str | None
     host_port: int | None
+
+    @property
+    def is_left_alone(self) -> bool:
+        """A start touches none of ours that runs; one without our label was made by somebody else."""
+        return self.running and self.configuration != ""
 
     @classmethod
     def inspected(cls, answer: Mapping[str, Any]) -> Self:
@@ -28,6 +37,7 @@ class Seen:
             running=answer["State"]["Running"],
             traits=traits,
             configuration=labels.get(CONFIGURATION_LABEL, ""),
+            image_ref=labels.get(IMAGE_REF_LABEL),
             host_port=next((int(each["HostPort"]) for each in published), None),
         )
 
@@ -37,9 +47,10 @@ class Seen:
         traits = traits_of(labels)
         return cls(
             container_id=answer["Id"],
-            running=answer["State"] == "running",
+            running=answer["State"] in RUNNING_STATES,
             traits=traits,
             configuration=labels.get(CONFIGURATION_LABEL, ""),
+            image_ref=labels.get(IMAGE_REF_LABEL),
             host_port=next(
                 (
                     each["PublicPort"]

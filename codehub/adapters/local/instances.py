@@ -18,11 +18,11 @@ from codehub.adapters.local.root import LocalRoot, translated
 from codehub.adapters.local.state import LOCK_NAME, InstanceState, exists, read_state
 from codehub.adapters.local.volumes import is_volume
 from codehub.domain.conditions import ContainerFact, WorkspaceId
-from codehub.domain.failures import Transient
+from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
 from codehub.health import HOST, answers
-from codehub.ports import InstanceRequest, Progress, Report, Upstream
+from codehub.ports import InstanceRequest, Outdated, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05
 FOLLOW_SECONDS = 0.25
@@ -80,15 +80,21 @@ class LocalInstances:
         found = dict(zip(seen, facts, strict=True))
         return {key: fact for key, fact in found.items() if fact is not ContainerFact.ABSENT}
 
+    async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
+        seen = await self._root.run(self._scan) if workspace_id is None else {}
+        if workspace_id is not None:
+            seen[workspace_id] = await self._see(workspace_id)
+        alive = {owner: each.state for owner, each in seen.items() if each.alive and each.state}
+        return {owner: ("editor",) for owner, state in alive.items() if self._would_be_another(state)}
+
     async def start(self, request: InstanceRequest, report: Report) -> None:
-        name = choose(self._ides, request.image_ref)
         async with self._operation(request.workspace_id):
             await self._check_volume(request.workspace_id)
-            if not (await self._see(request.workspace_id)).alive:
+            if not await self._has_ide(request.workspace_id, await self._see(request.workspace_id)):
+                name = choose(self._ides, request.image_ref)
                 report(Progress("launch", unit="steps"))
                 await self._clear(request.workspace_id)
-                ide = self._ides[name]
-                await self._root.run(lambda: self._launcher.launch(request.workspace_id, name, ide))
+                await self._root.run(lambda: self._launcher.launch(request, name, self._ides[name]))
             await self._wait_until_ready(request.workspace_id, report)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
@@ -173,10 +179,26 @@ class LocalInstances:
         return await self._root.run(lambda: _see(directory))
 
     async def _judge(self, workspace_id: WorkspaceId, seen: Seen) -> ContainerFact:
-        if not (seen.exists or seen.alive):
-            return ContainerFact.ABSENT
-        ready = seen.alive and seen.state is not None and await self._answers(workspace_id, seen.state)
-        return ContainerFact.READY if ready else ContainerFact.NOT_READY
+        if not seen.alive:
+            return ContainerFact.NOT_READY if seen.exists else ContainerFact.ABSENT
+        if seen.state is not None and await self._answers(workspace_id, seen.state):
+            return ContainerFact.READY
+        runs = await self._has_ide(workspace_id, seen)
+        return ContainerFact.UNHEALTHY if runs else ContainerFact.NOT_READY
+
+    async def _has_ide(self, workspace_id: WorkspaceId, seen: Seen) -> bool:
+        """Programs that outlived their IDE keep the lock of its sandbox, so the lock alone does not tell."""
+        if not seen.alive:
+            return False
+        marker = self._root.marker(workspace_id)
+        return bool(await self._root.run(lambda: processes.outermost(processes.find_members(marker))))
+
+    def _would_be_another(self, state: InstanceState) -> bool:
+        """Whether what was asked for means another IDE now; one that cannot be had changes nothing."""
+        try:
+            return state.image_ref is not None and choose(self._ides, state.image_ref) != state.ide
+        except Permanent:
+            return False
 
     async def _answers(self, workspace_id: WorkspaceId, state: InstanceState) -> bool:
         ide = self._ides.get(state.ide)

@@ -17,6 +17,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.health import HOST
+from codehub.ports import InstanceRequest
 
 TOKEN_BYTES = 32
 _PORTS_LOCK = "ports"
@@ -30,25 +31,25 @@ class Launcher:
     root: LocalRoot
     bubblewrap: str | None
 
-    def launch(self, workspace_id: WorkspaceId, name: str, ide: Ide) -> None:
+    def launch(self, request: InstanceRequest, name: str, ide: Ide) -> None:
         """Start a process that will be found again from its first moment on, even if we die meanwhile."""
-        directory = self.root.instance(workspace_id)
+        directory = self.root.instance(request.workspace_id)
         directory.mkdir(mode=PRIVATE, exist_ok=True)
         (directory / "tmp").mkdir(mode=PRIVATE, exist_ok=True)
         life = take_life(directory / LOCK_NAME)
         try:
-            state = self._record(directory, name)
-            self._spawn(workspace_id, ide, state, life)
+            state = self._record(directory, name, request.image_ref)
+            self._spawn(request.workspace_id, ide, state, life)
         finally:
             os.close(life)
 
-    def _record(self, directory: Path, name: str) -> InstanceState:
+    def _record(self, directory: Path, name: str, image_ref: str) -> InstanceState:
         # One at a time, so that no two instances are given the same port: the proxy would mix them up.
         with ExitStack() as stack:
             hold_blocking(self.root.locks / _PORTS_LOCK, stack)
             states = (read_state(other) for other in self.root.instances.iterdir() if other != directory)
             port = _free_port({state.port for state in states if state})
-            state = InstanceState(name, port, secrets.token_urlsafe(TOKEN_BYTES))
+            state = InstanceState(name, port, secrets.token_urlsafe(TOKEN_BYTES), image_ref)
             state.write(directory)
         return state
 

@@ -17,6 +17,8 @@ class InstanceState:
     ide: str
     port: int
     token: str = field(repr=False)
+    # What was asked for, which may mean another IDE at the next start; None where it was not recorded.
+    image_ref: str | None = None
 
     def write(self, directory: Path) -> None:
         """Replace the state as a whole; it holds the token, so nobody else may read it."""
@@ -34,7 +36,9 @@ def read_state(directory: Path) -> InstanceState | None:
     """None if there is none, or if what is there is not ours to understand."""
     try:
         document = json.loads((directory / STATE_NAME).read_text(encoding="utf-8"))
-        return InstanceState(str(document["ide"]), int(document["port"]), str(document["token"]))
+        return InstanceState(
+            str(document["ide"]), int(document["port"]), str(document["token"]), document.get("image_ref")
+        )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 

@@ -21,6 +21,8 @@ def test_the_column_reads_like_kubernetes() -> None:
         "storage.volume_ready",
         "storage.archive_ready",
         "infra.container_ready",
+        "infra.container_answers",
+        "infra.configuration_current",
         "policy.healthy",
     ]
     assert document["infra.container_ready"] == {

@@ -36,7 +36,12 @@ from tests.unit.domain.builders import (
     standby,
 )
 
-CONTAINERS = [ContainerFact.ABSENT, ContainerFact.NOT_READY, ContainerFact.READY]
+CONTAINERS = [
+    ContainerFact.ABSENT,
+    ContainerFact.NOT_READY,
+    ContainerFact.UNHEALTHY,
+    ContainerFact.READY,
+]
 VOLUMES = [VolumeFact.ABSENT, VolumeFact.PRESENT]
 ARCHIVES = [ArchiveFact.ABSENT, ArchiveFact.PRESENT]
 KEYS_AND_MARKERS = [(None, None), (OLD_KEY, None), (OLD_KEY, OLD_KEY), (OLD_KEY, NEW_KEY)]

@@ -6,6 +6,14 @@ import { FAILURES, PHASES } from "../words.js";
 /** One sentence about a workspace at rest. */
 export function whatNext(workspace) {
   if (workspace.error) return `${FAILURES[workspace.error.reason] ?? "Something went wrong"}.`;
+  return [restartToApply(workspace), whenLeftAlone(workspace)].filter(Boolean).join(" ");
+}
+
+function restartToApply(workspace) {
+  return workspace.restart_to_apply ? workspace.conditions["infra.configuration_current"].message : "";
+}
+
+function whenLeftAlone(workspace) {
   const change = workspace.next_change;
   if (change?.to === "STANDBY") return `Stops ${ahead(change.at)} unless used.`;
   if (change?.to === "ARCHIVED") return `Archives ${ahead(change.at)} unless used.`;

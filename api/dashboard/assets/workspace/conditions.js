@@ -3,7 +3,7 @@
 import { h, icon, replace } from "../dom.js";
 import { ago, exactly, moment } from "../format.js";
 import { ICONS } from "../icons.js";
-import { CONDITION_ORDER, conditionInWords } from "../words.js";
+import { conditionInWords, conditionsToShow } from "../words.js";
 import { section } from "./section.js";
 
 const SIGNS = { True: [ICONS.check, "good"], False: [ICONS.cross, "absent"], Unknown: [ICONS.unknown, "absent"] };
@@ -17,7 +17,7 @@ export class Conditions {
 
   update({ conditions, observed_at: observed }) {
     const key = JSON.stringify(conditions);
-    if (key !== this.key) replace(this.list, CONDITION_ORDER.filter((name) => conditions[name]).map((name) => item(name, conditions[name])));
+    if (key !== this.key) replace(this.list, conditionsToShow(conditions).map((name) => item(name, conditions[name])));
     this.key = key;
     replace(this.seen, observed ? ["Looked at ", h("time", { datetime: observed, title: exactly(observed) }, ago(observed)), "."] : "Not looked at yet.");
   }

@@ -1,0 +1,61 @@
+"""An IDE that stalls while a real worker looks at it: a blip ends nothing."""
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from codehub.adapters.local.processes import find_members
+from codehub.adapters.local.root import LocalRoot
+from codehub.domain.conditions import Status, WorkspaceId
+from codehub.domain.states import DesiredState, Phase
+from codehub.providers import local_root_of
+from tests.chaos.conftest import Servers
+from tests.chaos.site import Site, open_site
+from tests.waiting import until
+
+SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
+
+
+async def start_workspace(site: Site) -> WorkspaceId:
+    workspace_id = await site.create(DesiredState.RUNNING)
+    await site.wake(workspace_id)
+    await site.arrive(workspace_id, Phase.RUNNING)
+    return workspace_id
+
+
+def processes_of(site: Site, workspace_id: WorkspaceId) -> set[int]:
+    marker = LocalRoot.at(local_root_of(site.settings)).marker(workspace_id)
+    return {member.pid for member in find_members(marker)}
+
+
+def signal_all(processes: set[int], number: signal.Signals) -> None:
+    for pid in processes:
+        os.kill(pid, number)
+
+
+async def until_answers(site: Site, workspace_id: WorkspaceId, status: Status) -> None:
+    async def seen() -> bool:
+        return (await site.look(workspace_id)).conditions.container_answers.status is status
+
+    await until(seen, f"answers: {status}")
+
+
+@pytest.mark.timeout(600)
+async def test_an_ide_that_stalls_for_a_moment_runs_on_untouched(servers: Servers, tmp_path: Path) -> None:
+    async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEP_OFTEN) as site:
+        with site.worker_process():
+            workspace_id = await start_workspace(site)
+            before, ready = processes_of(site, workspace_id), (await site.look(workspace_id)).conditions
+            signal_all(before, signal.SIGSTOP)
+            await until_answers(site, workspace_id, Status.FALSE)
+            assert (await site.look(workspace_id)).phase is Phase.RUNNING
+            signal_all(before, signal.SIGCONT)
+            await until_answers(site, workspace_id, Status.TRUE)
+            after = await site.look(workspace_id)
+            assert after.phase is Phase.RUNNING
+            # It has not counted as stopped in between either.
+            assert after.conditions.container_ready == ready.container_ready
+            assert processes_of(site, workspace_id) == before
+            await site.go(workspace_id, DesiredState.STANDBY)
