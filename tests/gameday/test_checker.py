@@ -30,12 +30,13 @@ def test_what_goes_on_being_wrong_is_said_once_and_counted_each_time() -> None:
     assert findings.checked[Invariant.LIMITS] == 3
 
 
-def test_limits_count_what_runs_and_what_shall_run_but_not_what_is_deleted() -> None:
+def test_limits_count_what_runs_and_what_shall_run_also_while_it_is_deleted() -> None:
+    deleted = {"phase": Phase.DELETING, "desired_state": DesiredState.DELETED, "deleted": True}
     rows = [
         row(phase=Phase.RUNNING),
         row(desired_state=DesiredState.RUNNING),
-        row(phase=Phase.RUNNING, desired_state=DesiredState.DELETED, deleted=True),
-        row(owner_id="bob", phase=Phase.RUNNING),
+        row(**deleted),
+        row(owner_id="bob", container_exists=True, **deleted),
     ]
     assert not list(check_limits(rows, RunningLimits(2, 3)))
     [own] = check_limits(rows, RunningLimits(1, 3))
