@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from temporalio import activity
 
 from activities.heartbeat import heartbeats
+from activities.sweep_time import first_seen_time, sweep_time
+from codehub.clock import Clock, utc_now
 from codehub.contracts import GcResult, SweepRequest
 from codehub.db.archives import (
     KnownOrphan,
@@ -36,6 +38,7 @@ class GarbageActivities:
     archives: Archives
     convergence: Convergence
     grace: timedelta
+    clock: Clock = utc_now
 
     @activity.defn
     async def collect(self, request: SweepRequest) -> GcResult:
@@ -43,13 +46,14 @@ class GarbageActivities:
         async with heartbeats("collect garbage"):
             archives = await self._list()
             orphans = [orphan for batch in _batches(archives) for orphan in await self._mark(batch, request)]
-            due = [each for each in orphans if may_collect(each.since, request.now, self.grace)]
-            collected = [await self._collect(orphan, request) for orphan in due]
+            now = sweep_time(request, self.clock)
+            due = [each for each in orphans if may_collect(each.since, now, self.grace)]
+            collected = [await self._collect(orphan, now) for orphan in due]
             return GcResult(
                 protected=len(archives) - len(orphans),
                 orphans=len(orphans),
                 collected=sum(collected),
-                aborted_uploads=await self.archives.abort_stale_uploads(request.now - STALE_UPLOAD),
+                aborted_uploads=await self.archives.abort_stale_uploads(now - STALE_UPLOAD),
                 vanished=await self._wake_what_lost_its_archive({key for key, _ in archives}),
             )
 
@@ -65,9 +69,9 @@ class GarbageActivities:
                 key for key, name in archives if not is_protected(key, name, owners.get(name.workspace_id))
             ]
             await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
-            return await mark_orphans(session, orphans, request.now)
+            return await mark_orphans(session, orphans, first_seen_time(request, self.clock))
 
-    async def _collect(self, orphan: KnownOrphan, request: SweepRequest) -> bool:
+    async def _collect(self, orphan: KnownOrphan, now: datetime) -> bool:
         """Say so under the row's lock, then remove: an undelete either comes first or finds it said."""
         name = parse_archive_key(orphan.key)
         if name is None:
@@ -76,7 +80,7 @@ class GarbageActivities:
             owners = await load_owners(session, {name.workspace_id}, for_update=True)
             if is_protected(orphan.key, name, owners.get(name.workspace_id)):
                 return False
-            await mark_collected(session, orphan.key, request.now)
+            await mark_collected(session, orphan.key, now)
         await self.archives.remove(orphan.key)
         return True
 

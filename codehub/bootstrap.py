@@ -19,6 +19,7 @@ from codehub.adapters.temporal.connection import connect, temporal_version
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.histories import TemporalHistories
 from codehub.adapters.temporal.sweeps import TemporalSweeps
+from codehub.clock import Clock, utc_now
 from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
 from codehub.domain.limits import IdleTimes, RunningLimits
@@ -54,6 +55,7 @@ class Ports:
     convergence: Convergence
     changes: Changes | None = None
     provider_version: Callable[[], Awaitable[str]] | None = None
+    clock: Clock = utc_now
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A sweep's own idea of the time, so that skipping time in tests moves it too."""
+    """When a sweep began, by Temporal's clock; activities bound it by their own."""
 
     now: datetime
 

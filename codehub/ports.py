@@ -165,14 +165,22 @@ class Archives(Protocol):
         """Abort multipart uploads that began before then; return how many."""
 
 
+@dataclass(frozen=True)
+class TakenUses:
+    """What was read of the buffer; `rejected` entries had no workspace's id or no time, and were removed."""
+
+    used_at: Mapping[WorkspaceId, datetime]
+    rejected: int = 0
+
+
 class ActivityBuffer(Protocol):
     """When each workspace was last used, between the proxy and the database."""
 
     async def record(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         """Keep the latest time of each."""
 
-    async def take(self, limit: int) -> Mapping[WorkspaceId, datetime]:
-        """Read up to so many entries without removing them."""
+    async def take(self, limit: int) -> TakenUses:
+        """Read up to so many entries without removing them, except those that are no use of a workspace."""
 
     async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         """Remove entries that have been stored, unless they have moved on since."""

@@ -63,8 +63,12 @@ def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
     instance = InstanceActivities(ports.database, ports.instances, ports.board)
     volume = VolumeActivities(ports.database, ports.volumes, ports.archives, ports.board)
     archive = ArchiveActivities(ports.database, ports.jobs, ports.board)
-    idle = IdleActivities(ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits)
-    garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.gc_grace)
+    idle = IdleActivities(
+        ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits, ports.clock
+    )
+    garbage = GarbageActivities(
+        ports.database, ports.archives, ports.convergence, policy.gc_grace, ports.clock
+    )
     drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.convergence)
     return [
         workspace.observe,

@@ -77,7 +77,10 @@ async def load_owners(
 
 
 async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime) -> list[KnownOrphan]:
-    """Remember when each was first seen as an orphan; a restart does not reset it."""
+    """Remember when each was first seen as an orphan; a restart does not reset it.
+
+    A time in the future, by a clock that was wrong, is corrected to now.
+    """
     rows = [
         {
             "key": key,
@@ -91,7 +94,7 @@ async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime
     if not rows:
         return []
     inserted = insert(Archive).values(rows)
-    first_seen = func.coalesce(Archive.orphan_since, inserted.excluded.orphan_since)
+    first_seen = func.least(Archive.orphan_since, inserted.excluded.orphan_since)
     statement = inserted.on_conflict_do_update(
         index_elements=[Archive.key], set_={"orphan_since": first_seen}
     ).returning(Archive.key, Archive.orphan_since)

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -130,7 +131,8 @@ def collector(plane: ControlPlane, archives: FakeArchives | None = None) -> Garb
 
 
 async def collect(collecting: GarbageActivities, now: datetime) -> GcResult:
-    return await ActivityEnvironment().run(collecting.collect, SweepRequest(now))
+    at_that_time = replace(collecting, clock=lambda: now)
+    return await ActivityEnvironment().run(at_that_time.collect, SweepRequest(now))
 
 
 async def see_orphans(plane: ControlPlane) -> datetime:
