@@ -55,6 +55,18 @@ class StoredArchive:
 
 
 @dataclass(frozen=True)
+class ExpectedArchive:
+    """What the database recorded when an archive was committed; None for what it does not know."""
+
+    size_bytes: int | None = None
+    sha256: str | None = None
+
+
+# For an archive of an older installation, of which the database has no record.
+UNRECORDED = ExpectedArchive()
+
+
+@dataclass(frozen=True)
 class ArchiveStore:
     """Where the archives are: what their adapter and every storage job need, and all that a job is told."""
 
@@ -136,8 +148,13 @@ class StorageJobs(Protocol):
     async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         """Upload the volume's content under this key, meta last; skip the upload if both are there."""
 
-    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
-        """Make the volume equal to the archive, creating it if absent; can be run again at any time."""
+    async def restore(
+        self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
+    ) -> None:
+        """Make the volume equal to the archive, creating it if absent; can be run again at any time.
+
+        The archive must match what was recorded besides its meta: whoever can exchange one can exchange both.
+        """
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
         """Upload an archive of an empty home under this key."""

@@ -71,6 +71,13 @@ MUTATIONS = (
         Tests("tests/adversarial/test_damaged_archives.py", "swapped_metas"),
     ),
     Mutation(
+        "archive not compared with its record",
+        "storage_job/restore.py",
+        "    if request.expected_sha256 not in (None, meta.sha256):\n",
+        "    if request.expected_sha256 == meta.sha256 == None:\n",
+        Tests("tests/integration/test_storage_job_damage.py", "exchanged_together_with_its_meta"),
+    ),
+    Mutation(
         "old content gone before the new is in place",
         "storage_job/swap.py",
         "    except OSError:\n        for source, target in done:\n",

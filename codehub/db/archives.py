@@ -15,6 +15,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.garbage import ArchiveOwner
 from codehub.domain.naming import ArchiveName, parse_archive_key
 from codehub.domain.states import ErrorReason, Phase
+from codehub.ports import UNRECORDED, ExpectedArchive
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,13 @@ async def record_archive(
         **facts,
     )
     await session.execute(statement.on_conflict_do_update(index_elements=[Archive.key], set_=facts))
+
+
+async def load_expected(session: AsyncSession, key: str) -> ExpectedArchive:
+    """What was recorded of an archive; nothing of one that an older installation has made."""
+    columns = select(Archive.size_bytes, Archive.sha256).where(Archive.key == key)
+    row = (await session.execute(columns)).one_or_none()
+    return ExpectedArchive(row[0], row[1]) if row else UNRECORDED
 
 
 async def load_owners(

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
+from sqlalchemy import delete, update
 from temporalio.testing import ActivityEnvironment
 
 from activities.archive import ArchiveActivities
@@ -11,7 +13,8 @@ from activities.instance import InstanceActivities
 from activities.looking import Eyes
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
-from codehub.contracts import ClaimRequest, OperationRequest
+from codehub.contracts import ClaimRequest, OperationRequest, SettleRequest
+from codehub.db.models import Archive, Workspace
 from codehub.db.session import Database
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
@@ -137,6 +140,49 @@ async def test_nothing_is_done_for_a_workspace_that_is_not_there(bench: Bench) -
     ghost = WorkspaceId("99999999-9999-4999-8999-999999999999")
     assert await bench.call(bench.workspace.observe, ghost) is None
     assert await bench.call(bench.workspace.claim, ClaimRequest(ghost, Operation.STARTING, NEW_OP)) is None
+
+
+async def restorable(bench: Bench) -> OperationRequest:
+    """A workspace whose home is archived, with its restore claimed."""
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    await bench.call(bench.workspace.commit_archive, request, stored)
+    await bench.call(bench.volume.remove_archived_volume, request, stored.key)
+    await bench.call(bench.workspace.settle, SettleRequest(request.workspace_id, 0))
+    async with bench.database.transaction() as session:
+        this_one = update(Workspace).where(Workspace.id == UUID(request.workspace_id))
+        await session.execute(this_one.values(desired_state="STANDBY"))
+    claim = ClaimRequest(request.workspace_id, Operation.RESTORING, OTHER_OP)
+    restoring = await bench.call(bench.workspace.claim, claim)
+    assert restoring is not None
+    return restoring
+
+
+async def test_an_archive_exchanged_together_with_its_meta_is_not_restored(bench: Bench) -> None:
+    request = await restorable(bench)
+    bench.world.store_home(request.archive_key or "", {"notes": b"planted"})
+    with pytest.raises(Permanent) as caught:
+        await bench.call(bench.archive.restore_archive, request)
+    assert caught.value.reason is ErrorReason.ARCHIVE_CORRUPTED
+    assert bench.world.volumes.get(request.workspace_id) != {"notes": b"planted"}
+
+
+async def test_an_archive_that_nobody_recorded_is_restored_by_its_meta_alone(bench: Bench) -> None:
+    request = await restorable(bench)
+    async with bench.database.transaction() as session:
+        await session.execute(delete(Archive))
+    await bench.call(bench.archive.restore_archive, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_of_half_a_record_what_is_there_is_compared(bench: Bench) -> None:
+    request = await restorable(bench)
+    async with bench.database.transaction() as session:
+        await session.execute(update(Archive).values(sha256=None))
+    await bench.call(bench.archive.restore_archive, request)
+    bench.world.store_home(request.archive_key or "", {"notes": b"planted and longer"})
+    with pytest.raises(Permanent, match="recorded"):
+        await bench.call(bench.archive.restore_archive, request)
 
 
 async def test_a_restore_without_a_key_is_lost_data(bench: Bench) -> None:
