@@ -127,6 +127,20 @@ MUTATIONS = (
         Tests("tests/workflows/test_guards.py", "archive_is_gone"),
     ),
     Mutation(
+        "deletion removes a home that is not archived",
+        "codehub/domain/removal.py",
+        "    return snapshot.purge or (is_leftover(snapshot) and archive is ArchiveFact.PRESENT)\n",
+        "    return snapshot.purge or archive is not ArchiveFact.UNREACHABLE\n",
+        Tests("tests/workflows/test_guards.py", "never_removes_a_home_that_is_not_archived"),
+    ),
+    Mutation(
+        "any operation removes a volume",
+        "codehub/domain/removal.py",
+        "    if snapshot.operation is not Operation.DELETING or not snapshot.deleted:\n",
+        "    if snapshot.operation is Operation.NONE:\n",
+        Tests("tests/unit/domain/test_removal.py", "archive_answers"),
+    ),
+    Mutation(
         "half-restored volume counts as complete",
         "codehub/domain/judge.py",
         "    return snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key\n",

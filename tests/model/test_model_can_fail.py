@@ -44,12 +44,24 @@ def commit_nothing(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
+def delete_at_once(snapshot: Snapshot) -> Operation:
+    return Operation.DELETING
+
+
+def remove_any_volume(*_arguments: object) -> bool:
+    return True
+
+
 BROKEN_RULES: dict[str, list[Patch]] = {
     "a half-restored volume counts as complete": [(judge, "_holds_complete_home", forget_the_marker)],
     "a vanished volume or archive is no error": [(judge, "_violation", never_mind_violations)],
     "a later archive operation reuses an id": [(controller, "claim", reuse_the_archive_op_id)],
     "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
     "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
+    "a deletion removes a home that is not archived": [
+        (planner, "_next_deletion_step", delete_at_once),
+        (controller, "may_remove_volume", remove_any_volume),
+    ],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
 }
 

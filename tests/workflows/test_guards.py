@@ -28,7 +28,7 @@ from tests.fakes import (
     FakeVolumes,
     FakeWorld,
 )
-from tests.rows import add_user, add_workspace
+from tests.rows import NOW, add_user, add_workspace
 
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 OTHER_OP = "44444444-4444-4444-8444-444444444444"
@@ -104,6 +104,83 @@ async def test_an_activity_that_outlived_its_claim_changes_nothing(bench: Bench)
             await bench.call(activity, *arguments)
     changes = {"instances.start", "instances.stop", "volumes.provision", "volumes.remove", "jobs.restore"}
     assert not changes & {call for call, _ in bench.world.calls}
+
+
+async def force(bench: Bench, request: OperationRequest, **columns: object) -> OperationRequest:
+    """Make the row say this, as no plan of ours would; the claim is then that of the row."""
+    async with bench.database.transaction() as session:
+        this_one = update(Workspace).where(Workspace.id == UUID(request.workspace_id))
+        await session.execute(this_one.values(**columns))
+    return replace(request, operation=Operation(str(columns["operation"])))
+
+
+@pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.NONE, Operation.DELETING}))
+async def test_only_a_deletion_removes_a_volume_without_an_archive(
+    bench: Bench, operation: Operation
+) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(bench, request, operation=operation)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_volume, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+@pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.NONE, Operation.ARCHIVING}))
+async def test_only_archiving_removes_an_archived_volume(bench: Bench, operation: Operation) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    await bench.call(bench.workspace.commit_archive, request, stored)
+    request = await force(bench, request, operation=operation)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_archived_volume, request, stored.key)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_a_volume_is_kept_until_the_key_of_its_archive_is_committed(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_archived_volume, request, stored.key)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+DELETION = {"operation": "DELETING", "desired_state": "DELETED", "deleted_at": NOW}
+
+
+async def test_a_deletion_without_a_purge_never_removes_a_home_that_is_not_archived(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(bench, request, **DELETION)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_volume, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_a_deletion_removes_a_leftover_only_while_its_archive_answers(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    await bench.call(bench.workspace.commit_archive, request, stored)
+    request = await force(bench, request, **DELETION)
+    kept = dict(bench.world.objects)
+    bench.world.objects.clear()
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_volume, request)
+    bench.world.objects.update(kept)
+    bench.world.down.add(Resource.ARCHIVE)
+    with pytest.raises(Transient):
+        await bench.call(bench.volume.remove_volume, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+    bench.world.down.clear()
+    for _ in range(2):
+        await bench.call(bench.volume.remove_volume, request)
+        assert request.workspace_id not in bench.world.volumes
+
+
+async def test_a_purge_removes_what_is_there(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(bench, request, **DELETION, purge=True)
+    bench.world.down.add(Resource.ARCHIVE)
+    await bench.call(bench.volume.remove_volume, request)
+    assert request.workspace_id not in bench.world.volumes
 
 
 async def test_claiming_twice_is_one_claim(bench: Bench) -> None:
