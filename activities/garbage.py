@@ -19,7 +19,7 @@ from codehub.db.archives import (
     unmark_orphans,
 )
 from codehub.db.session import Database
-from codehub.domain.garbage import is_protected, may_collect
+from codehub.domain.garbage import Graces, is_protected, may_collect
 from codehub.domain.naming import META_SUFFIX, ArchiveName, parse_archive_key
 from codehub.ports import Archives, Convergence
 
@@ -37,7 +37,7 @@ class GarbageActivities:
     database: Database
     archives: Archives
     convergence: Convergence
-    grace: timedelta
+    graces: Graces
     clock: Clock = utc_now
 
     @activity.defn
@@ -45,9 +45,9 @@ class GarbageActivities:
         """Nothing is removed before the whole store has been listed; a failed listing skips the cycle."""
         async with heartbeats("collect garbage"):
             archives = await self._list()
-            orphans = [orphan for batch in _batches(archives) for orphan in await self._mark(batch, request)]
             now = sweep_time(request, self.clock)
-            due = [each for each in orphans if may_collect(each.since, now, self.grace)]
+            orphans = [orphan for batch in _batches(archives) for orphan in await self._mark(batch, request)]
+            due = [each for each in orphans if may_collect(each.since, now, self.graces)]
             collected = [await self._collect(orphan, now) for orphan in due]
             return GcResult(
                 protected=len(archives) - len(orphans),
@@ -65,8 +65,11 @@ class GarbageActivities:
     async def _mark(self, archives: Sequence[Named], request: SweepRequest) -> list[KnownOrphan]:
         async with self.database.transaction() as session:
             owners = await load_owners(session, {name.workspace_id for _, name in archives})
+            now = sweep_time(request, self.clock)
             orphans = [
-                key for key, name in archives if not is_protected(key, name, owners.get(name.workspace_id))
+                key
+                for key, name in archives
+                if not is_protected(key, name, owners.get(name.workspace_id), now, self.graces)
             ]
             await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
             return await mark_orphans(session, orphans, first_seen_time(request, self.clock))
@@ -78,7 +81,7 @@ class GarbageActivities:
             return False
         async with self.database.transaction() as session:
             owners = await load_owners(session, {name.workspace_id}, for_update=True)
-            if is_protected(orphan.key, name, owners.get(name.workspace_id)):
+            if is_protected(orphan.key, name, owners.get(name.workspace_id), now, self.graces):
                 return False
             await mark_collected(session, orphan.key, now)
         await self.archives.remove(orphan.key)

@@ -22,6 +22,7 @@ from codehub.adapters.temporal.sweeps import TemporalSweeps
 from codehub.clock import Clock, utc_now
 from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
+from codehub.domain.garbage import Graces
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.ports import (
     ActivityBuffer,
@@ -77,7 +78,7 @@ class Policy:
         default_factory=lambda: IdleTimes(timedelta(seconds=600), timedelta(seconds=1800))
     )
     limits: RunningLimits = field(default_factory=RunningLimits)
-    gc_grace: timedelta = timedelta(hours=2)
+    graces: Graces = field(default_factory=Graces)
     shutdown_grace: timedelta = timedelta(seconds=10)
     concurrent_activities: int = 100
 
@@ -89,7 +90,10 @@ def policy_of(settings: Settings) -> Policy:
             archive=timedelta(seconds=settings.ttl.archive_seconds),
         ),
         limits=RunningLimits(settings.limits.max_running_per_user, settings.limits.max_running_global),
-        gc_grace=timedelta(seconds=settings.gc.grace_seconds),
+        graces=Graces(
+            orphan=timedelta(seconds=settings.gc.grace_seconds),
+            undelete=timedelta(seconds=settings.gc.undelete_seconds),
+        ),
         shutdown_grace=timedelta(seconds=settings.worker.shutdown_grace_seconds),
         concurrent_activities=settings.worker.concurrent_activities,
     )

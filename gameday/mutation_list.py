@@ -94,9 +94,16 @@ MUTATIONS = (
     Mutation(
         "collection without grace",
         "codehub/domain/garbage.py",
-        "    return now - orphan_since >= grace\n",
+        "    return now - orphan_since >= graces.orphan\n",
         "    return now >= orphan_since\n",
         GAME,
+    ),
+    Mutation(
+        "undelete period not kept",
+        "codehub/domain/garbage.py",
+        "    return now < owner.deleted_at + graces.undelete\n",
+        "    return now < owner.deleted_at\n",
+        Tests("tests/workflows/test_undeleting.py", "taken_back_for_days"),
     ),
     Mutation(
         "home not archived again once there is an archive",

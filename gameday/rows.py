@@ -51,6 +51,7 @@ class Row:
     error_message: str | None
     version: int
     container_exists: bool
+    deleted_at: datetime | None = None
 
     @property
     def is_converged(self) -> bool:
@@ -61,7 +62,14 @@ class Row:
         """As the collector sees it: one whose deletion was taken back is parked already."""
         taken_back = self.phase is Phase.DELETED and not self.deleted
         phase = Phase.ARCHIVED if taken_back else self.phase
-        return ArchiveOwner(phase, self.archive_key, self.archive_op_id, self.error_reason)
+        return ArchiveOwner(
+            phase,
+            self.archive_key,
+            self.archive_op_id,
+            self.error_reason,
+            self.deleted_at,
+            purge=self.purge,
+        )
 
 
 async def read_rows(database: Database) -> list[Row]:
@@ -83,6 +91,7 @@ async def read_rows(database: Database) -> list[Row]:
                 error_message=row.error_message,
                 version=row.version,
                 container_exists=conditions_from_json(row.conditions).container_exists,
+                deleted_at=row.deleted_at,
             )
             for row in found
         ]

@@ -66,9 +66,7 @@ def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
     idle = IdleActivities(
         ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits, ports.clock
     )
-    garbage = GarbageActivities(
-        ports.database, ports.archives, ports.convergence, policy.gc_grace, ports.clock
-    )
+    garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.graces, ports.clock)
     drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.convergence)
     return [
         workspace.observe,

@@ -70,6 +70,8 @@ async def load_owners(
         Workspace.archive_key,
         Workspace.archive_op_id,
         Workspace.error_reason,
+        Workspace.deleted_at,
+        Workspace.purge,
     ).where(Workspace.id.in_([UUID(each) for each in workspace_ids]))
     if for_update:
         statement = statement.with_for_update(key_share=True)
@@ -79,6 +81,8 @@ async def load_owners(
             archive_key=row.archive_key,
             archive_op_id=str(row.archive_op_id) if row.archive_op_id else None,
             error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
+            deleted_at=row.deleted_at,
+            purge=row.purge,
         )
         for row in await session.execute(statement)
     }

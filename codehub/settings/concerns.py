@@ -260,8 +260,9 @@ class Gc(Concern):
 
     model_config = SettingsConfigDict(env_prefix="CODEHUB_GC_")
 
-    grace_seconds: Seconds = Field(
-        7200, description="How long an orphaned archive is kept, and undelete works."
+    grace_seconds: Seconds = Field(7200, description="How long an archive that nothing needs is kept.")
+    undelete_seconds: Seconds = Field(
+        604800, description="How long a deleted workspace keeps its last archive, so that undelete works."
     )
 
 

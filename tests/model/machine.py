@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from codehub.domain import naming
 from codehub.domain.conditions import ContainerFact, Resource
-from codehub.domain.garbage import ArchiveOwner, is_protected, may_collect
+from codehub.domain.garbage import ArchiveOwner, Graces, is_protected, may_collect
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import RecoverChoice, can_undelete, choices, recover, request_deletion, undelete
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
@@ -19,6 +19,7 @@ from tests.model.world import EMPTY, PARTIAL
 # More than the longest path needs: RUNNING to DELETED is three operations of at most eight steps.
 STEP_BOUND = 60
 RECOVERIES = 3
+GRACES = Graces()
 
 DOWN = {Operation.STOPPING, Operation.ARCHIVING, Operation.DELETING}
 UP = set(Operation) - DOWN
@@ -38,6 +39,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.data_faults = 0
         self.lost_volume: int | None = None
         self.orphans: dict[str, datetime] = {}
+        self.deleted_at = self.system.now
 
     @rule(steps=st.integers(1, 12))
     def work(self, steps: int) -> None:
@@ -70,6 +72,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(purge=st.booleans())
     def delete(self, purge: bool) -> None:
         self._disturb()
+        self.deleted_at = self.system.now
         self.system.row = request_deletion(self.system.row, purge=purge)
 
     @precondition(lambda self: self.running is None and can_undelete(self.system.row))
@@ -142,22 +145,25 @@ class Lifecycle(RuleBasedStateMachine):
             self.world.archives.pop(key)
         self._note_what_the_fault_took()
 
-    @rule(hours=st.integers(0, 3))
+    @rule(hours=st.sampled_from([0, 1, 2, 3, 24, 24 * 8]))
     def collect_garbage(self, hours: int) -> None:
         self.system.now += timedelta(hours=hours)
         row = self.system.row
         # One that was taken back is parked already, though nobody has looked since.
         undeleted = row.phase is Phase.DELETED and not row.deleted
         phase = Phase.ARCHIVED if undeleted else row.phase
-        owner = ArchiveOwner(phase, row.archive_key, row.archive_op_id, row.error_reason)
+        deleted_at = self.deleted_at if row.deleted else None
+        owner = ArchiveOwner(
+            phase, row.archive_key, row.archive_op_id, row.error_reason, deleted_at, purge=row.purge
+        )
         for key in sorted(self.world.archives):
             name = naming.parse_archive_key(key)
             assert name is not None
-            if is_protected(key, name, owner):
+            if is_protected(key, name, owner, self.system.now, GRACES):
                 self.orphans.pop(key, None)
-            elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now):
+            elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now, GRACES):
                 self.world.remove_archive(key)
-        if phase is Phase.DELETED:
+        if phase is Phase.DELETED and self._is_gone_for_good():
             self._note_what_the_fault_took()
 
     @invariant()
@@ -272,6 +278,9 @@ class Lifecycle(RuleBasedStateMachine):
         self.latest = content
         self.taken_by_fault = not self.world.holds(content)
         self.lost_volume = None
+
+    def _is_gone_for_good(self) -> bool:
+        return self.system.row.purge or self.system.now >= self.deleted_at + GRACES.undelete
 
     def _disturb(self) -> None:
         """Something new to react to: a new path begins."""

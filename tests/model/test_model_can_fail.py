@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from codehub.domain import judge, planner, recovery, transitions
+from codehub.domain import garbage, judge, planner, recovery, transitions
 from codehub.domain.conditions import NOT_OBSERVED, Snapshot
 from codehub.domain.states import Operation
 from tests.model import controller, machine
@@ -48,6 +48,10 @@ def delete_at_once(snapshot: Snapshot) -> Operation:
     return Operation.DELETING
 
 
+def forget_the_undelete_period(*_arguments: object) -> bool:
+    return False
+
+
 def remove_any_volume(*_arguments: object) -> bool:
     return True
 
@@ -61,6 +65,9 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "a deletion removes a home that is not archived": [
         (planner, "_next_deletion_step", delete_at_once),
         (controller, "may_remove_volume", remove_any_volume),
+    ],
+    "the last archive of a deleted workspace goes with the others": [
+        (garbage, "_can_come_back", forget_the_undelete_period)
     ],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
 }

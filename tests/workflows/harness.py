@@ -99,8 +99,11 @@ class ControlPlane:
             self.database, workspace_id, desired, actor="test", limits=LIMITS, now=datetime.now(UTC)
         )
 
-    async def delete(self, workspace_id: WorkspaceId, *, purge: bool = False) -> None:
-        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=datetime.now(UTC))
+    async def delete(
+        self, workspace_id: WorkspaceId, *, purge: bool = False, now: datetime | None = None
+    ) -> None:
+        moment = now or datetime.now(UTC)
+        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=moment)
 
     async def start(self, workspace_id: WorkspaceId) -> WorkflowHandle[object, str]:
         """Start its workflow, as a wake does, with a handle that lets a skipping server skip."""

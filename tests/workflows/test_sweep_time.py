@@ -10,6 +10,7 @@ from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from codehub.contracts import GcResult, SweepRequest
 from codehub.db.models import Archive
+from codehub.domain.garbage import Graces
 from codehub.domain.limits import IdleTimes
 from codehub.domain.naming import archive_key
 from codehub.domain.states import DesiredState
@@ -19,14 +20,14 @@ from tests.workflows.harness import LIMITS, ControlPlane
 NOW = datetime.now(UTC)
 YEARS_AHEAD = NOW + timedelta(days=4000)
 YEARS_AGO = NOW - timedelta(days=4000)
-GRACE = timedelta(hours=2)
+GRACES = Graces()
 OTHER_OP = "44444444-4444-4444-8444-444444444444"
 TIMES = IdleTimes(timedelta(minutes=10), timedelta(minutes=30))
 
 
 async def collect(plane: ControlPlane, now: datetime, clock: datetime) -> GcResult:
     garbage = GarbageActivities(
-        plane.database, FakeArchives(plane.world), plane.convergence, GRACE, clock=lambda: clock
+        plane.database, FakeArchives(plane.world), plane.convergence, GRACES, clock=lambda: clock
     )
     return await ActivityEnvironment().run(garbage.collect, SweepRequest(now))
 
@@ -63,7 +64,7 @@ async def test_a_time_years_ago_does_not_shorten_the_grace(
     plane: ControlPlane, orphan: str, now: datetime, clock: datetime
 ) -> None:
     await collect(plane, now, clock)
-    later = NOW + GRACE - timedelta(minutes=1)
+    later = NOW + GRACES.orphan - timedelta(minutes=1)
     assert (await collect(plane, later, later)).collected == 0
     assert orphan in plane.archive_keys()
 
@@ -75,7 +76,7 @@ async def test_an_orphan_seen_first_in_the_future_goes_after_the_grace_all_the_s
     assert await orphan_since(plane, orphan) == YEARS_AHEAD
     await collect(plane, NOW, NOW)
     assert await orphan_since(plane, orphan) == NOW
-    assert (await collect(plane, NOW + GRACE, NOW + GRACE)).collected == 1
+    assert (await collect(plane, NOW + GRACES.orphan, NOW + GRACES.orphan)).collected == 1
 
 
 @pytest.mark.parametrize("desired", [DesiredState.RUNNING, DesiredState.STANDBY])
