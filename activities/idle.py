@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from temporalio import activity
 
@@ -12,7 +12,7 @@ from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
 from codehub.db.idle import due_for_archive, due_for_standby
 from codehub.db.session import Database
-from codehub.db.usage import forget_usage, load_owner_ids, note_usage, store_last_access
+from codehub.db.usage import load_owner_ids, note_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.states import DesiredState
@@ -22,8 +22,6 @@ from codehub.services.workspaces import request_state
 
 ACTOR = "ttl"
 BATCH = 500
-# People look at the last day; a week leaves room to ask for more.
-USAGE_KEPT_FOR = timedelta(days=7)
 REJECTED_METRIC = "codehub_activity_entries_rejected"
 
 
@@ -59,7 +57,6 @@ class IdleActivities:
         async with self.database.transaction() as session:
             await store_last_access(session, bounded)
             await note_usage(session, bounded)
-            await forget_usage(session, now - USAGE_KEPT_FOR, BATCH)
         await self.buffer.discard(used_at)
 
     @activity.defn

@@ -24,6 +24,7 @@ from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
 from codehub.domain.garbage import Graces
 from codehub.domain.limits import IdleTimes, RunningLimits
+from codehub.domain.retention import RetentionPeriods
 from codehub.ports import (
     ActivityBuffer,
     Archives,
@@ -79,6 +80,7 @@ class Policy:
     )
     limits: RunningLimits = field(default_factory=RunningLimits)
     graces: Graces = field(default_factory=Graces)
+    retention: RetentionPeriods = field(default_factory=RetentionPeriods)
     shutdown_grace: timedelta = timedelta(seconds=10)
     concurrent_activities: int = 100
 
@@ -93,6 +95,14 @@ def policy_of(settings: Settings) -> Policy:
         graces=Graces(
             orphan=timedelta(seconds=settings.gc.grace_seconds),
             undelete=timedelta(seconds=settings.gc.undelete_seconds),
+        ),
+        retention=RetentionPeriods(
+            workspaces=timedelta(days=settings.retention.workspaces_days),
+            archives=timedelta(days=settings.retention.archives_days),
+            events=timedelta(days=settings.retention.events_days),
+            sessions=timedelta(days=settings.retention.sessions_days),
+            tokens=timedelta(days=settings.retention.tokens_days),
+            usage=timedelta(days=settings.retention.usage_days),
         ),
         shutdown_grace=timedelta(seconds=settings.worker.shutdown_grace_seconds),
         concurrent_activities=settings.worker.concurrent_activities,

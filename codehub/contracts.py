@@ -11,6 +11,7 @@ WAKE_SIGNAL = "wake"
 TTL_SCHEDULE = "codehub-ttl"
 GC_SCHEDULE = "codehub-archive-gc"
 OBSERVE_SCHEDULE = "codehub-observe"
+RETENTION_SCHEDULE = "codehub-retention"
 
 
 def workspace_workflow_id(workspace_id: WorkspaceId) -> str:
@@ -112,6 +113,18 @@ class GcResult:
     collected: int
     aborted_uploads: int
     vanished: int
+
+
+@dataclass(frozen=True)
+class RetentionResult:
+    """How many rows of each kind were removed."""
+
+    workspaces: int
+    archives: int
+    events: int
+    sessions: int
+    tokens: int
+    usage: int
 
 
 @dataclass(frozen=True)

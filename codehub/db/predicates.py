@@ -35,3 +35,4 @@ BEING_DELETED = (
 
 # Of archives: the collector's work.
 ORPHANED = "orphan_since IS NOT NULL AND deleted_at IS NULL"
+COLLECTED = "deleted_at IS NOT NULL"

@@ -12,6 +12,7 @@ from codehub.domain.conditions import ContainerFact, Resource
 from codehub.domain.garbage import ArchiveOwner, Graces, is_protected, may_collect
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import RecoverChoice, can_undelete, choices, recover, request_deletion, undelete
+from codehub.domain.retention import DeletedWorkspace, may_forget
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
 from tests.model.controller import System, converge
 from tests.model.world import EMPTY, PARTIAL
@@ -184,6 +185,14 @@ class Lifecycle(RuleBasedStateMachine):
     @invariant()
     def a_volume_is_only_removed_when_its_archive_is_readable(self) -> None:
         assert not self.system.removed_without_archive
+
+    @invariant()
+    def nothing_is_left_of_a_workspace_that_may_be_forgotten(self) -> None:
+        row = self.system.row
+        deleted_at = self.deleted_at if row.deleted else None
+        over = DeletedWorkspace(row.phase, row.operation, deleted_at, has_archives=bool(self.world.archives))
+        if may_forget(over, self.system.now):
+            assert (self.world.volume, self.world.container) == (None, ContainerFact.ABSENT)
 
     @invariant()
     def an_error_means_that_no_operation_is_claimed(self) -> None:

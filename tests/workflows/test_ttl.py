@@ -12,7 +12,6 @@ from activities.idle import BATCH, REJECTED_METRIC, IdleActivities
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.bootstrap import Policy
 from codehub.contracts import SweepRequest
-from codehub.db.usage import bucket_of, list_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from tests.rows import new_workspace_id
@@ -112,21 +111,6 @@ async def test_use_in_the_future_counts_as_now_and_keeps_nothing_awake_for_ever(
     assert await sweep_until_settled(plane, workspace_id) is Phase.RUNNING
     await skipping.sleep(timedelta(hours=5))
     assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
-
-
-async def test_use_is_noted_by_the_quarter_of_an_hour_and_forgotten_after_a_week(
-    plane: ControlPlane, skipping: WorkflowEnvironment
-) -> None:
-    workspace_id = await plane.reach(DesiredState.RUNNING)
-    moments = []
-    for pause in (timedelta(0), timedelta(days=5), timedelta(days=4)):
-        await skipping.sleep(pause)
-        moments.append(await skipping.get_current_time())
-        await plane.buffer.record({workspace_id: moments[-1]})
-        await plane.run_sweep(TTL)
-    async with plane.database.transaction() as session:
-        noted = await list_usage(session, workspace_id, moments[0] - timedelta(days=1))
-    assert noted == [bucket_of(moment) for moment in moments[1:]]
 
 
 async def test_a_workspace_with_an_operation_under_way_is_left_alone(
