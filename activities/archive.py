@@ -7,11 +7,12 @@ from temporalio import activity
 from activities.fencing import require_current
 from activities.progress import visible_progress
 from codehub.contracts import OperationRequest
+from codehub.db.archives import load_expected
 from codehub.db.session import Database
 from codehub.domain import naming
 from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason
-from codehub.ports import ProgressBoard, StorageJobs, StoredArchive
+from codehub.ports import ExpectedArchive, ProgressBoard, StorageJobs, StoredArchive
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,13 @@ class ArchiveActivities:
         if request.archive_key is None:
             raise Permanent(ErrorReason.DATA_LOST, "There is no archive to restore.")
         async with visible_progress("restore", self.board, request.workspace_id) as report:
+            expected = await self._load_expected(request.archive_key)
             await require_current(self.database, request)
-            await self.jobs.restore(request.workspace_id, request.archive_key, report)
+            await self.jobs.restore(request.workspace_id, request.archive_key, report, expected)
+
+    async def _load_expected(self, key: str) -> ExpectedArchive:
+        async with self.database.transaction() as session:
+            return await load_expected(session, key)
 
 
 def _own_key(request: OperationRequest) -> str:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from temporalio import activity
 
 from activities.heartbeat import heartbeats
+from activities.sweep_time import first_seen_time, sweep_time
+from codehub.clock import Clock, utc_now
 from codehub.contracts import GcResult, SweepRequest
 from codehub.db.archives import (
     KnownOrphan,
@@ -17,7 +19,7 @@ from codehub.db.archives import (
     unmark_orphans,
 )
 from codehub.db.session import Database
-from codehub.domain.garbage import is_protected, may_collect
+from codehub.domain.garbage import Graces, is_protected, may_collect
 from codehub.domain.naming import META_SUFFIX, ArchiveName, parse_archive_key
 from codehub.ports import Archives, Convergence
 
@@ -35,21 +37,23 @@ class GarbageActivities:
     database: Database
     archives: Archives
     convergence: Convergence
-    grace: timedelta
+    graces: Graces
+    clock: Clock = utc_now
 
     @activity.defn
     async def collect(self, request: SweepRequest) -> GcResult:
         """Nothing is removed before the whole store has been listed; a failed listing skips the cycle."""
         async with heartbeats("collect garbage"):
             archives = await self._list()
+            now = sweep_time(request, self.clock)
             orphans = [orphan for batch in _batches(archives) for orphan in await self._mark(batch, request)]
-            due = [each for each in orphans if may_collect(each.since, request.now, self.grace)]
-            collected = [await self._collect(orphan, request) for orphan in due]
+            due = [each for each in orphans if may_collect(each.since, now, self.graces)]
+            collected = [await self._collect(orphan, now) for orphan in due]
             return GcResult(
                 protected=len(archives) - len(orphans),
                 orphans=len(orphans),
                 collected=sum(collected),
-                aborted_uploads=await self.archives.abort_stale_uploads(request.now - STALE_UPLOAD),
+                aborted_uploads=await self.archives.abort_stale_uploads(now - STALE_UPLOAD),
                 vanished=await self._wake_what_lost_its_archive({key for key, _ in archives}),
             )
 
@@ -61,22 +65,25 @@ class GarbageActivities:
     async def _mark(self, archives: Sequence[Named], request: SweepRequest) -> list[KnownOrphan]:
         async with self.database.transaction() as session:
             owners = await load_owners(session, {name.workspace_id for _, name in archives})
+            now = sweep_time(request, self.clock)
             orphans = [
-                key for key, name in archives if not is_protected(key, name, owners.get(name.workspace_id))
+                key
+                for key, name in archives
+                if not is_protected(key, name, owners.get(name.workspace_id), now, self.graces)
             ]
             await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
-            return await mark_orphans(session, orphans, request.now)
+            return await mark_orphans(session, orphans, first_seen_time(request, self.clock))
 
-    async def _collect(self, orphan: KnownOrphan, request: SweepRequest) -> bool:
+    async def _collect(self, orphan: KnownOrphan, now: datetime) -> bool:
         """Say so under the row's lock, then remove: an undelete either comes first or finds it said."""
         name = parse_archive_key(orphan.key)
         if name is None:
             return False
         async with self.database.transaction() as session:
             owners = await load_owners(session, {name.workspace_id}, for_update=True)
-            if is_protected(orphan.key, name, owners.get(name.workspace_id)):
+            if is_protected(orphan.key, name, owners.get(name.workspace_id), now, self.graces):
                 return False
-            await mark_collected(session, orphan.key, request.now)
+            await mark_collected(session, orphan.key, now)
         await self.archives.remove(orphan.key)
         return True
 

@@ -1,16 +1,18 @@
 """What nobody uses: activity moves from Redis to the database, then idle workspaces step down."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime
 
 from temporalio import activity
 
 from activities.heartbeat import heartbeats
+from activities.sweep_time import sweep_time
+from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
 from codehub.db.idle import due_for_archive, due_for_standby
 from codehub.db.session import Database
-from codehub.db.usage import forget_usage, load_owner_ids, note_usage, store_last_access
+from codehub.db.usage import load_owner_ids, note_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.states import DesiredState
@@ -20,8 +22,7 @@ from codehub.services.workspaces import request_state
 
 ACTOR = "ttl"
 BATCH = 500
-# People look at the last day; a week leaves room to ask for more.
-USAGE_KEPT_FOR = timedelta(days=7)
+REJECTED_METRIC = "codehub_activity_entries_rejected"
 
 
 @dataclass(frozen=True)
@@ -33,38 +34,48 @@ class IdleActivities:
     convergence: Convergence
     times: IdleTimes
     limits: RunningLimits
+    clock: Clock = utc_now
 
     @activity.defn
     async def store_last_access(self, request: SweepRequest) -> int:
         """Move activity to the database; an entry leaves Redis only after it has been stored."""
+        now = sweep_time(request, self.clock)
         stored = 0
         async with heartbeats("store activity"):
-            while used_at := await self.buffer.take(BATCH):
-                async with self.database.transaction() as session:
-                    await store_last_access(session, used_at)
-                    await note_usage(session, used_at)
-                    await forget_usage(session, request.now - USAGE_KEPT_FOR, BATCH)
-                await self.buffer.discard(used_at)
-                stored += len(used_at)
-                if len(used_at) < BATCH:
-                    break
-        return stored
+            while True:
+                taken = await self.buffer.take(BATCH)
+                _count_rejected(taken.rejected)
+                if taken.used_at:
+                    await self._store(taken.used_at, now)
+                    stored += len(taken.used_at)
+                if len(taken.used_at) + taken.rejected < BATCH:
+                    return stored
+
+    async def _store(self, used_at: Mapping[WorkspaceId, datetime], now: datetime) -> None:
+        # A use in the future, by a wrong clock, is a use now: it must keep nothing awake for ever.
+        bounded = {workspace_id: min(moment, now) for workspace_id, moment in used_at.items()}
+        async with self.database.transaction() as session:
+            await store_last_access(session, bounded)
+            await note_usage(session, bounded)
+        await self.buffer.discard(used_at)
 
     @activity.defn
     async def stop_unused(self, request: SweepRequest) -> int:
         """Ask for STANDBY for what runs unused."""
+        now = sweep_time(request, self.clock)
         async with self.database.transaction() as session:
-            due = await due_for_standby(session, request.now, self.times.standby, BATCH)
-        return await self._ask(due, DesiredState.STANDBY, request)
+            due = await due_for_standby(session, now, self.times.standby, BATCH)
+        return await self._ask(due, DesiredState.STANDBY, now)
 
     @activity.defn
     async def archive_unused(self, request: SweepRequest) -> int:
         """Ask for ARCHIVED for what has stood by unused."""
+        now = sweep_time(request, self.clock)
         async with self.database.transaction() as session:
-            due = await due_for_archive(session, request.now, self.times.archive, BATCH)
-        return await self._ask(due, DesiredState.ARCHIVED, request)
+            due = await due_for_archive(session, now, self.times.archive, BATCH)
+        return await self._ask(due, DesiredState.ARCHIVED, now)
 
-    async def _ask(self, due: Iterable[WorkspaceId], desired: DesiredState, request: SweepRequest) -> int:
+    async def _ask(self, due: Iterable[WorkspaceId], desired: DesiredState, now: datetime) -> int:
         asked = 0
         async with heartbeats(f"ask for {desired}"):
             async with self.database.transaction() as session:
@@ -72,10 +83,16 @@ class IdleActivities:
             for workspace_id, owner_id in owners.items():
                 try:
                     await request_state(
-                        self.database, workspace_id, desired, actor=ACTOR, limits=self.limits, now=request.now
+                        self.database, workspace_id, desired, actor=ACTOR, limits=self.limits, now=now
                     )
                 except RequestRefused:
                     continue  # somebody was faster: it is in use, changing or gone
                 await self.convergence.wake(workspace_id, owner_id)
                 asked += 1
         return asked
+
+
+def _count_rejected(entries: int) -> None:
+    if entries:
+        description = "Entries of the activity buffer that were no uses of a workspace"
+        activity.metric_meter().create_counter(REJECTED_METRIC, description).add(entries)

@@ -30,7 +30,7 @@ class Options:
     temporal_ui_url: str | None
     temporal_namespace: str
     session_lifetime: timedelta
-    gc_grace: timedelta
+    undelete_period: timedelta
     max_body_bytes: int
     instance_backend: str
     storage_backend: str

@@ -67,7 +67,7 @@ EXAMPLES: dict[str, JsonValue] = {
             **WORKSPACE,
             "desired_state": "DELETED",
             "deleted_at": "2026-11-16T10:00:00Z",
-            "undelete_until": "2026-11-16T12:00:00Z",
+            "undelete_until": "2026-11-23T10:00:00Z",
             "next_change": None,
             "version": 6,
         },

@@ -70,7 +70,7 @@ class Metrics:
             "result",
         )
         self.idle = self._counter("idle_requests", "State changes that the TTL sweep asked for.")
-        self.collected = self._gauge("archives_collected", "Archives that the collector has removed, ever.")
+        self.collected = self._gauge("archives_collected", "Removed archives that are still remembered.")
         self.live_clients = self._gauge("live_clients", "Open streams of live events.")
         self.live_dropped = self._gauge("live_dropped", "Streams ended because they were read too slowly.")
         self.live_frames = self._gauge("live_frames", "Events and heartbeats sent on streams.")

@@ -54,7 +54,7 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
         created_at=view.created_at,
         updated_at=view.updated_at,
         deleted_at=view.deleted_at,
-        undelete_until=_undelete_until(view, context.options.gc_grace),
+        undelete_until=_undelete_until(view, context.options.undelete_period),
         version=view.version,
     )
 
@@ -123,7 +123,9 @@ def _next_change(view: WorkspaceView, times: IdleTimes) -> NextChange | None:
     return NextChange(to=change[0], at=change[1]) if change else None
 
 
-def _undelete_until(view: WorkspaceView, grace: timedelta) -> datetime | None:
+def _undelete_until(view: WorkspaceView, period: timedelta) -> datetime | None:
     if view.deleted_at is None or view.purge or view.phase is Phase.ERROR:
         return None
-    return view.deleted_at + grace
+    if view.phase is Phase.DELETED and view.archive_key is None:
+        return None
+    return view.deleted_at + period

@@ -111,7 +111,7 @@ def _options(settings: Settings) -> Options:
         temporal_ui_url=settings.temporal.ui_url,
         temporal_namespace=settings.temporal.namespace,
         session_lifetime=timedelta(seconds=settings.api.session_seconds),
-        gc_grace=timedelta(seconds=settings.gc.grace_seconds),
+        undelete_period=timedelta(seconds=settings.gc.undelete_seconds),
         max_body_bytes=settings.api.max_body_bytes,
         instance_backend=settings.workspaces.instance_backend,
         storage_backend=settings.workspaces.storage_backend,

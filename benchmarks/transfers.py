@@ -21,6 +21,7 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.bootstrap import archive_store_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import archive_key
+from codehub.ports import UNRECORDED
 from tests.chaos.site import Site
 from tests.rows import new_workspace_id
 
@@ -55,7 +56,7 @@ class Bench:
         key = archive_key(source, str(uuid4()))
         await timed("archive", self.jobs.archive(source, key, lambda _: None))
         # Into a new volume, and nothing is deleted: creating files after a mass delete is very slow.
-        await timed("restore", self.jobs.restore(new_workspace_id(), key, lambda _: None))
+        await timed("restore", self.jobs.restore(new_workspace_id(), key, lambda _: None, UNRECORDED))
 
     async def run_pipe(self, source: WorkspaceId, timed: "Timed") -> None:
         key, target = f"plain/{uuid4()}", self.root.path / "plain" / str(uuid4())

@@ -20,10 +20,13 @@ from codehub.adapters.temporal.connection import connect, temporal_version
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.histories import TemporalHistories
 from codehub.adapters.temporal.sweeps import TemporalSweeps
+from codehub.clock import Clock, utc_now
 from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
 from codehub.domain.failures import Failure
+from codehub.domain.garbage import Graces
 from codehub.domain.limits import IdleTimes, RunningLimits
+from codehub.domain.retention import RetentionPeriods
 from codehub.ports import (
     ActivityBuffer,
     Archives,
@@ -62,6 +65,7 @@ class Ports:
     convergence: Convergence
     changes: Changes | None = None
     provider_version: Callable[[], Awaitable[str]] | None = None
+    clock: Clock = utc_now
 
 
 @dataclass(frozen=True)
@@ -83,7 +87,8 @@ class Policy:
         default_factory=lambda: IdleTimes(timedelta(seconds=600), timedelta(seconds=1800))
     )
     limits: RunningLimits = field(default_factory=RunningLimits)
-    gc_grace: timedelta = timedelta(hours=2)
+    graces: Graces = field(default_factory=Graces)
+    retention: RetentionPeriods = field(default_factory=RetentionPeriods)
     shutdown_grace: timedelta = timedelta(seconds=10)
     concurrent_activities: int = 100
 
@@ -95,7 +100,18 @@ def policy_of(settings: Settings) -> Policy:
             archive=timedelta(seconds=settings.ttl.archive_seconds),
         ),
         limits=RunningLimits(settings.limits.max_running_per_user, settings.limits.max_running_global),
-        gc_grace=timedelta(seconds=settings.gc.grace_seconds),
+        graces=Graces(
+            orphan=timedelta(seconds=settings.gc.grace_seconds),
+            undelete=timedelta(seconds=settings.gc.undelete_seconds),
+        ),
+        retention=RetentionPeriods(
+            workspaces=timedelta(days=settings.retention.workspaces_days),
+            archives=timedelta(days=settings.retention.archives_days),
+            events=timedelta(days=settings.retention.events_days),
+            sessions=timedelta(days=settings.retention.sessions_days),
+            tokens=timedelta(days=settings.retention.tokens_days),
+            usage=timedelta(days=settings.retention.usage_days),
+        ),
         shutdown_grace=timedelta(seconds=settings.worker.shutdown_grace_seconds),
         concurrent_activities=settings.worker.concurrent_activities,
     )

@@ -12,6 +12,7 @@ WAKE_SIGNAL = "wake"
 TTL_SCHEDULE = "codehub-ttl"
 GC_SCHEDULE = "codehub-archive-gc"
 OBSERVE_SCHEDULE = "codehub-observe"
+RETENTION_SCHEDULE = "codehub-retention"
 
 
 def workspace_workflow_id(workspace_id: WorkspaceId) -> str:
@@ -108,7 +109,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """A sweep's own idea of the time, so that skipping time in tests moves it too."""
+    """When a sweep began, by Temporal's clock; activities bound it by their own."""
 
     now: datetime
 
@@ -131,6 +132,18 @@ class GcResult:
     collected: int
     aborted_uploads: int
     vanished: int
+
+
+@dataclass(frozen=True)
+class RetentionResult:
+    """How many rows of each kind were removed."""
+
+    workspaces: int
+    archives: int
+    events: int
+    sessions: int
+    tokens: int
+    usage: int
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,18 @@ class StoredArchive:
 
 
 @dataclass(frozen=True)
+class ExpectedArchive:
+    """What the database recorded when an archive was committed; None for what it does not know."""
+
+    size_bytes: int | None = None
+    sha256: str | None = None
+
+
+# For an archive of an older installation, of which the database has no record.
+UNRECORDED = ExpectedArchive()
+
+
+@dataclass(frozen=True)
 class ArchiveStore:
     """Where the archives are: what their adapter and every storage job need, and all that a job is told."""
 
@@ -171,8 +183,13 @@ class StorageJobs(Protocol):
     async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         """Upload the volume's content under this key, meta last; skip the upload if both are there."""
 
-    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
-        """Make the volume equal to the archive, creating it if absent; can be run again at any time."""
+    async def restore(
+        self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
+    ) -> None:
+        """Make the volume equal to the archive, creating it if absent; can be run again at any time.
+
+        The archive must match what was recorded besides its meta: whoever can exchange one can exchange both.
+        """
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
         """Upload an archive of an empty home under this key."""
@@ -200,14 +217,22 @@ class Archives(Protocol):
         """Abort multipart uploads that began before then; return how many."""
 
 
+@dataclass(frozen=True)
+class TakenUses:
+    """What was read of the buffer; `rejected` entries had no workspace's id or no time, and were removed."""
+
+    used_at: Mapping[WorkspaceId, datetime]
+    rejected: int = 0
+
+
 class ActivityBuffer(Protocol):
     """When each workspace was last used, between the proxy and the database."""
 
     async def record(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         """Keep the latest time of each."""
 
-    async def take(self, limit: int) -> Mapping[WorkspaceId, datetime]:
-        """Read up to so many entries without removing them."""
+    async def take(self, limit: int) -> TakenUses:
+        """Read up to so many entries without removing them, except those that are no use of a workspace."""
 
     async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         """Remove entries that have been stored, unless they have moved on since."""

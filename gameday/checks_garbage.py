@@ -5,6 +5,7 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from codehub.adapters.s3.archives import S3Archives
+from codehub.bootstrap import policy_of
 from codehub.domain.failures import Failure
 from gameday.checks_archives import list_objects, unneeded_of
 from gameday.findings import Findings, Invariant
@@ -36,7 +37,8 @@ async def check_garbage(stage: Stage, findings: Findings) -> int:
 
 async def _unneeded(stage: Stage, archives: S3Archives) -> set[str]:
     objects = await list_objects(archives)
-    return unneeded_of(objects, await read_rows(stage.database))
+    rows = await read_rows(stage.database)
+    return unneeded_of(objects, rows, datetime.now(UTC), policy_of(stage.settings).graces)
 
 
 async def _abort_uploads(archives: S3Archives, findings: Findings) -> int:

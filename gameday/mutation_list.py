@@ -71,6 +71,13 @@ MUTATIONS = (
         Tests("tests/adversarial/test_damaged_archives.py", "swapped_metas"),
     ),
     Mutation(
+        "archive not compared with its record",
+        "storage_job/restore.py",
+        "    if request.expected_sha256 not in (None, meta.sha256):\n",
+        "    if request.expected_sha256 == meta.sha256 == None:\n",
+        Tests("tests/integration/test_storage_job_damage.py", "exchanged_together_with_its_meta"),
+    ),
+    Mutation(
         "old content gone before the new is in place",
         "storage_job/swap.py",
         "    except OSError:\n        for source, target in done:\n",
@@ -87,9 +94,16 @@ MUTATIONS = (
     Mutation(
         "collection without grace",
         "codehub/domain/garbage.py",
-        "    return now - orphan_since >= grace\n",
+        "    return now - orphan_since >= graces.orphan\n",
         "    return now >= orphan_since\n",
         GAME,
+    ),
+    Mutation(
+        "undelete period not kept",
+        "codehub/domain/garbage.py",
+        "    return now < owner.deleted_at + graces.undelete\n",
+        "    return now < owner.deleted_at\n",
+        Tests("tests/workflows/test_undeleting.py", "taken_back_for_days"),
     ),
     Mutation(
         "home not archived again once there is an archive",
@@ -118,6 +132,20 @@ MUTATIONS = (
         "is not ArchiveFact.PRESENT:\n",
         "is ArchiveFact.UNREACHABLE:\n",
         Tests("tests/workflows/test_guards.py", "archive_is_gone"),
+    ),
+    Mutation(
+        "deletion removes a home that is not archived",
+        "codehub/domain/removal.py",
+        "    return snapshot.purge or (is_leftover(snapshot) and archive is ArchiveFact.PRESENT)\n",
+        "    return snapshot.purge or archive is not ArchiveFact.UNREACHABLE\n",
+        Tests("tests/workflows/test_guards.py", "never_removes_a_home_that_is_not_archived"),
+    ),
+    Mutation(
+        "any operation removes a volume",
+        "codehub/domain/removal.py",
+        "    if snapshot.operation is not Operation.DELETING or not snapshot.deleted:\n",
+        "    if snapshot.operation is Operation.NONE:\n",
+        Tests("tests/unit/domain/test_removal.py", "archive_answers"),
     ),
     Mutation(
         "half-restored volume counts as complete",

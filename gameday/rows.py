@@ -9,7 +9,7 @@ from sqlalchemy import select
 from codehub.db.history import EventView, list_events
 from codehub.db.models import Archive, Workspace
 from codehub.db.session import Database
-from codehub.domain.conditions import WorkspaceId
+from codehub.domain.conditions import WorkspaceId, conditions_from_json
 from codehub.domain.garbage import ArchiveOwner
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
@@ -29,6 +29,7 @@ COLUMNS = (
     Workspace.error_reason,
     Workspace.error_message,
     Workspace.version,
+    Workspace.conditions,
 )
 
 
@@ -49,6 +50,8 @@ class Row:
     error_reason: ErrorReason | None
     error_message: str | None
     version: int
+    container_exists: bool
+    deleted_at: datetime | None = None
 
     @property
     def is_converged(self) -> bool:
@@ -59,7 +62,14 @@ class Row:
         """As the collector sees it: one whose deletion was taken back is parked already."""
         taken_back = self.phase is Phase.DELETED and not self.deleted
         phase = Phase.ARCHIVED if taken_back else self.phase
-        return ArchiveOwner(phase, self.archive_key, self.archive_op_id, self.error_reason)
+        return ArchiveOwner(
+            phase,
+            self.archive_key,
+            self.archive_op_id,
+            self.error_reason,
+            self.deleted_at,
+            purge=self.purge,
+        )
 
 
 async def read_rows(database: Database) -> list[Row]:
@@ -80,6 +90,8 @@ async def read_rows(database: Database) -> list[Row]:
                 error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
                 error_message=row.error_message,
                 version=row.version,
+                container_exists=conditions_from_json(row.conditions).container_exists,
+                deleted_at=row.deleted_at,
             )
             for row in found
         ]

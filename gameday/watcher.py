@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from datetime import UTC, datetime
 
 import aiohttp
 from aiodocker import DockerError
@@ -33,8 +34,9 @@ class Watcher:
     def __init__(self, stage: Stage, findings: Findings) -> None:
         self._stage = stage
         self._findings = findings
-        self._limits = policy_of(stage.settings).limits
-        self._archives = ArchiveWatch(stage.settings.gc.grace_seconds)
+        policy = policy_of(stage.settings)
+        self._limits = policy.limits
+        self._archives = ArchiveWatch(policy.graces)
         self.looks = 0
         self.missed = 0
         self.phases: Counter[str] = Counter()
@@ -70,7 +72,7 @@ class Watcher:
 
     async def _list_archives(self, archives: S3Archives, rows: list[Row]) -> None:
         committed = committed_of(await list_objects(archives))
-        for loss in list(self._archives.look(rows, committed, self._stage.clock())):
+        for loss in list(self._archives.look(rows, committed, datetime.now(UTC))):
             # Asked for by its name: a store that has just started may not list everything yet.
             if await archives.look(loss.key) is ArchiveFact.ABSENT:
                 self._blame(loss)

@@ -99,4 +99,4 @@ async def _patiently(request: Callable[[], Awaitable[None]]) -> None:
 def _passes_soon(refused: OperationInProgress | LimitExceeded) -> bool:
     if isinstance(refused, OperationInProgress):
         return True
-    return any(each.desired_state is not DesiredState.RUNNING for each in refused.running)
+    return any(each.is_stopping for each in refused.running)

@@ -39,6 +39,9 @@ class JobRequest:
     part_size: int = 8 * MIB
     parts_in_flight: int = 4
     max_bytes: int | None = None
+    # What the control plane recorded of the archive when it was committed; its meta must say the same.
+    expected_size: int | None = None
+    expected_sha256: str | None = None
 
     def __post_init__(self) -> None:
         _check(self.access_key != "" and self.secret_key != "", "access_key and secret_key must not be empty")
@@ -57,6 +60,15 @@ class JobRequest:
         _check(SMALLEST_PART <= self.part_size <= LARGEST_PART, "part_size must be 5 MiB to 512 MiB")
         _check(1 <= self.parts_in_flight <= MOST_IN_FLIGHT, "parts_in_flight must be 1 to 64")
         _check(self.max_bytes is None or self.max_bytes > 0, "max_bytes must be positive")
+        self._check_expectations()
+
+    def _check_expectations(self) -> None:
+        given = self.expected_size is not None or self.expected_sha256 is not None
+        restores = self.operation is Operation.RESTORE
+        _check(restores or not given, "expected_size and expected_sha256 are for a restore only")
+        _check(self.expected_size is None or self.expected_size >= 0, "expected_size must not be negative")
+        is_digest = self.expected_sha256 is None or re.fullmatch(r"[0-9a-f]{64}", self.expected_sha256)
+        _check(bool(is_digest), "expected_sha256 must be 64 hexadecimal digits in lower case")
 
     @property
     def bucket(self) -> str:
@@ -97,9 +109,9 @@ def _typed(values: dict[str, Any]) -> dict[str, Any]:
     _check(not unknown, f"unknown fields: {', '.join(unknown)}")
     for name in ("archive_url", "access_key", "secret_key"):
         _check(isinstance(values.get(name), str), f"{name} is missing or not a string")
-    for name in ("data_dir", "endpoint_url", "region"):
+    for name in ("data_dir", "endpoint_url", "region", "expected_sha256"):
         _check(isinstance(values.get(name, ""), str | None), f"{name} must be a string")
-    for name in ("compression_level", "part_size", "parts_in_flight", "max_bytes"):
+    for name in ("compression_level", "part_size", "parts_in_flight", "max_bytes", "expected_size"):
         _check(type(values.get(name, 0)) in (int, type(None)), f"{name} must be a whole number")
     _check(values["operation"] in set(Operation), f"unknown operation {values['operation']!r}")
     # null means the default, which spares callers from leaving fields out.

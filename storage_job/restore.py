@@ -37,12 +37,13 @@ _DECOMPRESS = {".tar.zst": ("zstd", "--decompress", "--quiet", "--stdout"), ".ta
 async def restore(request: JobRequest, progress: Progress) -> Outcome:
     archive = StoredArchive(request)
     meta = parse_meta(await archive.read_meta())
+    _check_recorded_digest(request, meta)
     work = WorkDirectory(request.data_dir)
     try:
         await settled(work.create)
         scanner = TarScanner(_limits(request, meta))
         download = await archive.download()
-        _check_size(download, meta)
+        _check_size(download, meta, request)
         progress.total = download.size
         async with Writeback(request.data_dir):
             sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
@@ -74,9 +75,18 @@ def _limits(request: JobRequest, meta: ArchiveMeta) -> Limits:
     return Limits(allowed, room)
 
 
-def _check_size(download: Download, meta: ArchiveMeta) -> None:
+def _check_recorded_digest(request: JobRequest, meta: ArchiveMeta) -> None:
+    """The content is compared with the meta; an archive that was exchanged brings a meta of its own."""
+    if request.expected_sha256 not in (None, meta.sha256):
+        raise CorruptedArchive("its sha256 is not the one that was recorded when it was made")
+
+
+def _check_size(download: Download, meta: ArchiveMeta, request: JobRequest) -> None:
     if meta.size not in (None, download.size):
         raise CorruptedArchive(f"it has {download.size} bytes and not {meta.size}")
+    if request.expected_size not in (None, download.size):
+        detail = f"it has {download.size} bytes and not the {request.expected_size} that were recorded"
+        raise CorruptedArchive(f"{detail} when it was made")
 
 
 def _start_children(request: JobRequest, staging: Path) -> tuple[Child, Child]:

@@ -13,7 +13,16 @@ from codehub.domain.conditions import ArchiveFact, ContainerFact, Resource, Volu
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import ARCHIVE_ROOT, meta_key
 from codehub.domain.states import ErrorReason
-from codehub.ports import ArchiveObject, InstanceRequest, Outdated, Progress, Report, StoredArchive, Upstream
+from codehub.ports import (
+    ArchiveObject,
+    ExpectedArchive,
+    InstanceRequest,
+    Outdated,
+    Progress,
+    Report,
+    StoredArchive,
+    Upstream,
+)
 from tests.fake_world import IMAGE, NEVER_READY_IMAGE, FakeInstance, FakeObject, FakeWorld, Home
 
 __all__ = [
@@ -197,7 +206,9 @@ class FakeStorageJobs:
                 return self._world.read_meta(key)
             return self._world.store_home(key, self._world.volumes[workspace_id])
 
-    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
+    async def restore(
+        self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
+    ) -> None:
         async with self._job("jobs.restore", workspace_id, report):
             self._world.volumes.setdefault(workspace_id, {})
             if not self._world.is_committed(key):
@@ -205,6 +216,8 @@ class FakeStorageJobs:
             content = self._world.objects[key].content
             if hashlib.sha256(content).hexdigest() != self._world.read_meta(key).sha256:
                 raise Permanent(ErrorReason.ARCHIVE_CORRUPTED, f"The archive {key} does not match its meta.")
+            if not _is_as_recorded(self._world.read_meta(key), expected):
+                raise Permanent(ErrorReason.ARCHIVE_CORRUPTED, f"The archive {key} is not the recorded one.")
             home = json.loads(content)
             self._world.volumes[workspace_id] = {name: bytes.fromhex(data) for name, data in home.items()}
 
@@ -228,6 +241,11 @@ class FakeStorageJobs:
             yield
         finally:
             self._world.jobs.discard(workspace_id)
+
+
+def _is_as_recorded(stored: StoredArchive, expected: ExpectedArchive) -> bool:
+    same_size = expected.size_bytes in (None, stored.size_bytes)
+    return same_size and expected.sha256 in (None, stored.sha256)
 
 
 class FakeProgressBoard:

@@ -93,6 +93,7 @@ async def prepare(client: Client, settings: Settings) -> None:
         ttl=timedelta(seconds=sweeps.ttl_seconds),
         gc=timedelta(seconds=sweeps.gc_seconds),
         observe=timedelta(seconds=sweeps.observe_seconds),
+        retention=timedelta(seconds=sweeps.retention_seconds),
     )
     await ensure_schedules(client, settings.temporal.task_queue, periods)
 

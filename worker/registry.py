@@ -17,6 +17,7 @@ from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from activities.instance import InstanceActivities
 from activities.looking import Eyes
+from activities.retention import RetentionActivities
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
 from codehub.bootstrap import Policy, Ports
@@ -28,6 +29,7 @@ from workflows.gc import ArchiveGcWorkflow
 from workflows.observe import ObserveWorkflow
 from workflows.provisioning import Provisioning
 from workflows.restoring import Restoring
+from workflows.retention import RetentionWorkflow
 from workflows.starting import Starting
 from workflows.stopping import Stopping
 from workflows.ttl import TtlWorkflow
@@ -44,6 +46,7 @@ WORKFLOWS: list[type] = [
     TtlWorkflow,
     ArchiveGcWorkflow,
     ObserveWorkflow,
+    RetentionWorkflow,
 ]
 
 # Our own modules are pure where workflows use them (the linters see to that); importing them anew into every
@@ -63,8 +66,13 @@ def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
     instance = InstanceActivities(ports.database, ports.instances, ports.board)
     volume = VolumeActivities(ports.database, ports.volumes, ports.archives, ports.board)
     archive = ArchiveActivities(ports.database, ports.jobs, ports.board)
-    idle = IdleActivities(ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits)
-    garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.gc_grace)
+    idle = IdleActivities(
+        ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits, ports.clock
+    )
+    garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.graces, ports.clock)
+    retention = RetentionActivities(
+        ports.database, ports.archives, policy.retention, policy.graces.undelete, ports.clock
+    )
     drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.archives, ports.convergence)
     return [
         workspace.observe,
@@ -86,6 +94,12 @@ def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
         idle.archive_unused,
         garbage.collect,
         drift.wake_what_drifted,
+        retention.remove_deleted_workspaces,
+        retention.remove_collected_archives,
+        retention.remove_old_events,
+        retention.remove_ended_sessions,
+        retention.remove_ended_tokens,
+        retention.remove_old_usage,
     ]
 
 

@@ -48,6 +48,6 @@ async def list_archives(session: AsyncSession, workspace_id: WorkspaceId) -> lis
 
 
 async def count_collected(session: AsyncSession) -> int:
-    """How many archives the collector has removed so far."""
+    """How many archives the collector has removed, as far as they are still remembered."""
     statement = select(func.count()).select_from(Archive).where(Archive.deleted_at.is_not(None))
     return (await session.scalars(statement)).one()

@@ -15,6 +15,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.garbage import ArchiveOwner
 from codehub.domain.naming import ArchiveName, parse_archive_key
 from codehub.domain.states import ErrorReason, Phase
+from codehub.ports import UNRECORDED, ExpectedArchive
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,13 @@ async def record_archive(
     await session.execute(statement.on_conflict_do_update(index_elements=[Archive.key], set_=facts))
 
 
+async def load_expected(session: AsyncSession, key: str) -> ExpectedArchive:
+    """What was recorded of an archive; nothing of one that an older installation has made."""
+    columns = select(Archive.size_bytes, Archive.sha256).where(Archive.key == key)
+    row = (await session.execute(columns)).one_or_none()
+    return ExpectedArchive(row[0], row[1]) if row else UNRECORDED
+
+
 async def load_owners(
     session: AsyncSession, workspace_ids: Collection[WorkspaceId], *, for_update: bool = False
 ) -> dict[WorkspaceId, ArchiveOwner]:
@@ -62,6 +70,8 @@ async def load_owners(
         Workspace.archive_key,
         Workspace.archive_op_id,
         Workspace.error_reason,
+        Workspace.deleted_at,
+        Workspace.purge,
     ).where(Workspace.id.in_([UUID(each) for each in workspace_ids]))
     if for_update:
         statement = statement.with_for_update(key_share=True)
@@ -71,13 +81,18 @@ async def load_owners(
             archive_key=row.archive_key,
             archive_op_id=str(row.archive_op_id) if row.archive_op_id else None,
             error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
+            deleted_at=row.deleted_at,
+            purge=row.purge,
         )
         for row in await session.execute(statement)
     }
 
 
 async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime) -> list[KnownOrphan]:
-    """Remember when each was first seen as an orphan; a restart does not reset it."""
+    """Remember when each was first seen as an orphan; a restart does not reset it.
+
+    A time in the future, by a clock that was wrong, is corrected to now.
+    """
     rows = [
         {
             "key": key,
@@ -91,7 +106,7 @@ async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime
     if not rows:
         return []
     inserted = insert(Archive).values(rows)
-    first_seen = func.coalesce(Archive.orphan_since, inserted.excluded.orphan_since)
+    first_seen = func.least(Archive.orphan_since, inserted.excluded.orphan_since)
     statement = inserted.on_conflict_do_update(
         index_elements=[Archive.key], set_={"orphan_since": first_seen}
     ).returning(Archive.key, Archive.orphan_since)

@@ -88,7 +88,7 @@ class Session(Base):
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
     token_hash: Mapped[bytes]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    expires_at: Mapped[datetime]
+    expires_at: Mapped[datetime] = mapped_column(index=True)
     revoked_at: Mapped[datetime | None]
     user_agent: Mapped[str | None]
     last_seen_at: Mapped[datetime | None]
@@ -98,7 +98,10 @@ class ApiToken(Base):
     """A personal token for programs, shown once and stored hashed."""
 
     __tablename__ = "api_tokens"
-    __table_args__ = (UniqueConstraint("token_hash"),)
+    __table_args__ = (
+        UniqueConstraint("token_hash"),
+        Index("ix_api_tokens_ended_at", text("least(expires_at, revoked_at)")),
+    )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
@@ -148,6 +151,7 @@ class Workspace(Base):
         _partial_index(
             "ix_workspaces_deleted_owner", "owner_user_id", "deleted_at", "id", where=predicates.DELETED
         ),
+        _partial_index("ix_workspaces_deleted_at", "deleted_at", where=predicates.DELETED),
         _partial_index("ix_workspaces_recovering", "id", where=predicates.RECOVERING),
     )
 
@@ -206,7 +210,10 @@ class Archive(Base):
     """An object in S3. No foreign key: it outlives its workspace's row until the collector has removed it."""
 
     __tablename__ = "archives"
-    __table_args__ = (_partial_index("ix_archives_orphan_since", "orphan_since", where=predicates.ORPHANED),)
+    __table_args__ = (
+        _partial_index("ix_archives_orphan_since", "orphan_since", where=predicates.ORPHANED),
+        _partial_index("ix_archives_deleted_at", "deleted_at", where=predicates.COLLECTED),
+    )
 
     key: Mapped[str] = mapped_column(primary_key=True)
     workspace_id: Mapped[UUID] = mapped_column(index=True)
@@ -227,7 +234,7 @@ class WorkspaceEvent(Base):
 
     id: Mapped[int] = mapped_column(BigInteger, Identity(always=True), primary_key=True)
     workspace_id: Mapped[UUID]
-    at: Mapped[datetime]
+    at: Mapped[datetime] = mapped_column(index=True)
     kind: Mapped[str]
     actor: Mapped[str]
     operation: Mapped[str | None]

@@ -4,7 +4,11 @@ from codehub.domain.failures import RETRYABLE
 
 IDLE_RUNNING = "deleted_at IS NULL AND phase = 'RUNNING' AND operation = 'NONE' AND desired_state = 'RUNNING'"
 IDLE_STANDBY = "deleted_at IS NULL AND phase = 'STANDBY' AND operation = 'NONE' AND desired_state = 'STANDBY'"
-COUNTS_AS_RUNNING = "deleted_at IS NULL AND (desired_state = 'RUNNING' OR phase = 'RUNNING')"
+# `counts_as_running` of the domain. In parentheses, because queries add conditions of their own.
+COUNTS_AS_RUNNING = (
+    "((deleted_at IS NULL AND desired_state = 'RUNNING') OR phase = 'RUNNING' "
+    "OR conditions->'infra.container_ready'->>'reason' IN ('Ready', 'NotReady'))"
+)
 # One expression, of which the database keeps statistics: it cannot know otherwise that phase and desired
 # state nearly always agree, and would read the whole table.
 CONVERGED = "(operation = 'NONE' AND phase = desired_state)"
@@ -31,3 +35,4 @@ BEING_DELETED = (
 
 # Of archives: the collector's work.
 ORPHANED = "orphan_since IS NOT NULL AND deleted_at IS NULL"
+COLLECTED = "deleted_at IS NOT NULL"

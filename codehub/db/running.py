@@ -23,6 +23,11 @@ class RunningWorkspace:
     phase: Phase
     desired_state: DesiredState
 
+    @property
+    def is_stopping(self) -> bool:
+        """Its place becomes free by itself; a broken one keeps its container until a person acts."""
+        return self.desired_state is not DesiredState.RUNNING and self.phase is not Phase.ERROR
+
 
 async def lock_running_limits(session: AsyncSession) -> None:
     """Let one transaction at a time count and then take a place.

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import DateTime, Select, TextClause, Uuid, Values, column, func, select, text, update, values
+from sqlalchemy import DateTime, Select, Uuid, Values, column, func, select, update, values
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -12,13 +12,6 @@ from codehub.db.models import Workspace, WorkspaceUsage
 from codehub.domain.conditions import WorkspaceId
 
 BUCKET = timedelta(minutes=15)
-
-# By where the rows lie: to look them up by their names once more, the database would read the whole table.
-_FORGET = text("""
-    DELETE FROM workspace_usage WHERE ctid = ANY (ARRAY(
-        SELECT ctid FROM workspace_usage WHERE bucket < :before ORDER BY bucket LIMIT :limit
-    ))
-""")
 
 
 def bucket_of(moment: datetime) -> datetime:
@@ -56,11 +49,6 @@ async def list_usage(session: AsyncSession, workspace_id: WorkspaceId, since: da
     return list(await session.scalars(select_usage(workspace_id, since)))
 
 
-async def forget_usage(session: AsyncSession, before: datetime, limit: int) -> None:
-    """Remove some that are older."""
-    await session.execute(delete_forgotten_usage(before, limit))
-
-
 async def load_owner_ids(session: AsyncSession, ids: Collection[WorkspaceId]) -> dict[WorkspaceId, str]:
     """Whose these are, in no particular order."""
     rows = await session.execute(
@@ -75,10 +63,6 @@ def select_usage(workspace_id: WorkspaceId, since: datetime) -> Select[datetime]
         .where(WorkspaceUsage.workspace_id == UUID(workspace_id), WorkspaceUsage.bucket >= since)
         .order_by(WorkspaceUsage.bucket)
     )
-
-
-def delete_forgotten_usage(before: datetime, limit: int) -> TextClause:
-    return _FORGET.bindparams(before=before, limit=limit)
 
 
 def _news(used_at: Mapping[WorkspaceId, datetime]) -> Values:

@@ -41,9 +41,15 @@ class Usage:
     phase_changed_at: datetime
 
 
-def counts_as_running(phase: Phase, desired_state: DesiredState, *, deleted: bool) -> bool:
-    """Counted on what is or shall be running, so that a promise made is a place taken."""
-    return not deleted and (desired_state is DesiredState.RUNNING or phase is Phase.RUNNING)
+def counts_as_running(
+    phase: Phase, desired_state: DesiredState, *, deleted: bool, container_exists: bool
+) -> bool:
+    """Counts running and requested workspaces, so admission reserves a slot.
+
+    A container takes its slot until it is gone, also in an error and while its workspace is being deleted.
+    """
+    is_wanted = desired_state is DesiredState.RUNNING and not deleted
+    return is_wanted or phase is Phase.RUNNING or container_exists
 
 
 def exceeded_limit(own: int, total: int, limits: RunningLimits) -> LimitScope | None:

@@ -121,12 +121,15 @@ def _next_operation(snapshot: Snapshot) -> Operation:
 
 
 def _next_deletion_step(snapshot: Snapshot) -> Operation:
-    """Step down like any other change, so that a last archive exists; a purge goes straight."""
+    """Step down like any other change, so that a last archive exists; a purge goes straight.
+
+    A leftover volume goes by ARCHIVING too: it waits until the archive answers, and looks at it first.
+    """
     if snapshot.purge:
         return Operation.DELETING
     if snapshot.conditions.container_exists:
         return Operation.STOPPING
-    return Operation.ARCHIVING if snapshot.conditions.volume_ready.is_true else Operation.DELETING
+    return Operation.ARCHIVING if snapshot.conditions.volume_exists else Operation.DELETING
 
 
 def _leftover_operation(snapshot: Snapshot) -> Operation | None:

@@ -14,9 +14,11 @@ from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import (
+    ExpectedArchive,
     HomeStore,
     InstanceRequest,
     Instances,
+    Outdated,
     Report,
     StorageJobs,
     StoredArchive,
@@ -99,6 +101,11 @@ class GuardedInstances:
         await self.guard.confirm()
         return found
 
+    async def find_outdated(self) -> Outdated:
+        found = await self.instances.find_outdated()
+        await self.guard.confirm()
+        return found
+
     async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
         await self.guard.confirm()
         async for content in self.instances.read_log(workspace_id, tail=tail, follow=follow):
@@ -142,9 +149,11 @@ class GuardedStorageJobs:
         await self.guard.confirm(before_change=True)
         return await self.jobs.archive(workspace_id, key, report)
 
-    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
+    async def restore(
+        self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
+    ) -> None:
         await self.guard.confirm(before_change=True)
-        await self.jobs.restore(workspace_id, key, report)
+        await self.jobs.restore(workspace_id, key, report, expected)
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
         await self.guard.confirm(before_change=True)

@@ -294,9 +294,27 @@ class Gc(Concern):
 
     model_config = SettingsConfigDict(env_prefix="CODEHUB_GC_")
 
-    grace_seconds: Seconds = Field(
-        7200, description="How long an orphaned archive is kept, and undelete works."
+    grace_seconds: Seconds = Field(7200, description="How long an archive that nothing needs is kept.")
+    undelete_seconds: Seconds = Field(
+        604800, description="How long a deleted workspace keeps its last archive, so that undelete works."
     )
+
+
+class Retention(Concern):
+    """How long rows are kept after what they tell of has ended; the newest are never removed early."""
+
+    model_config = SettingsConfigDict(env_prefix="CODEHUB_RETENTION_")
+
+    workspaces_days: Count = Field(
+        90, description="Days for which a deleted workspace is remembered; never less than undelete works."
+    )
+    archives_days: Count = Field(90, description="Days for which a removed archive is remembered.")
+    events_days: Count = Field(90, description="Days of history that workspaces keep.")
+    sessions_days: Count = Field(90, description="Days for which a session is remembered after its end.")
+    tokens_days: Count = Field(
+        90, description="Days for which an API token is remembered after it expired or was revoked."
+    )
+    usage_days: Count = Field(7, description="Days for which it is remembered when a workspace was used.")
 
 
 class Worker(Concern):
@@ -324,6 +342,7 @@ class Sweeps(Concern):
     observe_seconds: Seconds = Field(15, description="Time between two looks for what drifted.")
     ttl_seconds: Seconds = Field(60, description="Time between two looks for unused workspaces.")
     gc_seconds: Seconds = Field(14400, description="Time between two collections of archives.")
+    retention_seconds: Seconds = Field(86400, description="Time between two removals of old rows.")
 
 
 class Settings(BaseModel, frozen=True):
@@ -341,6 +360,7 @@ class Settings(BaseModel, frozen=True):
     ttl: Ttl = Field(default_factory=Ttl)
     limits: Limits = Field(default_factory=Limits)
     gc: Gc = Field(default_factory=Gc)
+    retention: Retention = Field(default_factory=Retention)
     worker: Worker = Field(default_factory=Worker)
     sweeps: Sweeps = Field(default_factory=Sweeps)
 

@@ -72,7 +72,7 @@ class Pages:
         self, visit: Visit, running: Sequence[RunningWorkspace], limit: int, *, everyone: bool
     ) -> Answer:
         """No place is left: for this person, or for anybody if `everyone`."""
-        places = [(each, words.place_taken_by(each), words.is_stopping(each)) for each in running]
+        places = [(each, words.place_taken_by(each), each.is_stopping) for each in running]
         return self._about(
             502,
             "limit_reached.html",

@@ -110,11 +110,7 @@ def in_detail(reason: ErrorReason | None, message: str | None) -> str | None:
     return None if reason and message == EXPLANATIONS[reason] else message
 
 
-def is_stopping(running: RunningWorkspace) -> bool:
-    return running.desired_state is not DesiredState.RUNNING
-
-
 def place_taken_by(running: RunningWorkspace) -> str:
-    if is_stopping(running):
-        return "Stopping…"
+    if running.is_stopping:
+        return "Deleting…" if running.desired_state is DesiredState.DELETED else "Stopping…"
     return {Phase.RUNNING: "Running", Phase.ERROR: "Has a problem"}.get(running.phase, "Starting")

@@ -3,16 +3,16 @@
 import asyncio
 import hashlib
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 
 import pytest
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Failure, Permanent, Transient
-from codehub.domain.naming import archive_key, meta_key
+from codehub.domain.naming import META_SUFFIX, archive_key, meta_key
 from codehub.domain.states import ErrorReason
-from codehub.ports import Progress, StorageJobs, StoredArchive
+from codehub.ports import UNRECORDED, ExpectedArchive, Progress, StorageJobs, StoredArchive
 from tests.contracts.job_benches import DockerBench, FakeBench, JobBench, LocalBench
 from tests.docker_engine import JOB_IMAGE, need_docker, opened_engine
 from tests.fixtures_s3 import Bucket, bucket, s3_server
@@ -51,7 +51,7 @@ def ignore(_: Progress) -> None:
     pass
 
 
-async def failure_of(work: "asyncio.Future[object]") -> Failure:
+async def failure_of(work: Awaitable[object]) -> Failure:
     with pytest.raises(Failure) as caught:
         await work
     return caught.value
@@ -84,7 +84,7 @@ async def test_an_archived_home_comes_back(bench: JobBench, workspace_id: Worksp
     assert (await bench.read(meta_key(key)) or b"").splitlines()[0].decode() == f"sha256:{stored.sha256}"
     assert reports
     bench.write_home(workspace_id, {"extra": b"goes away", "thesis": b"overwritten"})
-    await bench.jobs.restore(workspace_id, key, reports.append)
+    await bench.jobs.restore(workspace_id, key, reports.append, UNRECORDED)
     assert bench.read_home(workspace_id) == HOME
 
 
@@ -116,7 +116,7 @@ async def test_a_restore_makes_the_volume_and_can_be_run_again(
     await bench.jobs.archive(workspace_id, key, ignore)
     elsewhere = WorkspaceId(str(uuid.uuid4()))
     for _ in range(2):
-        await bench.jobs.restore(elsewhere, key, ignore)
+        await bench.jobs.restore(elsewhere, key, ignore, UNRECORDED)
         assert bench.read_home(elsewhere) == HOME
 
 
@@ -126,12 +126,12 @@ async def test_an_empty_archive_restores_to_an_empty_home(
     stored = await bench.jobs.create_empty(workspace_id, key)
     assert await bench.jobs.create_empty(workspace_id, key) == stored
     assert bench.read_home(workspace_id) is None
-    await bench.jobs.restore(workspace_id, key, ignore)
+    await bench.jobs.restore(workspace_id, key, ignore, UNRECORDED)
     assert bench.read_home(workspace_id) == {}
 
 
 async def test_a_missing_archive_is_lost_data(bench: JobBench, workspace_id: WorkspaceId, key: str) -> None:
-    failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+    failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
     assert (type(failure), failure.reason) == (Permanent, ErrorReason.DATA_LOST)
 
 
@@ -140,7 +140,7 @@ async def test_an_uncommitted_archive_is_lost_data_and_the_volume_keeps_its_file
 ) -> None:
     bench.write_home(workspace_id, HOME)
     await bench.write(key, b"what a crash has left")
-    failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+    failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
     assert failure.reason is ErrorReason.DATA_LOST
     assert bench.read_home(workspace_id) == HOME
 
@@ -151,8 +151,47 @@ async def test_a_damaged_archive_is_corrupted_and_the_volume_keeps_its_files(
     bench.write_home(workspace_id, HOME)
     await bench.write(key, EMPTY_ZSTD_FRAME)
     await bench.write(meta_key(key), f"sha256:{'0' * 64}\n".encode())
-    failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+    failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
     assert (type(failure), failure.reason) == (Permanent, ErrorReason.ARCHIVE_CORRUPTED)
+    assert bench.read_home(workspace_id) == HOME
+
+
+async def exchange(bench: JobBench, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+    """Archive HOME, then put another archive, with a meta that fits it, in its place."""
+    bench.write_home(workspace_id, {"planted": b"by somebody else"})
+    other = archive_key(workspace_id, str(uuid.uuid4()))
+    await bench.jobs.archive(workspace_id, other, ignore)
+    elsewhere = WorkspaceId(str(uuid.uuid4()))
+    bench.write_home(elsewhere, HOME)
+    stored = await bench.jobs.archive(elsewhere, key, ignore)
+    for suffix in ("", META_SUFFIX):
+        await bench.write(key + suffix, await bench.read(other + suffix) or b"")
+    return stored
+
+
+@pytest.mark.parametrize("known", ["both", "sha256", "size"])
+async def test_an_archive_exchanged_together_with_its_meta_is_corrupted(
+    bench: JobBench, workspace_id: WorkspaceId, key: str, known: str
+) -> None:
+    stored = await exchange(bench, workspace_id, key)
+    expected = ExpectedArchive(
+        size_bytes=None if known == "sha256" else stored.size_bytes,
+        sha256=None if known == "size" else stored.sha256,
+    )
+    volume = WorkspaceId(str(uuid.uuid4()))
+    bench.write_home(volume, HOME)
+    failure = await failure_of(bench.jobs.restore(volume, key, ignore, expected))
+    assert (type(failure), failure.reason) == (Permanent, ErrorReason.ARCHIVE_CORRUPTED)
+    assert "recorded" in failure.message
+    assert bench.read_home(volume) == HOME
+
+
+async def test_an_archive_that_is_as_it_was_recorded_is_restored(
+    bench: JobBench, workspace_id: WorkspaceId, key: str
+) -> None:
+    bench.write_home(workspace_id, HOME)
+    stored = await bench.jobs.archive(workspace_id, key, ignore)
+    await bench.jobs.restore(workspace_id, key, ignore, ExpectedArchive(stored.size_bytes, stored.sha256))
     assert bench.read_home(workspace_id) == HOME
 
 
@@ -160,7 +199,7 @@ async def test_a_store_that_does_not_answer_is_unreachable(
     bench: JobBench, workspace_id: WorkspaceId, key: str
 ) -> None:
     bench.write_home(workspace_id, HOME)
-    failure = await failure_of(asyncio.ensure_future(bench.cut_off.restore(workspace_id, key, ignore)))
+    failure = await failure_of(bench.cut_off.restore(workspace_id, key, ignore, UNRECORDED))
     assert (type(failure), failure.reason) == (Transient, ErrorReason.UNREACHABLE)
     assert bench.read_home(workspace_id) == HOME
 
@@ -168,7 +207,7 @@ async def test_a_store_that_does_not_answer_is_unreachable(
 async def test_what_has_no_volume_cannot_be_archived(
     bench: JobBench, workspace_id: WorkspaceId, key: str
 ) -> None:
-    failure = await failure_of(asyncio.ensure_future(bench.jobs.archive(workspace_id, key, ignore)))
+    failure = await failure_of(bench.jobs.archive(workspace_id, key, ignore))
     assert (type(failure), failure.reason) == (Transient, ErrorReason.ACTION_FAILED)
     assert await bench.read(meta_key(key)) is None
 
@@ -179,7 +218,7 @@ async def test_a_second_job_on_the_same_volume_is_refused(
     bench.write_home(workspace_id, HOME)
     with bench.stalled():
         first = await Underway(bench.jobs, workspace_id, key).begun()
-        failure = await failure_of(asyncio.ensure_future(bench.jobs.restore(workspace_id, key, ignore)))
+        failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
         assert (type(failure), failure.reason) == (Transient, ErrorReason.ACTION_FAILED)
         assert bench.count() == 1
         await first.cancel()

@@ -18,7 +18,7 @@ from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
-from codehub.ports import ArchiveStore, InstanceRequest
+from codehub.ports import UNRECORDED, ArchiveStore, InstanceRequest
 from tests.fakes import IMAGE
 from tests.waiting import DEADLINE_SECONDS
 
@@ -73,7 +73,7 @@ async def test_nobody_waits_forever(hanging: Docker) -> None:
         volumes.provision(WORKSPACE_ID),
         volumes.remove(WORKSPACE_ID),
         jobs.archive(WORKSPACE_ID, "key", lambda _: None),
-        jobs.restore(WORKSPACE_ID, "key", lambda _: None),
+        jobs.restore(WORKSPACE_ID, "key", lambda _: None, UNRECORDED),
         jobs.create_empty(WORKSPACE_ID, "key"),
     )
     async with asyncio.timeout(DEADLINE_SECONDS):

@@ -22,7 +22,7 @@ from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import archive_key, job_name, meta_key, volume_name
 from codehub.domain.states import ErrorReason
-from codehub.ports import ArchiveStore, Progress
+from codehub.ports import UNRECORDED, ArchiveStore, Progress
 from tests.contracts.job_benches import DockerBench
 from tests.contracts.test_archives import store_of
 from tests.contracts.test_storage_jobs import Underway
@@ -39,7 +39,7 @@ import asyncio, json, sys
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions
-from codehub.ports import ArchiveStore
+from codehub.ports import UNRECORDED, ArchiveStore
 
 url, project, image, store, workspace_id, key = sys.argv[1:]
 
@@ -95,7 +95,7 @@ async def test_a_home_comes_back_down_to_the_last_attribute(
     volumes = DockerVolumes(bench.engine.client, bench.engine.options)
     await volumes.remove(workspace_id)
     assert not home.exists()
-    await bench.jobs.restore(workspace_id, key, ignore)
+    await bench.jobs.restore(workspace_id, key, ignore, UNRECORDED)
     assert describe_tree(home) == before
     assert await volumes.look(workspace_id) is VolumeFact.PRESENT
 
@@ -150,7 +150,7 @@ async def test_a_job_that_restores_may_only_write_a_home(
 ) -> None:
     await bench.jobs.archive(workspace_id, key, ignore)
     stalled = jobs_of(bench, store_of(bucket), job_image=STALLED_JOB_IMAGE)
-    restoring = asyncio.create_task(stalled.restore(workspace_id, key, ignore))
+    restoring = asyncio.create_task(stalled.restore(workspace_id, key, ignore, UNRECORDED))
     await until_job_runs(bench, workspace_id)
     container = inspect_job(workspace_id)
     restoring.cancel()
@@ -335,5 +335,5 @@ async def test_the_memory_of_a_job_does_not_grow_with_the_home(
     (bench.engine.home(workspace_id) / "large").write_bytes(os.urandom(size))
     stored = await bench.jobs.archive(workspace_id, key, ignore)
     assert stored.size_bytes > size
-    await bench.jobs.restore(workspace_id, key, ignore)
+    await bench.jobs.restore(workspace_id, key, ignore, UNRECORDED)
     await bucket.clear()

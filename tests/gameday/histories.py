@@ -29,6 +29,7 @@ def row(**changes: Any) -> Row:  # noqa: ANN401
         "error_reason": None,
         "error_message": None,
         "version": 1,
+        "container_exists": False,
     }
     return Row(**{**fields, **changes})
 

@@ -1,9 +1,12 @@
 """Those who look on: each sees what is wrong, and nothing where all is right."""
 
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
+from codehub.domain.garbage import Graces
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
@@ -15,11 +18,11 @@ from gameday.checks_limits import check_limits
 from gameday.checks_orphans import misfits
 from gameday.findings import Findings, Invariant
 from gameday.journal import Journal
-from tests.gameday.histories import WORKSPACE, row
+from tests.gameday.histories import BEGAN, WORKSPACE, row
 
 OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 OLD_KEY, NEW_KEY = archive_key(WORKSPACE, OLD), archive_key(WORKSPACE, NEW)
-GRACE = 30.0
+GRACES = Graces(orphan=timedelta(seconds=30), undelete=timedelta(seconds=40))
 
 
 def test_what_goes_on_being_wrong_is_said_once_and_counted_each_time() -> None:
@@ -30,12 +33,13 @@ def test_what_goes_on_being_wrong_is_said_once_and_counted_each_time() -> None:
     assert findings.checked[Invariant.LIMITS] == 3
 
 
-def test_limits_count_what_runs_and_what_shall_run_but_not_what_is_deleted() -> None:
+def test_limits_count_what_runs_and_what_shall_run_also_while_it_is_deleted() -> None:
+    deleted = {"phase": Phase.DELETING, "desired_state": DesiredState.DELETED, "deleted": True}
     rows = [
         row(phase=Phase.RUNNING),
         row(desired_state=DesiredState.RUNNING),
-        row(phase=Phase.RUNNING, desired_state=DesiredState.DELETED, deleted=True),
-        row(owner_id="bob", phase=Phase.RUNNING),
+        row(**deleted),
+        row(owner_id="bob", container_exists=True, **deleted),
     ]
     assert not list(check_limits(rows, RunningLimits(2, 3)))
     [own] = check_limits(rows, RunningLimits(1, 3))
@@ -44,45 +48,52 @@ def test_limits_count_what_runs_and_what_shall_run_but_not_what_is_deleted() -> 
     assert total.startswith("3 workspaces")
 
 
+def after(seconds: float) -> datetime:
+    return BEGAN + timedelta(seconds=seconds)
+
+
 def test_an_archive_counts_once_its_meta_is_there() -> None:
     assert committed_of({OLD_KEY, meta_key(OLD_KEY), NEW_KEY}) == {OLD_KEY}
 
 
 def test_an_archive_that_a_row_names_must_be_there() -> None:
     named = row(phase=Phase.ARCHIVED, archive_key=OLD_KEY)
-    [loss] = ArchiveWatch(GRACE).look([named], set(), 0.0)
+    [loss] = ArchiveWatch(GRACES).look([named], set(), after(0.0))
     assert (loss.workspace_id, loss.key) == (WORKSPACE, OLD_KEY)
-    assert not list(ArchiveWatch(GRACE).look([named], {OLD_KEY}, 0.0))
+    assert not list(ArchiveWatch(GRACES).look([named], {OLD_KEY}, after(0.0)))
 
 
-def test_the_archive_of_a_deleted_workspace_may_be_gone() -> None:
-    gone = row(phase=Phase.DELETED, deleted=True, archive_key=OLD_KEY)
-    assert not list(ArchiveWatch(GRACE).look([gone], set(), 0.0))
+def test_the_last_archive_of_a_deleted_workspace_must_be_there_while_it_can_come_back() -> None:
+    gone = row(phase=Phase.DELETED, deleted=True, deleted_at=BEGAN, archive_key=OLD_KEY)
+    assert len(list(ArchiveWatch(GRACES).look([gone], set(), after(39.0)))) == 1
+    assert not list(ArchiveWatch(GRACES).look([gone], set(), after(40.0)))
+    purged = replace(gone, purge=True)
+    assert not list(ArchiveWatch(GRACES).look([purged], set(), after(0.0)))
 
 
 @pytest.mark.parametrize(("removed_at", "losses"), [(5.0, 1), (17.0, 1), (19.0, 0)])
 def test_an_archive_that_was_just_needed_must_not_vanish(removed_at: float, losses: int) -> None:
-    watch = ArchiveWatch(GRACE)
-    assert not list(watch.look([row(archive_key=OLD_KEY)], {OLD_KEY}, 0.0))
+    watch = ArchiveWatch(GRACES)
+    assert not list(watch.look([row(archive_key=OLD_KEY)], {OLD_KEY}, after(0.0)))
     replaced = row(archive_key=NEW_KEY)
-    assert not list(watch.look([replaced], {OLD_KEY, NEW_KEY}, 1.0))
-    assert len(list(watch.look([replaced], {NEW_KEY}, removed_at))) == losses
+    assert not list(watch.look([replaced], {OLD_KEY, NEW_KEY}, after(1.0)))
+    assert len(list(watch.look([replaced], {NEW_KEY}, after(removed_at)))) == losses
 
 
 @pytest.mark.parametrize("phase", [Phase.ERROR, Phase.STANDBY])
 def test_an_error_that_is_over_does_not_start_a_grace_anew(phase: Phase) -> None:
-    watch = ArchiveWatch(GRACE)
-    assert not list(watch.look([row(archive_key=OLD_KEY)], {OLD_KEY}, 0.0))
+    watch = ArchiveWatch(GRACES)
+    assert not list(watch.look([row(archive_key=OLD_KEY)], {OLD_KEY}, after(0.0)))
     failing = row(phase=phase, archive_key=NEW_KEY, error_reason=ErrorReason.ACTION_FAILED)
-    assert not list(watch.look([failing], {OLD_KEY, NEW_KEY}, 25.0))
-    assert not list(watch.look([row(archive_key=NEW_KEY)], {NEW_KEY}, 31.0))
+    assert not list(watch.look([failing], {OLD_KEY, NEW_KEY}, after(25.0)))
+    assert not list(watch.look([row(archive_key=NEW_KEY)], {NEW_KEY}, after(31.0)))
 
 
 def test_only_what_nothing_needs_is_garbage() -> None:
     objects = {OLD_KEY, meta_key(OLD_KEY), NEW_KEY, meta_key(NEW_KEY), "archives/unknown"}
-    assert unneeded_of(objects, [row(archive_key=NEW_KEY)]) == {OLD_KEY, "archives/unknown"}
+    assert unneeded_of(objects, [row(archive_key=NEW_KEY)], BEGAN, GRACES) == {OLD_KEY, "archives/unknown"}
     # Half an upload of the operation that goes on is needed, too.
-    assert unneeded_of({OLD_KEY}, [row(archive_op_id=OLD)]) == set()
+    assert unneeded_of({OLD_KEY}, [row(archive_op_id=OLD)], BEGAN, GRACES) == set()
 
 
 @pytest.mark.parametrize(

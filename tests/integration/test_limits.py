@@ -5,7 +5,7 @@ from collections import Counter
 from uuid import UUID
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import func, select, text, update
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
@@ -20,6 +20,8 @@ from codehub.services.workspaces import request_state
 from tests.rows import NOW, add_user, add_workspace, new_workspace_id
 
 USERS = 20
+READY = {"infra.container_ready": {"status": "True", "reason": "Ready"}}
+GONE = {"infra.container_ready": {"status": "False", "reason": "Absent"}}
 LIMITS = RunningLimits(per_user=2, total=25)
 
 
@@ -100,6 +102,37 @@ async def test_workspace_that_still_runs_may_be_wanted_again(database: Database)
             session, await add_user(session), phase="RUNNING", desired_state="STANDBY"
         )
     await start(database, workspace_id, RunningLimits(per_user=1, total=1))
+
+
+async def test_a_container_takes_its_place_until_its_deletion_has_removed_it(database: Database) -> None:
+    limits = RunningLimits(per_user=1, total=1)
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        workspace_id = await add_workspace(
+            session, owner, phase="DELETING", desired_state="DELETED", deleted_at=NOW, conditions=READY
+        )
+    with pytest.raises(LimitExceeded) as refusal:
+        await create(database, owner, limits)
+    assert [running.workspace_id for running in refusal.value.running] == [workspace_id]
+    async with database.transaction() as session:
+        this_one = update(Workspace).where(Workspace.id == UUID(workspace_id))
+        await session.execute(this_one.values(conditions=GONE))
+    await create(database, owner, limits)
+
+
+async def test_a_broken_workspace_takes_its_place_while_its_container_runs(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        await add_workspace(
+            session,
+            owner,
+            phase="ERROR",
+            desired_state="STANDBY",
+            error_reason="ContainerWithoutVolume",
+            conditions=READY,
+        )
+    with pytest.raises(LimitExceeded):
+        await create(database, owner, RunningLimits(per_user=1, total=1))
 
 
 async def test_place_is_free_again_when_it_neither_runs_nor_shall_run(database: Database) -> None:

@@ -19,7 +19,7 @@ from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason
 from codehub.job_output import JobOutput
-from codehub.ports import ArchiveStore, Progress
+from codehub.ports import UNRECORDED, ArchiveStore, Progress
 from tests.contracts.instance_benches import eventually
 from tests.contracts.job_benches import running_jobs
 
@@ -30,7 +30,7 @@ WORKER = """
 import asyncio, sys
 from pathlib import Path
 from codehub.adapters.local.jobs import LocalStorageJobs
-from codehub.ports import ArchiveStore
+from codehub.ports import UNRECORDED, ArchiveStore
 
 store = ArchiveStore("bucket", "id", "secret", endpoint_url=sys.argv[2])
 jobs = LocalStorageJobs(Path(sys.argv[1]), store)
@@ -115,7 +115,7 @@ async def test_a_job_ends_after_its_worker_and_until_then_keeps_others_out(
     worker.kill()
     await worker.wait()
     with pytest.raises(Transient, match="Another job still works on this volume"):
-        await jobs.restore(WORKSPACE_ID, KEY, lambda _: None)
+        await jobs.restore(WORKSPACE_ID, KEY, lambda _: None, UNRECORDED)
     job.resume()
     # Not when it is a zombie: then threads of it may still be ending, and hold the lock until they have.
     await eventually(lambda: is_free(root))
@@ -126,7 +126,7 @@ async def test_a_root_that_is_not_there_is_unreachable(jobs: LocalStorageJobs, r
     (root.path / ".codehub-root").unlink()
     for work in (
         jobs.archive(WORKSPACE_ID, KEY, lambda _: None),
-        jobs.restore(WORKSPACE_ID, KEY, lambda _: None),
+        jobs.restore(WORKSPACE_ID, KEY, lambda _: None, UNRECORDED),
     ):
         with pytest.raises(Transient) as caught:
             await work

@@ -9,6 +9,7 @@ import pytest
 from sqlalchemy import Executable, text
 from sqlalchemy.dialects import postgresql
 
+from codehub.db import retention
 from codehub.db.history import last_event_id, select_counts, select_events
 from codehub.db.idempotency import delete_forgotten
 from codehub.db.idle import select_due_for_archive, select_due_for_standby
@@ -16,7 +17,7 @@ from codehub.db.operations import select_lines_of, select_operation_lines
 from codehub.db.progress import select_not_converged, select_operations_in_progress
 from codehub.db.running import select_count_running, select_running_of
 from codehub.db.session import Database, create_engine
-from codehub.db.usage import delete_forgotten_usage, select_usage
+from codehub.db.usage import select_usage
 from codehub.db.views import Position, ViewFilter, select_errors, select_page
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import Phase
@@ -83,6 +84,18 @@ SELECT workspaces.id, date_bin('15 minutes', now(), 'epoch') - turn * interval '
 FROM workspaces, generate_series(0, 7 * 96) AS turn WHERE owner_user_id = lpad('1', 32, '0')::uuid
 """
 
+SESSIONS = """
+INSERT INTO sessions (id, user_id, token_hash, expires_at)
+SELECT gen_random_uuid(), users.id, sha256((users.id::text || turn)::bytea), now() - turn * interval '1 day'
+FROM users, generate_series(-14, 10) AS turn
+"""
+TOKENS = """
+INSERT INTO api_tokens (id, user_id, name, token_hash, expires_at, revoked_at)
+SELECT gen_random_uuid(), users.id, 'token', sha256((users.id::text || turn)::bytea),
+    CASE WHEN turn % 3 > 0 THEN now() - turn * interval '1 day' END, CASE WHEN turn % 5 = 0 THEN now() END
+FROM users, generate_series(-14, 10) AS turn
+"""
+
 RECOVERED_ONCE = """
 UPDATE workspaces SET recover_choice = 'retry', recover_requested_at = now(), recover_handled_at = now()
 """
@@ -98,7 +111,7 @@ async def full_database(postgres_server: postgres.Server, migrated_template: str
         async with database.transaction() as session:
             # Nobody listens, so nobody needs 100,000 notices.
             await session.execute(text("ALTER TABLE workspaces DISABLE TRIGGER USER"))
-            for statement in (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, USAGE, "ANALYZE"):
+            for statement in (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, USAGE, SESSIONS, TOKENS, "ANALYZE"):
                 await session.execute(text(statement))
         yield database
 
@@ -192,15 +205,34 @@ async def test_one_operation_is_read_without_those_before_and_after_it(full_data
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= 2 * 5
 
 
-async def test_usage_is_read_of_one_workspace_and_forgotten_by_its_age(full_database: Database) -> None:
+async def test_usage_is_read_of_one_workspace(full_database: Database) -> None:
     async with full_database.transaction() as session:
         now = (await session.scalars(text("SELECT now()"))).one()
         used = (await session.scalars(text("SELECT workspace_id FROM workspace_usage LIMIT 1"))).one()
     day = await explain(full_database, select_usage(WorkspaceId(str(used)), now - timedelta(days=1)))
     assert indexes(day, "workspace_usage") == {"pk_workspace_usage"}
-    old = await explain(full_database, delete_forgotten_usage(now - timedelta(days=7), 100))
-    assert "ix_workspace_usage_bucket" in indexes(old, "workspace_usage")
-    assert scanned(day) == scanned(old) == set()
+    assert scanned(day) == set()
+
+
+OLD_ROWS = {
+    "workspaces": (retention.DELETE_WORKSPACES, "ix_workspaces_deleted_at"),
+    "uncollected archives": (retention.SELECT_UNCOLLECTED, "ix_workspaces_deleted_at"),
+    "archives": (retention.DELETE_ARCHIVES, "ix_archives_deleted_at"),
+    "events": (retention.DELETE_EVENTS, "ix_workspace_events_at"),
+    "sessions": (retention.DELETE_SESSIONS, "ix_sessions_expires_at"),
+    "tokens": (retention.DELETE_TOKENS, "ix_api_tokens_ended_at"),
+    "usage": (retention.DELETE_USAGE, "ix_workspace_usage_bucket"),
+}
+
+
+@pytest.mark.parametrize("kind", OLD_ROWS)
+async def test_old_rows_are_found_by_their_age(full_database: Database, kind: str) -> None:
+    statement, index = OLD_ROWS[kind]
+    async with full_database.transaction() as session:
+        now = (await session.scalars(text("SELECT now()"))).one()
+    plan = await explain(full_database, retention.bound(statement, now - timedelta(days=5), 100))
+    assert index in {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
+    assert scanned(plan) == set()
 
 
 async def test_counting_reads_only_new_lines(full_database: Database) -> None:

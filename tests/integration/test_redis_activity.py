@@ -1,6 +1,6 @@
 """The buffer keeps the latest use of each workspace until the database has it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,11 +13,12 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ActivityBuffer
 from tests.fixtures_services import redis_client, redis_server
+from tests.rows import new_workspace_id
 from tests.temporal_server import free_port
 
 __all__ = ["redis_client", "redis_server"]
 
-FIRST, SECOND, THIRD = (WorkspaceId(name) for name in ("first", "second", "third"))
+FIRST, SECOND, THIRD = (WorkspaceId(f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2, 3))
 NOON = datetime(2026, 7, 1, 12, 0, 0, 123_000, tzinfo=UTC)
 LATER = NOON + timedelta(milliseconds=1)
 ALL = 100
@@ -34,9 +35,13 @@ async def unreachable() -> AsyncIterator[ActivityBuffer]:
         yield RedisActivityBuffer(client)
 
 
+async def used(activity: ActivityBuffer, limit: int = ALL) -> Mapping[WorkspaceId, datetime]:
+    return (await activity.take(limit)).used_at
+
+
 async def test_a_use_is_taken_as_it_was_recorded(activity: ActivityBuffer) -> None:
     await activity.record({FIRST: NOON, SECOND: LATER})
-    assert await activity.take(ALL) == {FIRST: NOON, SECOND: LATER}
+    assert await used(activity, ALL) == {FIRST: NOON, SECOND: LATER}
 
 
 async def test_the_score_is_the_time_in_seconds_to_the_millisecond(
@@ -49,44 +54,75 @@ async def test_the_score_is_the_time_in_seconds_to_the_millisecond(
 async def test_an_older_use_does_not_replace_a_newer_one(activity: ActivityBuffer) -> None:
     await activity.record({FIRST: LATER, SECOND: NOON})
     await activity.record({FIRST: NOON, SECOND: LATER})
-    assert await activity.take(ALL) == {FIRST: LATER, SECOND: LATER}
+    assert await used(activity, ALL) == {FIRST: LATER, SECOND: LATER}
 
 
 async def test_the_oldest_are_taken_first_and_stay(activity: ActivityBuffer) -> None:
     await activity.record({FIRST: LATER, SECOND: NOON, THIRD: LATER + timedelta(seconds=1)})
-    assert list(await activity.take(2)) == [SECOND, FIRST]
-    assert list(await activity.take(2)) == [SECOND, FIRST]
-    assert await activity.take(0) == {}
+    assert list(await used(activity, 2)) == [SECOND, FIRST]
+    assert list(await used(activity, 2)) == [SECOND, FIRST]
+    assert await used(activity, 0) == {}
 
 
 async def test_what_was_stored_is_discarded(activity: ActivityBuffer) -> None:
     await activity.record({FIRST: NOON, SECOND: LATER, THIRD: NOON})
-    await activity.discard(await activity.take(2))
-    assert await activity.take(ALL) == {SECOND: LATER}
+    await activity.discard(await used(activity, 2))
+    assert await used(activity, ALL) == {SECOND: LATER}
 
 
 async def test_every_time_can_be_discarded_as_it_was_taken(activity: ActivityBuffer) -> None:
     moments = [NOON + timedelta(microseconds=step * 997) for step in range(2000)]
-    await activity.record({WorkspaceId(str(number)): moment for number, moment in enumerate(moments)})
-    taken = await activity.take(len(moments))
+    await activity.record({new_workspace_id(): moment for moment in moments})
+    taken = await used(activity, len(moments))
     assert len(taken) == len(moments)
     await activity.discard(taken)
-    assert await activity.take(ALL) == {}
+    assert await used(activity, ALL) == {}
 
 
 async def test_a_use_after_the_take_is_not_discarded(activity: ActivityBuffer) -> None:
     await activity.record({FIRST: NOON, SECOND: NOON})
-    taken = await activity.take(ALL)
+    taken = await used(activity)
     await activity.record({FIRST: LATER})
     await activity.discard(taken)
-    assert await activity.take(ALL) == {FIRST: LATER}
+    assert await used(activity, ALL) == {FIRST: LATER}
 
 
 async def test_nothing_to_record_or_discard_is_fine(activity: ActivityBuffer) -> None:
     await activity.record({})
     await activity.discard({})
     await activity.discard({FIRST: NOON})
-    assert await activity.take(ALL) == {}
+    assert await used(activity, ALL) == {}
+
+
+@pytest.mark.parametrize(
+    ("member", "score"),
+    [
+        (b"not a workspace", NOON.timestamp()),
+        (b"\xff\xfe not text", NOON.timestamp()),
+        (b"", NOON.timestamp()),
+        (FIRST.encode() + b"A", NOON.timestamp()),
+        (FIRST.encode(), float("inf")),
+        (FIRST.encode(), float("-inf")),
+        (FIRST.encode(), 1e18),
+        (FIRST.encode(), -1e18),
+    ],
+)
+async def test_what_is_no_use_of_a_workspace_is_passed_over_once_and_removed(
+    activity: ActivityBuffer, redis_client: Redis, member: bytes, score: float
+) -> None:
+    await redis_client.zadd(ACTIVITY_KEY, {member: score})
+    await activity.record({SECOND: NOON, THIRD: LATER})
+    taken = await activity.take(ALL)
+    assert (taken.used_at, taken.rejected) == ({SECOND: NOON, THIRD: LATER}, 1)
+    assert await redis_client.zcard(ACTIVITY_KEY) == 2
+    assert (await activity.take(ALL)).rejected == 0
+
+
+async def test_a_use_replaces_a_time_that_was_none(activity: ActivityBuffer, redis_client: Redis) -> None:
+    await redis_client.zadd(ACTIVITY_KEY, {FIRST: float("inf")})
+    await activity.take(ALL)
+    await activity.record({FIRST: NOON})
+    assert await used(activity) == {FIRST: NOON}
 
 
 async def test_an_outage_is_told_as_unreachable(unreachable: ActivityBuffer) -> None:

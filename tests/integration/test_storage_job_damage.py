@@ -1,5 +1,6 @@
 """Damaged and malicious archives are refused as a whole: nothing outside, nothing half done."""
 
+import gzip
 import hashlib
 import os
 import tarfile
@@ -25,10 +26,10 @@ def untouched(tmp_path: Path) -> Description:
     return description
 
 
-async def assert_refused(bucket: Bucket, volume: Path, reason: Reason) -> None:
+async def assert_refused(bucket: Bucket, volume: Path, reason: Reason, **overrides: object) -> None:
     before = untouched(volume.parent)
     with pytest.raises(JobError) as caught:
-        await restore(bucket, volume)
+        await restore(bucket, volume, **overrides)
     assert caught.value.reason is reason, caught.value.message
     assert untouched(volume.parent) == before
     assert not (volume / WORK_NAME).exists()
@@ -91,6 +92,27 @@ async def test_a_damaged_archive_is_refused(
     else:
         await bucket.write(META_KEY, await bucket.read(META_KEY) + b"size:5\n")
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)
+
+
+async def test_an_archive_exchanged_together_with_its_meta_is_refused(bucket: Bucket, volume: Path) -> None:
+    genuine, planted = (zstd(tar_of([member("file", content=text)])) for text in (b"mine", b"evil"))
+    await store_archive(bucket, planted)
+    recorded = {"expected_sha256": hashlib.sha256(genuine).hexdigest()}
+    await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED, **recorded)
+    await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED, expected_size=len(planted) + 1)
+    await store_archive(bucket, genuine)
+    await restore(bucket, volume, **recorded, expected_size=len(genuine))
+    assert (volume / "file").read_bytes() == b"mine"
+
+
+async def test_an_older_archive_is_compared_with_its_record_too(bucket: Bucket, volume: Path) -> None:
+    key = KEY.removesuffix("zst") + "gz"
+    content = gzip.compress(tar_of([member("file", content=b"mine")]))
+    await store_archive(bucket, content, key)
+    with pytest.raises(JobError, match="recorded"):
+        await restore(bucket, volume, key=key, expected_sha256="0" * 64)
+    await restore(bucket, volume, key=key, expected_sha256=hashlib.sha256(content).hexdigest())
+    assert (volume / "file").read_bytes() == b"mine"
 
 
 async def test_an_archive_that_unpacks_to_more_than_its_meta_says_is_refused(

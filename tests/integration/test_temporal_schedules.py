@@ -26,9 +26,23 @@ from tests.waiting import until
 __all__ = ["temporal_client", "temporal_server"]
 
 QUEUE = "schedules"
-SCHEDULES = (contracts.TTL_SCHEDULE, contracts.GC_SCHEDULE, contracts.OBSERVE_SCHEDULE)
+SCHEDULES = (
+    contracts.TTL_SCHEDULE,
+    contracts.GC_SCHEDULE,
+    contracts.OBSERVE_SCHEDULE,
+    contracts.RETENTION_SCHEDULE,
+)
 # Long ones, so that nothing starts by itself during a test.
-PERIODS = SchedulePeriods(ttl=timedelta(days=60), gc=timedelta(days=90), observe=timedelta(days=30))
+PERIODS = SchedulePeriods(
+    ttl=timedelta(days=60),
+    gc=timedelta(days=90),
+    observe=timedelta(days=30),
+    retention=timedelta(days=120),
+)
+# A retention that was missed is caught up on: the next one would be a whole period later.
+CATCHUP_WINDOWS = dict.fromkeys(SCHEDULES, timedelta(seconds=10)) | {
+    contracts.RETENTION_SCHEDULE: PERIODS.retention
+}
 
 
 @workflow.defn(name="ObserveWorkflow", sandboxed=False)
@@ -62,6 +76,7 @@ async def test_the_periods_are_those_of_the_specification(client: Client) -> Non
         [ScheduleIntervalSpec(every=timedelta(seconds=60))],
         [ScheduleIntervalSpec(every=timedelta(hours=4))],
         [ScheduleIntervalSpec(every=timedelta(seconds=15))],
+        [ScheduleIntervalSpec(every=timedelta(days=1))],
     ]
 
 
@@ -72,12 +87,14 @@ async def test_each_schedule_starts_its_workflow_and_never_overlaps_itself(clien
         action, policy = description.schedule.action, description.schedule.policy
         assert isinstance(action, ScheduleActionStartWorkflow)
         assert (action.id, action.task_queue) == (schedule_id, QUEUE)
-        assert (policy.overlap, policy.catchup_window) == (ScheduleOverlapPolicy.SKIP, timedelta(seconds=10))
+        assert policy.overlap is ScheduleOverlapPolicy.SKIP
+        assert policy.catchup_window == CATCHUP_WINDOWS[schedule_id]
         started[schedule_id] = action.workflow
     assert started == {
         "codehub-ttl": "TtlWorkflow",
         "codehub-archive-gc": "ArchiveGcWorkflow",
         "codehub-observe": "ObserveWorkflow",
+        "codehub-retention": "RetentionWorkflow",
     }
 
 
@@ -103,7 +120,8 @@ async def test_several_workers_may_set_them_up_at_once(client: Client) -> None:
     for _ in range(2):
         await asyncio.gather(*(ensure_schedules(client, QUEUE, PERIODS) for _ in range(5)))
     assert await intervals(client) == [
-        [ScheduleIntervalSpec(every=period)] for period in (PERIODS.ttl, PERIODS.gc, PERIODS.observe)
+        [ScheduleIntervalSpec(every=period)]
+        for period in (PERIODS.ttl, PERIODS.gc, PERIODS.observe, PERIODS.retention)
     ]
 
 

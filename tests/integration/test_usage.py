@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from codehub.db.retention import remove_usage
 from codehub.db.session import Database
-from codehub.db.usage import BUCKET, bucket_of, forget_usage, list_usage, note_usage
+from codehub.db.usage import BUCKET, bucket_of, list_usage, note_usage
 from codehub.domain.conditions import WorkspaceId
 from tests.rows import NOW, add_user, add_workspace, new_workspace_id
 
@@ -64,8 +65,8 @@ async def test_the_oldest_are_forgotten_so_many_at_a_time(database: Database) ->
     [workspace_id] = await new_workspaces(database, 1)
     await note(database, workspace_id, *(NOW + BUCKET * number for number in range(5)))
     async with database.transaction() as session:
-        await forget_usage(session, before=NOW + BUCKET * 3, limit=2)
+        await remove_usage(session, NOW + BUCKET * 3, 2)
     assert await used(database, workspace_id) == [NOW + BUCKET * number for number in (2, 3, 4)]
     async with database.transaction() as session:
-        await forget_usage(session, before=NOW + BUCKET * 3, limit=2)
+        await remove_usage(session, NOW + BUCKET * 3, 2)
     assert await used(database, workspace_id) == [NOW + BUCKET * 3, NOW + BUCKET * 4]

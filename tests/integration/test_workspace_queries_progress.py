@@ -1,6 +1,7 @@
 """The database's idea of unfinished work is the planner's."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 
@@ -13,9 +14,12 @@ from codehub.db.progress import not_converged, operations_in_progress
 from codehub.db.running import count_running, running_of
 from codehub.db.session import Database
 from codehub.domain.conditions import (
+    NOT_OBSERVED,
     ArchiveFact,
+    Conditions,
     ContainerFact,
     Facts,
+    Reason,
     Resource,
     Snapshot,
     VolumeFact,
@@ -24,7 +28,7 @@ from codehub.domain.conditions import (
 from codehub.domain.judge import judge
 from codehub.domain.limits import counts_as_running
 from codehub.domain.planner import Decision, plan
-from codehub.domain.states import DesiredState, ErrorReason, Operation
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from tests.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
 
 # A container that exited or never answered, or a volume beside its newer archive: only a look finds these.
@@ -36,6 +40,7 @@ FACTS = [
     if container not in {ContainerFact.NOT_READY, ContainerFact.UNHEALTHY}
 ]
 ERRORS = [None, ErrorReason.ACTION_FAILED, ErrorReason.TIMEOUT]
+CONTAINER_REASONS = [Reason.NOT_OBSERVED, Reason.ABSENT, Reason.NOT_READY, Reason.READY]
 # Deleted, and with a purge.
 DELETIONS = [(False, False), (True, False), (True, True)]
 
@@ -87,8 +92,27 @@ async def test_unfinished_are_those_that_the_planner_has_work_for(database: Data
     assert found == expected
 
 
+def every_state() -> list[Snapshot]:
+    """Each combination of what the limits look at, also those that no look would end with."""
+    desired_states = [
+        *product((DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED), (False,)),
+        (DesiredState.DELETED, True),
+    ]
+    return [
+        Snapshot(
+            workspace_id=new_workspace_id(),
+            desired_state=desired,
+            phase=phase,
+            conditions=Conditions(container_ready=replace(NOT_OBSERVED, reason=reason)),
+            error_reason=ErrorReason.TIMEOUT if phase is Phase.ERROR else None,
+            deleted=deleted,
+        )
+        for phase, (desired, deleted), reason in product(Phase, desired_states, CONTAINER_REASONS)
+    ]
+
+
 async def test_running_are_those_that_the_domain_counts(database: Database) -> None:
-    rows = snapshots()[::7]
+    rows = every_state()
     async with database.transaction() as session:
         owner, other = await add_user(session), await add_user(session)
         for snapshot in rows:
@@ -102,9 +126,20 @@ async def test_running_are_those_that_the_domain_counts(database: Database) -> N
     expected = {
         row.workspace_id
         for row in rows
-        if counts_as_running(row.phase, row.desired_state, deleted=row.deleted)
+        if counts_as_running(
+            row.phase,
+            row.desired_state,
+            deleted=row.deleted,
+            container_exists=row.conditions.container_exists,
+        )
     }
     assert own == expected
+
+
+async def test_a_row_that_nobody_has_looked_at_takes_no_place(database: Database) -> None:
+    async with database.transaction() as session:
+        await add_workspace(session, await add_user(session), conditions={})
+        assert await count_running(session) == 0
 
 
 async def test_deletion_whose_wake_was_lost_is_found(database: Database) -> None:

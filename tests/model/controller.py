@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from codehub.domain import naming
-from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
-from codehub.domain.failures import Failure
+from codehub.domain.conditions import ArchiveFact, Facts, Snapshot, WorkspaceId
+from codehub.domain.failures import Failure, Permanent
 from codehub.domain.judge import judge
 from codehub.domain.planner import Decision, needs_upload, note_waiting, plan
-from codehub.domain.states import DesiredState, Operation
+from codehub.domain.removal import may_remove_archived_volume, may_remove_volume
+from codehub.domain.states import DesiredState, ErrorReason, Operation
 from codehub.domain.transitions import claim, commit_archive, fail, mark_restored, release, settle
 from tests.model.world import World
 
@@ -122,7 +123,10 @@ def stopping(system: System) -> Steps:
 def archiving(system: System) -> Steps:
     if needs_upload(system.row):
         yield from _upload(system, system.world.upload)
-    system.world.require_archive(system.row.archive_key)
+    key = system.row.archive_key
+    system.world.require_archive(key)
+    if key is None or not may_remove_archived_volume(system.row, key):
+        raise Permanent(ErrorReason.ACTION_FAILED, "the archive is not committed")
     _remove_volume(system)
     yield
 
@@ -134,6 +138,10 @@ def create_empty_archive(system: System) -> Steps:
 def deleting(system: System) -> Steps:
     system.world.remove_container()
     yield
+    row = system.row
+    archive = ArchiveFact.UNREACHABLE if row.purge else system.world.look_at_archive(row.archive_key)
+    if not may_remove_volume(row, archive):
+        raise Permanent(ErrorReason.ACTION_FAILED, "the home has no readable archive")
     _remove_volume(system)
     yield
 

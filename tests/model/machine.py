@@ -9,10 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from codehub.domain import naming
 from codehub.domain.conditions import ContainerFact, Resource
-from codehub.domain.garbage import ArchiveOwner, is_protected, may_collect
+from codehub.domain.garbage import ArchiveOwner, Graces, is_protected, may_collect
 from codehub.domain.judge import HANG_GRACE
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import RecoverChoice, can_undelete, choices, recover, request_deletion, undelete
+from codehub.domain.retention import DeletedWorkspace, may_forget
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
 from tests.model.controller import PausedLook, System, converge, store_paused_look
 from tests.model.world import EMPTY, PARTIAL
@@ -20,6 +21,7 @@ from tests.model.world import EMPTY, PARTIAL
 # More than the longest path needs: RUNNING to DELETED is three operations of at most eight steps.
 STEP_BOUND = 60
 RECOVERIES = 3
+GRACES = Graces()
 
 DOWN = {Operation.STOPPING, Operation.ARCHIVING, Operation.DELETING}
 UP = set(Operation) - DOWN
@@ -40,6 +42,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.lost_volume: int | None = None
         self.orphans: dict[str, datetime] = {}
         self.paused: PausedLook | None = None
+        self.deleted_at = self.system.now
 
     @rule(steps=st.integers(1, 12))
     def work(self, steps: int) -> None:
@@ -85,6 +88,7 @@ class Lifecycle(RuleBasedStateMachine):
     @rule(purge=st.booleans())
     def delete(self, purge: bool) -> None:
         self._disturb()
+        self.deleted_at = self.system.now
         self.system.row = request_deletion(self.system.row, purge=purge)
 
     @precondition(lambda self: self.running is None and can_undelete(self.system.row))
@@ -176,22 +180,25 @@ class Lifecycle(RuleBasedStateMachine):
             self.world.archives.pop(key)
         self._note_what_the_fault_took()
 
-    @rule(hours=st.integers(0, 3))
+    @rule(hours=st.sampled_from([0, 1, 2, 3, 24, 24 * 8]))
     def collect_garbage(self, hours: int) -> None:
         self.system.now += timedelta(hours=hours)
         row = self.system.row
         # One that was taken back is parked already, though nobody has looked since.
         undeleted = row.phase is Phase.DELETED and not row.deleted
         phase = Phase.ARCHIVED if undeleted else row.phase
-        owner = ArchiveOwner(phase, row.archive_key, row.archive_op_id, row.error_reason)
+        deleted_at = self.deleted_at if row.deleted else None
+        owner = ArchiveOwner(
+            phase, row.archive_key, row.archive_op_id, row.error_reason, deleted_at, purge=row.purge
+        )
         for key in sorted(self.world.archives):
             name = naming.parse_archive_key(key)
             assert name is not None
-            if is_protected(key, name, owner):
+            if is_protected(key, name, owner, self.system.now, GRACES):
                 self.orphans.pop(key, None)
-            elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now):
+            elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now, GRACES):
                 self.world.remove_archive(key)
-        if phase is Phase.DELETED:
+        if phase is Phase.DELETED and self._is_gone_for_good():
             self._note_what_the_fault_took()
 
     @invariant()
@@ -213,6 +220,14 @@ class Lifecycle(RuleBasedStateMachine):
     @invariant()
     def a_volume_is_only_removed_when_its_archive_is_readable(self) -> None:
         assert not self.system.removed_without_archive
+
+    @invariant()
+    def nothing_is_left_of_a_workspace_that_may_be_forgotten(self) -> None:
+        row = self.system.row
+        deleted_at = self.deleted_at if row.deleted else None
+        over = DeletedWorkspace(row.phase, row.operation, deleted_at, has_archives=bool(self.world.archives))
+        if may_forget(over, self.system.now):
+            assert (self.world.volume, self.world.container) == (None, ContainerFact.ABSENT)
 
     @invariant()
     def an_error_means_that_no_operation_is_claimed(self) -> None:
@@ -320,6 +335,9 @@ class Lifecycle(RuleBasedStateMachine):
         self.latest = content
         self.taken_by_fault = not self.world.holds(content)
         self.lost_volume = None
+
+    def _is_gone_for_good(self) -> bool:
+        return self.system.row.purge or self.system.now >= self.deleted_at + GRACES.undelete
 
     def _disturb(self) -> None:
         """Something new to react to: a new path begins."""

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from codehub.domain import judge, planner, recovery, transitions
+from codehub.domain import garbage, judge, planner, recovery, transitions
 from codehub.domain.conditions import NOT_OBSERVED, Snapshot
 from codehub.domain.states import Operation
 from tests.model import controller, machine
@@ -53,6 +53,18 @@ def commit_nothing(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
+def delete_at_once(snapshot: Snapshot) -> Operation:
+    return Operation.DELETING
+
+
+def forget_the_undelete_period(*_arguments: object) -> bool:
+    return False
+
+
+def remove_any_volume(*_arguments: object) -> bool:
+    return True
+
+
 BROKEN_RULES: dict[str, list[Patch]] = {
     "a half-restored volume counts as complete": [(judge, "_holds_complete_home", forget_the_marker)],
     "a vanished volume or archive is no error": [(judge, "_violation", never_mind_violations)],
@@ -61,6 +73,13 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
     "a paused worker's look is stored": [(controller, "is_current", believe_every_look)],
     "a claim is given back after its archive is committed": [(transitions, "must_release", release_always)],
+    "a deletion removes a home that is not archived": [
+        (planner, "_next_deletion_step", delete_at_once),
+        (controller, "may_remove_volume", remove_any_volume),
+    ],
+    "the last archive of a deleted workspace goes with the others": [
+        (garbage, "_can_come_back", forget_the_undelete_period)
+    ],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
     "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],
     "an IDE that hangs counts as ready for ever": [(judge, "HANG_GRACE", timedelta.max)],

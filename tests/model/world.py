@@ -94,6 +94,10 @@ class World:
         self._reach(Resource.ARCHIVE)
         self.metas.add(key)
 
+    def look_at_archive(self, key: str | None) -> ArchiveFact:
+        self._reach(Resource.ARCHIVE)
+        return ArchiveFact.PRESENT if self.is_committed(key) else ArchiveFact.ABSENT
+
     def require_archive(self, key: str | None) -> None:
         self._reach(Resource.ARCHIVE)
         if not self.is_committed(key):

@@ -13,7 +13,6 @@ from redis.asyncio import Redis
 
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client
-from codehub.domain.conditions import WorkspaceId
 from codehub.ports import ActivityBuffer
 from proxy.activity import UseBook
 from proxy.transport.heads import RequestHead
@@ -24,11 +23,12 @@ from tests.proxy.frames import BINARY, CLOSE, PONG, TEXT, frame
 from tests.proxy.test_tunnel import SWITCH, UPGRADE
 from tests.proxy.wire import Wire
 from tests.redis_server import RedisServer, running_redis
+from tests.rows import new_workspace_id
 from tests.waiting import until
 
 __all__ = ["redis_client", "redis_server"]
 
-MINE, YOURS = WorkspaceId("mine"), WorkspaceId("yours")
+MINE, YOURS = new_workspace_id(), new_workspace_id()
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)
 ALL = 100
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
@@ -137,7 +137,7 @@ async def test_the_last_use_of_each_reaches_the_buffer(
     book.note(MINE)
     assert book.pending == 2
     await book.flush()
-    assert await buffer.take(ALL) == {MINE: clock.now, YOURS: NOON}
+    assert (await buffer.take(ALL)).used_at == {MINE: clock.now, YOURS: NOON}
     assert (book.pending, book.uses_noted, book.flush_failures) == (0, 3, 0)
 
 
@@ -165,7 +165,7 @@ async def test_the_last_use_of_each_outlives_an_outage_which_is_logged_once(
             book.note(MINE)
             assert server.start()
             await until(is_told, "a flush")
-            assert await buffer.take(ALL) == {MINE: clock.now, YOURS: NOON}
+            assert (await buffer.take(ALL)).used_at == {MINE: clock.now, YOURS: NOON}
             book.note(MINE)
             await until(is_told, "another flush")
             running.cancel()
@@ -184,10 +184,10 @@ async def test_a_use_during_a_flush_is_kept_for_the_next_one(
     book.note(MINE)
     await redis_client.client_unpause()
     await flushing
-    assert await buffer.take(ALL) == {MINE: NOON}
+    assert (await buffer.take(ALL)).used_at == {MINE: NOON}
     assert book.pending == 1
     await book.flush()
-    assert await buffer.take(ALL) == {MINE: clock.now}
+    assert (await buffer.take(ALL)).used_at == {MINE: clock.now}
 
 
 async def test_a_flush_that_is_cancelled_loses_nothing(
@@ -201,7 +201,7 @@ async def test_a_flush_that_is_cancelled_loses_nothing(
     assert book.pending == 1
     await redis_client.client_unpause()
     await book.flush()
-    assert await buffer.take(ALL) == {MINE: NOON}
+    assert (await buffer.take(ALL)).used_at == {MINE: NOON}
     assert book.pending == 0
 
 

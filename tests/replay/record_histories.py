@@ -87,6 +87,7 @@ async def test_record_the_sweeps(real_plane: ControlPlane) -> None:
         "ttl": "TtlWorkflow",
         "archive_gc": "ArchiveGcWorkflow",
         "observe": "ObserveWorkflow",
+        "retention": "RetentionWorkflow",
     }.items():
         workflow_id = await real_plane.run_sweep_as(workflow)
         await save(real_plane.client, name, workflow_id)

@@ -99,10 +99,12 @@ def test_a_full_house_lists_what_can_be_stopped() -> None:
     assert not list(page.all("noscript"))
 
 
-def test_a_place_that_is_about_to_be_free_is_waited_for() -> None:
-    stopping = running(desired=DesiredState.STANDBY)
-    page = read(PAGES.limit_reached(visit(), [stopping], 1, everyone=False))
-    assert words(page.one("li")) == "website Stopping…"
+@pytest.mark.parametrize(
+    ("desired", "state"), [(DesiredState.STANDBY, "Stopping…"), (DesiredState.DELETED, "Deleting…")]
+)
+def test_a_place_that_is_about_to_be_free_is_waited_for(desired: DesiredState, state: str) -> None:
+    page = read(PAGES.limit_reached(visit(), [running(desired=desired)], 1, everyone=False))
+    assert words(page.one("li")) == f"website {state}"
     assert not list(page.all("form"))
     assert page.one("main").attributes == {"data-reload": "2"}
     assert list(page.one("noscript").all("meta"))
@@ -110,7 +112,12 @@ def test_a_place_that_is_about_to_be_free_is_waited_for() -> None:
 
 @pytest.mark.parametrize(
     ("place", "state"),
-    [(running(), "Running"), (running(Phase.STANDBY), "Starting"), (running(Phase.ERROR), "Has a problem")],
+    [
+        (running(), "Running"),
+        (running(Phase.STANDBY), "Starting"),
+        (running(Phase.ERROR), "Has a problem"),
+        (running(Phase.ERROR, DesiredState.STANDBY), "Has a problem"),
+    ],
 )
 def test_a_place_tells_what_takes_it(place: RunningWorkspace, state: str) -> None:
     page = read(PAGES.limit_reached(visit(), [place], 100, everyone=True))

@@ -47,7 +47,7 @@ def test_the_defaults_are_those_of_the_specification() -> None:
     settings = load_settings({})
     assert (settings.ttl.standby_seconds, settings.ttl.archive_seconds) == (600, 1800)
     assert (settings.limits.max_running_per_user, settings.limits.max_running_global) == (2, 100)
-    assert settings.gc.grace_seconds == 7200
+    assert (settings.gc.grace_seconds, settings.gc.undelete_seconds) == (7200, 604800)
 
 
 def test_the_ttls_are_read_under_the_names_of_the_specification() -> None:

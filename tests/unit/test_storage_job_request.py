@@ -64,6 +64,8 @@ def test_secrets_are_not_in_the_representation() -> None:
         ({"parts_in_flight": True}, "parts_in_flight"),
         ({"compression_level": 30}, "compression_level"),
         ({"max_bytes": 0}, "max_bytes"),
+        ({"expected_sha256": DIGEST}, "for a restore only"),
+        ({"expected_size": 0}, "for a restore only"),
         ({"typo": 1}, "unknown fields: typo"),
     ],
 )
@@ -76,6 +78,28 @@ def test_invalid_requests_are_refused(values: dict[str, Any], why: str) -> None:
 def test_other_documents_are_refused(document: str, operation: str | None) -> None:
     with pytest.raises(InvalidRequest):
         parse_request(document, operation)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"expected_sha256": DIGEST.upper()},
+        {"expected_sha256": ""},
+        {"expected_sha256": 5},
+        {"expected_size": -1},
+        {"expected_size": "5"},
+        {"expected_size": True},
+    ],
+)
+def test_a_restore_that_expects_nonsense_is_refused(values: dict[str, Any]) -> None:
+    [name] = values
+    with pytest.raises(InvalidRequest, match=name):
+        parse(values, "restore")
+
+
+def test_a_restore_may_expect_what_was_recorded() -> None:
+    request = parse({"expected_sha256": DIGEST, "expected_size": 0}, "restore")
+    assert (request.expected_sha256, request.expected_size) == (DIGEST, 0)
 
 
 def test_an_unknown_operation_is_refused() -> None:

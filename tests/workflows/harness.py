@@ -5,16 +5,18 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import UUID, uuid4
 
+from google.protobuf.empty_pb2 import Empty
 from redis.asyncio import Redis
 from sqlalchemy import select
 from temporalio.api.enums.v1 import IndexedValueType
 from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest
 from temporalio.client import Client, WorkflowHandle
 from temporalio.common import WorkflowIDConflictPolicy
+from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
 from activities.looking import Eyes
@@ -48,6 +50,25 @@ LIMITS = RunningLimits(per_user=100, total=1000)
 
 
 @dataclass
+class ServerClock:
+    """The worker's clock, as far ahead of ours as a server that skips time."""
+
+    ahead: timedelta = timedelta(0)
+
+    def __call__(self) -> datetime:
+        return datetime.now(UTC) + self.ahead
+
+    async def follow(self, client: Client) -> None:
+        try:
+            answer = await client.test_service.get_current_time(Empty())
+        except RPCError as error:
+            if error.status is not RPCStatusCode.UNIMPLEMENTED:
+                raise
+        else:
+            self.ahead = answer.time.ToDatetime(UTC) - datetime.now(UTC)
+
+
+@dataclass
 class ControlPlane:
     """One worker, its world, and short ways to ask and to look."""
 
@@ -59,6 +80,7 @@ class ControlPlane:
     board: RedisProgressBoard
     convergence: TemporalConvergence
     owner: UUID
+    clock: "ServerClock"
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     async def create(self, desired: DesiredState = DesiredState.RUNNING, **columns: object) -> WorkspaceId:
@@ -77,8 +99,11 @@ class ControlPlane:
             self.database, workspace_id, desired, actor="test", limits=LIMITS, now=datetime.now(UTC)
         )
 
-    async def delete(self, workspace_id: WorkspaceId, *, purge: bool = False) -> None:
-        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=datetime.now(UTC))
+    async def delete(
+        self, workspace_id: WorkspaceId, *, purge: bool = False, now: datetime | None = None
+    ) -> None:
+        moment = now or datetime.now(UTC)
+        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=moment)
 
     async def start(self, workspace_id: WorkspaceId) -> WorkflowHandle[object, str]:
         """Start its workflow, as a wake does, with a handle that lets a skipping server skip."""
@@ -167,6 +192,7 @@ class ControlPlane:
 
     async def run_sweep_as(self, workflow: str) -> str:
         """Run a sweep to its end and return its workflow's id."""
+        await self.clock.follow(self.client)
         workflow_id = f"{workflow}-{uuid4()}"
         await self.client.execute_workflow(workflow, id=workflow_id, task_queue=self.task_queue)
         return workflow_id
@@ -194,6 +220,7 @@ async def running_control_plane(
     task_queue = f"test-{uuid4()}"
     world = FakeWorld()
     convergence = TemporalConvergence(client, task_queue)
+    clock = ServerClock()
     buffer, board = RedisActivityBuffer(redis), RedisProgressBoard(redis)
     ports = Ports(
         database=database,
@@ -204,8 +231,9 @@ async def running_control_plane(
         buffer=buffer,
         board=board,
         convergence=convergence,
+        clock=clock,
     )
     async with database.transaction() as session:
         owner = await add_user(session)
     async with create_worker(client, task_queue, ports, Policy()):
-        yield ControlPlane(client, database, task_queue, world, buffer, board, convergence, owner)
+        yield ControlPlane(client, database, task_queue, world, buffer, board, convergence, owner, clock)

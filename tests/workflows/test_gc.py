@@ -51,18 +51,46 @@ async def test_a_superseded_archive_goes_after_the_grace_and_the_current_one_sta
     assert plane.archive_keys() == {current}
 
 
-async def test_a_deleted_workspace_keeps_its_archive_for_the_grace(
+async def test_a_deleted_workspace_keeps_its_last_archive_for_the_undelete_period(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
-    await plane.delete(workspace_id)
+    # The server's clock may be days ahead of ours, so the row has to say when it was deleted by that clock.
+    await plane.delete(workspace_id, now=await skipping.get_current_time())
     deleted = await plane.converge(workspace_id)
     assert deleted.phase is Phase.DELETED
-    assert (await plane.run_sweep(GC))["orphans"] == 1
-    await skipping.sleep(timedelta(hours=1))
-    await plane.run_sweep(GC)
+    assert (await plane.run_sweep(GC))["orphans"] == 0
+    await skipping.sleep(timedelta(days=6, hours=23))
+    assert (await plane.run_sweep(GC))["orphans"] == 0
     assert deleted.archive_key in plane.archive_keys()
     await skipping.sleep(timedelta(hours=2))
+    assert (await plane.run_sweep(GC))["orphans"] == 1
+    await skipping.sleep(timedelta(hours=3))
+    assert (await plane.run_sweep(GC))["collected"] == 1
+    assert plane.archive_keys() == set()
+
+
+async def test_older_archives_of_a_deleted_workspace_go_after_the_grace(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    _, current = await archive_again(plane, workspace_id)
+    await plane.delete(workspace_id, now=await skipping.get_current_time())
+    await plane.converge(workspace_id)
+    await plane.run_sweep(GC)
+    await skipping.sleep(timedelta(hours=3))
+    await plane.run_sweep(GC)
+    assert plane.archive_keys() == {current}
+
+
+async def test_a_purged_workspace_keeps_its_archives_for_the_grace_only(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    await plane.delete(workspace_id, purge=True, now=await skipping.get_current_time())
+    await plane.converge(workspace_id)
+    assert (await plane.run_sweep(GC))["orphans"] == 1
+    await skipping.sleep(timedelta(hours=3))
     await plane.run_sweep(GC)
     assert plane.archive_keys() == set()
 

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from uuid import UUID
 
 import pytest
+from sqlalchemy import delete, update
 from temporalio.testing import ActivityEnvironment
 
 from activities.archive import ArchiveActivities
@@ -11,7 +13,8 @@ from activities.instance import InstanceActivities
 from activities.looking import Eyes
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
-from codehub.contracts import ClaimRequest, OperationRequest
+from codehub.contracts import ClaimRequest, OperationRequest, SettleRequest
+from codehub.db.models import Archive, Workspace
 from codehub.db.session import Database
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
@@ -25,7 +28,7 @@ from tests.fakes import (
     FakeVolumes,
     FakeWorld,
 )
-from tests.rows import add_user, add_workspace
+from tests.rows import NOW, add_user, add_workspace
 
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 OTHER_OP = "44444444-4444-4444-8444-444444444444"
@@ -103,6 +106,83 @@ async def test_an_activity_that_outlived_its_claim_changes_nothing(bench: Bench)
     assert not changes & {call for call, _ in bench.world.calls}
 
 
+async def force(bench: Bench, request: OperationRequest, **columns: object) -> OperationRequest:
+    """Make the row say this, as no plan of ours would; the claim is then that of the row."""
+    async with bench.database.transaction() as session:
+        this_one = update(Workspace).where(Workspace.id == UUID(request.workspace_id))
+        await session.execute(this_one.values(**columns))
+    return replace(request, operation=Operation(str(columns["operation"])))
+
+
+@pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.NONE, Operation.DELETING}))
+async def test_only_a_deletion_removes_a_volume_without_an_archive(
+    bench: Bench, operation: Operation
+) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(bench, request, operation=operation)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_volume, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+@pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.NONE, Operation.ARCHIVING}))
+async def test_only_archiving_removes_an_archived_volume(bench: Bench, operation: Operation) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    await bench.call(bench.workspace.commit_archive, request, stored)
+    request = await force(bench, request, operation=operation)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_archived_volume, request, stored.key)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_a_volume_is_kept_until_the_key_of_its_archive_is_committed(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_archived_volume, request, stored.key)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+DELETION = {"operation": "DELETING", "desired_state": "DELETED", "deleted_at": NOW}
+
+
+async def test_a_deletion_without_a_purge_never_removes_a_home_that_is_not_archived(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(bench, request, **DELETION)
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_volume, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_a_deletion_removes_a_leftover_only_while_its_archive_answers(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    await bench.call(bench.workspace.commit_archive, request, stored)
+    request = await force(bench, request, **DELETION)
+    kept = dict(bench.world.objects)
+    bench.world.objects.clear()
+    with pytest.raises(Permanent, match="kept"):
+        await bench.call(bench.volume.remove_volume, request)
+    bench.world.objects.update(kept)
+    bench.world.down.add(Resource.ARCHIVE)
+    with pytest.raises(Transient):
+        await bench.call(bench.volume.remove_volume, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+    bench.world.down.clear()
+    for _ in range(2):
+        await bench.call(bench.volume.remove_volume, request)
+        assert request.workspace_id not in bench.world.volumes
+
+
+async def test_a_purge_removes_what_is_there(bench: Bench) -> None:
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(bench, request, **DELETION, purge=True)
+    bench.world.down.add(Resource.ARCHIVE)
+    await bench.call(bench.volume.remove_volume, request)
+    assert request.workspace_id not in bench.world.volumes
+
+
 async def test_claiming_twice_is_one_claim(bench: Bench) -> None:
     request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
     again = await bench.call(
@@ -137,6 +217,49 @@ async def test_nothing_is_done_for_a_workspace_that_is_not_there(bench: Bench) -
     ghost = WorkspaceId("99999999-9999-4999-8999-999999999999")
     assert await bench.call(bench.workspace.observe, ghost) is None
     assert await bench.call(bench.workspace.claim, ClaimRequest(ghost, Operation.STARTING, NEW_OP)) is None
+
+
+async def restorable(bench: Bench) -> OperationRequest:
+    """A workspace whose home is archived, with its restore claimed."""
+    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await bench.call(bench.archive.upload_archive, request)
+    await bench.call(bench.workspace.commit_archive, request, stored)
+    await bench.call(bench.volume.remove_archived_volume, request, stored.key)
+    await bench.call(bench.workspace.settle, SettleRequest(request.workspace_id, 0))
+    async with bench.database.transaction() as session:
+        this_one = update(Workspace).where(Workspace.id == UUID(request.workspace_id))
+        await session.execute(this_one.values(desired_state="STANDBY"))
+    claim = ClaimRequest(request.workspace_id, Operation.RESTORING, OTHER_OP)
+    restoring = await bench.call(bench.workspace.claim, claim)
+    assert restoring is not None
+    return restoring
+
+
+async def test_an_archive_exchanged_together_with_its_meta_is_not_restored(bench: Bench) -> None:
+    request = await restorable(bench)
+    bench.world.store_home(request.archive_key or "", {"notes": b"planted"})
+    with pytest.raises(Permanent) as caught:
+        await bench.call(bench.archive.restore_archive, request)
+    assert caught.value.reason is ErrorReason.ARCHIVE_CORRUPTED
+    assert bench.world.volumes.get(request.workspace_id) != {"notes": b"planted"}
+
+
+async def test_an_archive_that_nobody_recorded_is_restored_by_its_meta_alone(bench: Bench) -> None:
+    request = await restorable(bench)
+    async with bench.database.transaction() as session:
+        await session.execute(delete(Archive))
+    await bench.call(bench.archive.restore_archive, request)
+    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+
+
+async def test_of_half_a_record_what_is_there_is_compared(bench: Bench) -> None:
+    request = await restorable(bench)
+    async with bench.database.transaction() as session:
+        await session.execute(update(Archive).values(sha256=None))
+    await bench.call(bench.archive.restore_archive, request)
+    bench.world.store_home(request.archive_key or "", {"notes": b"planted and longer"})
+    with pytest.raises(Permanent, match="recorded"):
+        await bench.call(bench.archive.restore_archive, request)
 
 
 async def test_a_restore_without_a_key_is_lost_data(bench: Bench) -> None:

@@ -4,12 +4,18 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
-from temporalio.testing import WorkflowEnvironment
+from redis.asyncio import Redis
+from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
+from temporalio.testing import ActivityEnvironment, WorkflowEnvironment
 
-from codehub.db.usage import bucket_of, list_usage
+from activities.idle import BATCH, REJECTED_METRIC, IdleActivities
+from codehub.adapters.redis.activity import ACTIVITY_KEY
+from codehub.bootstrap import Policy
+from codehub.contracts import SweepRequest
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from tests.workflows.harness import ControlPlane, skipping_server
+from tests.rows import new_workspace_id
+from tests.workflows.harness import LIMITS, ControlPlane, skipping_server
 
 pytestmark = pytest.mark.usefixtures("own_time")
 
@@ -56,22 +62,55 @@ async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: Work
     result = await plane.run_sweep(TTL)
     assert (result["used"], result["stopped"]) == (1, 0)
     assert (await plane.look(workspace_id)).desired_state is DesiredState.RUNNING
-    assert await plane.buffer.take(10) == {}
+    assert (await plane.buffer.take(10)).used_at == {}
 
 
-async def test_use_is_noted_by_the_quarter_of_an_hour_and_forgotten_after_a_week(
+async def test_one_bad_entry_stops_no_sweep(
+    plane: ControlPlane, skipping: WorkflowEnvironment, redis_client: Redis
+) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    await skipping.sleep(timedelta(hours=5))
+    await redis_client.zadd(ACTIVITY_KEY, {"not a workspace": 1.0, workspace_id: float("inf")})
+    assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
+    assert await redis_client.zcard(ACTIVITY_KEY) == 0
+
+
+async def test_bad_entries_do_not_hide_the_good_ones_behind_them(
+    plane: ControlPlane, skipping: WorkflowEnvironment, redis_client: Redis
+) -> None:
+    workspace_id = await plane.reach(DesiredState.RUNNING)
+    await skipping.sleep(timedelta(hours=5))
+    await redis_client.zadd(ACTIVITY_KEY, {f"bad {number}": number for number in range(BATCH + 1)})
+    await plane.buffer.record({workspace_id: await skipping.get_current_time()})
+    result = await plane.run_sweep(TTL)
+    assert (result["used"], result["stopped"]) == (1, 0)
+
+
+async def test_bad_entries_are_counted(plane: ControlPlane, redis_client: Redis) -> None:
+    await redis_client.zadd(ACTIVITY_KEY, {"bad": 1.0, "worse": 2.0})
+    metrics = MetricBuffer(100)
+    environment = ActivityEnvironment()
+    environment.metric_meter = Runtime(telemetry=TelemetryConfig(metrics=metrics)).metric_meter
+    idle = IdleActivities(plane.database, plane.buffer, plane.convergence, Policy().idle_times, LIMITS)
+    assert await environment.run(idle.store_last_access, SweepRequest(plane.now)) == 0
+    [counted] = [each for each in metrics.retrieve_updates() if each.metric.name == REJECTED_METRIC]
+    assert counted.value == 2
+
+
+async def test_use_of_a_workspace_that_does_not_exist_is_dropped(plane: ControlPlane) -> None:
+    await plane.buffer.record({new_workspace_id(): plane.now})
+    assert (await plane.run_sweep(TTL))["stopped"] == 0
+    assert (await plane.buffer.take(10)).used_at == {}
+
+
+async def test_use_in_the_future_counts_as_now_and_keeps_nothing_awake_for_ever(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
-    moments = []
-    for pause in (timedelta(0), timedelta(days=5), timedelta(days=4)):
-        await skipping.sleep(pause)
-        moments.append(await skipping.get_current_time())
-        await plane.buffer.record({workspace_id: moments[-1]})
-        await plane.run_sweep(TTL)
-    async with plane.database.transaction() as session:
-        noted = await list_usage(session, workspace_id, moments[0] - timedelta(days=1))
-    assert noted == [bucket_of(moment) for moment in moments[1:]]
+    await plane.buffer.record({workspace_id: plane.now + timedelta(days=3000)})
+    assert await sweep_until_settled(plane, workspace_id) is Phase.RUNNING
+    await skipping.sleep(timedelta(hours=5))
+    assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
 
 
 async def test_a_workspace_with_an_operation_under_way_is_left_alone(

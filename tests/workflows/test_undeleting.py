@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -16,6 +17,7 @@ from codehub.db.recoveries import lock_snapshot, set_undeleted
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent
+from codehub.domain.garbage import Graces
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState
 from codehub.services.recovery import undelete_workspace
@@ -24,7 +26,7 @@ from tests.waiting import until
 from tests.workflows.harness import ControlPlane
 
 OBSERVE = "ObserveWorkflow"
-GRACE = timedelta(hours=2)
+GRACES = Graces()
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 RACES = 12
 WAITING = """
@@ -126,18 +128,27 @@ class CuriousArchives(FakeArchives):
 
 
 def collector(plane: ControlPlane, archives: FakeArchives | None = None) -> GarbageActivities:
-    return GarbageActivities(plane.database, archives or FakeArchives(plane.world), plane.convergence, GRACE)
+    return GarbageActivities(plane.database, archives or FakeArchives(plane.world), plane.convergence, GRACES)
 
 
 async def collect(collecting: GarbageActivities, now: datetime) -> GcResult:
-    return await ActivityEnvironment().run(collecting.collect, SweepRequest(now))
+    at_that_time = replace(collecting, clock=lambda: now)
+    return await ActivityEnvironment().run(at_that_time.collect, SweepRequest(now))
 
 
 async def see_orphans(plane: ControlPlane) -> datetime:
-    """The collector has seen what nothing needs; return a moment when its grace is over."""
-    now = datetime.now(UTC)
+    """The collector has seen what nothing needs any more; return a moment when its grace is over."""
+    now = datetime.now(UTC) + GRACES.undelete
     await collect(collector(plane), now)
-    return now + GRACE
+    return now + GRACES.orphan
+
+
+async def test_a_deletion_can_be_taken_back_for_days(plane: ControlPlane) -> None:
+    workspace_id = await deleted(plane)
+    for days in (1, 3, 6):
+        assert (await collect(collector(plane), datetime.now(UTC) + timedelta(days=days))).collected == 0
+    await undelete(plane, workspace_id)
+    await expect_files_back(plane, workspace_id)
 
 
 async def test_what_is_being_collected_does_not_come_back(plane: ControlPlane) -> None:
@@ -155,7 +166,7 @@ async def test_what_comes_back_is_not_collected(plane: ControlPlane) -> None:
     due = await see_orphans(plane)
     await undelete(plane, workspace_id)
     assert (await plane.look(workspace_id)).phase is Phase.DELETED
-    for moment in (due, due + GRACE):
+    for moment in (due, due + GRACES.orphan):
         assert (await collect(collector(plane), moment)).collected == 0
     await expect_files_back(plane, workspace_id)
 

@@ -2,9 +2,7 @@
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator
-from dataclasses import asdict
 from http import HTTPStatus
 
 from aiodocker import Docker, DockerError
@@ -24,7 +22,8 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import job_name
 from codehub.domain.states import ErrorReason
 from codehub.job_output import JobOutput
-from codehub.ports import ArchiveStore, Report, StoredArchive
+from codehub.job_request import job_request
+from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, StoredArchive
 
 
 class DockerStorageJobs:
@@ -42,29 +41,36 @@ class DockerStorageJobs:
         output = await self._run("archive", workspace_id, key, report)
         return output.stored_as(key)
 
-    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
+    async def restore(
+        self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
+    ) -> None:
         with acting():
             await make_volume(self._engine, self._options, workspace_id)
-        await self._run("restore", workspace_id, key, report)
+        await self._run("restore", workspace_id, key, report, expected)
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
         output = await self._run("create-empty", workspace_id, key, lambda _: None)
         return output.stored_as(key)
 
-    async def _run(self, operation: str, workspace_id: WorkspaceId, key: str, report: Report) -> JobOutput:
+    async def _run(
+        self,
+        operation: str,
+        workspace_id: WorkspaceId,
+        key: str,
+        report: Report,
+        expected: ExpectedArchive = UNRECORDED,
+    ) -> JobOutput:
         output = JobOutput(report)
         with acting():
             patience = self._options.patience.pull
             await ensure_image(self._engine, self._options.job_image, report, patience)
             async with self._created(operation, workspace_id) as container:
-                status = await self._talk(container, self._request(key), JobLines(output))
+                status = await self._talk(container, self._request(key, expected), JobLines(output))
         output.check(status)
         return output
 
-    def _request(self, key: str) -> bytes:
-        store = asdict(self._store)
-        bucket = store.pop("bucket")
-        return json.dumps(store | {"archive_url": f"s3://{bucket}/{key}", "data_dir": DATA}).encode() + b"\n"
+    def _request(self, key: str, expected: ExpectedArchive) -> bytes:
+        return job_request(self._store, key, DATA, expected) + b"\n"
 
     @contextlib.asynccontextmanager
     async def _created(self, operation: str, workspace_id: WorkspaceId) -> AsyncIterator[DockerContainer]:

@@ -2,12 +2,10 @@
 
 import asyncio
 import contextlib
-import json
 import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from codehub.adapters.local.locks import exclusive
@@ -18,7 +16,8 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
 from codehub.job_output import JobOutput
-from codehub.ports import ArchiveStore, Report, StoredArchive
+from codehub.job_request import job_request
+from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, StoredArchive
 
 # What a job needs of our environment; the rest holds credentials that are none of its business.
 PASSED_ON = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE")
@@ -38,20 +37,29 @@ class LocalStorageJobs:
         output = await self._run("archive", workspace_id, key, report)
         return output.stored_as(key)
 
-    async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
+    async def restore(
+        self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
+    ) -> None:
         await self._root.run(lambda: make_volume(self._root.volume(workspace_id)))
-        await self._run("restore", workspace_id, key, report)
+        await self._run("restore", workspace_id, key, report, expected)
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
         output = await self._run("create-empty", workspace_id, key, lambda _: None)
         return output.stored_as(key)
 
-    async def _run(self, operation: str, workspace_id: WorkspaceId, key: str, report: Report) -> JobOutput:
+    async def _run(
+        self,
+        operation: str,
+        workspace_id: WorkspaceId,
+        key: str,
+        report: Report,
+        expected: ExpectedArchive = UNRECORDED,
+    ) -> JobOutput:
         await self._root.run(lambda: None)
         with self._locked(workspace_id) as lock:
             async with self._started(operation, lock) as process:
                 output = JobOutput(report)
-                await self._talk(process, self._request(workspace_id, key), output)
+                await self._talk(process, self._request(workspace_id, key, expected), output)
         output.check(process.returncode)
         return output
 
@@ -67,11 +75,8 @@ class LocalStorageJobs:
                 ) from error
             yield descriptor
 
-    def _request(self, workspace_id: WorkspaceId, key: str) -> bytes:
-        store = asdict(self._store)
-        bucket = store.pop("bucket")
-        place = {"archive_url": f"s3://{bucket}/{key}", "data_dir": str(self._root.volume(workspace_id))}
-        return json.dumps(store | place).encode()
+    def _request(self, workspace_id: WorkspaceId, key: str, expected: ExpectedArchive) -> bytes:
+        return job_request(self._store, key, str(self._root.volume(workspace_id)), expected)
 
     @contextlib.asynccontextmanager
     async def _started(self, operation: str, lock: int) -> AsyncIterator[asyncio.subprocess.Process]:

@@ -1,6 +1,7 @@
 """When each workspace was last used, as a sorted set: the member is the workspace, the score the time."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import cast
 
@@ -8,6 +9,10 @@ from redis.asyncio import Redis
 
 from codehub.adapters.redis.connection import translated_errors
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import parse_workspace_id
+from codehub.ports import TakenUses
+
+_log = logging.getLogger(__name__)
 
 ACTIVITY_KEY = "codehub:activity"
 
@@ -35,21 +40,41 @@ class RedisActivityBuffer:
         with translated_errors():
             await self._client.zadd(ACTIVITY_KEY, _scores(used_at), gt=True)
 
-    async def take(self, limit: int) -> Mapping[WorkspaceId, datetime]:
+    async def take(self, limit: int) -> TakenUses:
         with translated_errors():
             entries = await self._client.zrange(
                 ACTIVITY_KEY, "-inf", "+inf", byscore=True, offset=0, num=limit, withscores=True
             )
-        pairs = cast("list[tuple[str, float]]", entries)
-        return {WorkspaceId(member): datetime.fromtimestamp(score, UTC) for member, score in pairs}
+        uses, rejected = _parse(cast("list[tuple[str, float]]", entries))
+        if rejected:
+            _log.warning(
+                "%d entries of %s are no uses of a workspace and are removed, such as %.80r",
+                *(len(rejected), ACTIVITY_KEY, next(iter(rejected.items()))),
+            )
+            await self._remove(rejected)
+        return TakenUses(uses, len(rejected))
 
     async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
-        if not used_at:
-            return
+        if used_at:
+            await self._remove(_scores(used_at))
+
+    async def _remove(self, scores: Mapping[str, float]) -> None:
         with translated_errors():
             await self._discard(
-                keys=[ACTIVITY_KEY], args=[part for entry in _scores(used_at).items() for part in entry]
+                keys=[ACTIVITY_KEY], args=[part for entry in scores.items() for part in entry]
             )
+
+
+def _parse(entries: Iterable[tuple[str, float]]) -> tuple[dict[WorkspaceId, datetime], dict[str, float]]:
+    """Anybody who can use Redis may have written these; one that is no use must not hold up the others."""
+    uses: dict[WorkspaceId, datetime] = {}
+    rejected: dict[str, float] = {}
+    for member, score in entries:
+        try:
+            uses[parse_workspace_id(member)] = datetime.fromtimestamp(score, UTC)
+        except (ValueError, OverflowError, OSError):
+            rejected[member] = score
+    return uses, rejected
 
 
 def _scores(used_at: Mapping[WorkspaceId, datetime]) -> dict[str, float]:

@@ -20,6 +20,8 @@ def create_client(url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Redi
     return Redis.from_url(
         url,
         decode_responses=True,
+        # Bytes that are no text are somebody else's mistake; they must not break the whole answer.
+        encoding_errors="surrogateescape",
         socket_timeout=timeout_seconds,
         socket_connect_timeout=timeout_seconds,
         health_check_interval=HEALTH_CHECK_SECONDS,

@@ -22,6 +22,7 @@ from codehub import contracts
 TTL_WORKFLOW = "TtlWorkflow"
 GC_WORKFLOW = "ArchiveGcWorkflow"
 OBSERVE_WORKFLOW = "ObserveWorkflow"
+RETENTION_WORKFLOW = "RetentionWorkflow"
 
 # What was missed for longer is not caught up on: the next sweep does its work.
 CATCHUP_WINDOW = timedelta(seconds=10)
@@ -37,6 +38,7 @@ class SchedulePeriods:
     ttl: timedelta = timedelta(seconds=60)
     gc: timedelta = timedelta(hours=4)
     observe: timedelta = timedelta(seconds=15)
+    retention: timedelta = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Sweep:
     period: timedelta
     limit: timedelta
     summary: str
+    catchup_window: timedelta = CATCHUP_WINDOW
 
 
 def sweeps(periods: SchedulePeriods) -> Iterator[Sweep]:
@@ -63,6 +66,15 @@ def sweeps(periods: SchedulePeriods) -> Iterator[Sweep]:
         periods.observe,
         SHORT_SWEEP,
         "Wakes workspaces that are not as they should be",
+    )
+    yield Sweep(
+        contracts.RETENTION_SCHEDULE,
+        RETENTION_WORKFLOW,
+        periods.retention,
+        LONG_SWEEP,
+        "Removes rows of what has been over for long",
+        # A machine that is switched off every night would always miss the same hour.
+        catchup_window=periods.retention,
     )
 
 
@@ -82,7 +94,7 @@ def _schedule(sweep: Sweep, task_queue: str) -> Schedule:
             static_summary=sweep.summary,
         ),
         spec=ScheduleSpec(intervals=[ScheduleIntervalSpec(every=sweep.period)]),
-        policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=CATCHUP_WINDOW),
+        policy=SchedulePolicy(overlap=ScheduleOverlapPolicy.SKIP, catchup_window=sweep.catchup_window),
     )
 
 

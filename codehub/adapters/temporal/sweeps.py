@@ -13,7 +13,12 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import SweepState
 
 TIMEOUT = timedelta(seconds=3)
-SCHEDULES = (contracts.OBSERVE_SCHEDULE, contracts.TTL_SCHEDULE, contracts.GC_SCHEDULE)
+SCHEDULES = (
+    contracts.OBSERVE_SCHEDULE,
+    contracts.TTL_SCHEDULE,
+    contracts.GC_SCHEDULE,
+    contracts.RETENTION_SCHEDULE,
+)
 
 
 class TemporalSweeps:

@@ -28,8 +28,19 @@ STANDBY = Usage(Phase.STANDBY, Operation.NONE, DesiredState.STANDBY, NOW, LONG_A
 @pytest.mark.parametrize(("phase", "desired"), list(product(Phase, DesiredState)))
 def test_what_is_or_shall_be_running_counts(phase: Phase, desired: DesiredState) -> None:
     expected = phase is Phase.RUNNING or desired is DesiredState.RUNNING
-    assert counts_as_running(phase, desired, deleted=False) == expected
-    assert not counts_as_running(phase, desired, deleted=True)
+    assert counts_as_running(phase, desired, deleted=False, container_exists=False) == expected
+
+
+@pytest.mark.parametrize(("phase", "desired", "deleted"), list(product(Phase, DesiredState, (False, True))))
+def test_a_container_takes_a_place_in_every_state(phase: Phase, desired: DesiredState, deleted: bool) -> None:
+    assert counts_as_running(phase, desired, deleted=deleted, container_exists=True)
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_deletion_gives_the_place_back_once_the_container_is_gone(phase: Phase) -> None:
+    counts = counts_as_running(phase, DesiredState.DELETED, deleted=True, container_exists=False)
+    # The stored phase is RUNNING until somebody has looked again.
+    assert counts is (phase is Phase.RUNNING)
 
 
 @pytest.mark.parametrize(

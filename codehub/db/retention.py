@@ -1,0 +1,93 @@
+"""Removes rows of what is over, some at a time; each statement finds its rows by an index."""
+
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Any, TypeAlias, cast
+
+from sqlalchemy import CursorResult, TextClause, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+# Remove up to so many rows that are older; tell how many were.
+RemoveOld: TypeAlias = Callable[[AsyncSession, datetime, int], Awaitable[int]]
+
+# `may_forget` of the domain: every archive that is known was collected, the one that the row names among
+# them. One that somebody has locked is being undeleted, perhaps; the next run asks again.
+DELETE_WORKSPACES = """
+    DELETE FROM workspaces WHERE id = ANY (ARRAY(
+        SELECT id FROM workspaces
+        WHERE phase = 'DELETED' AND operation = 'NONE' AND deleted_at < :before
+            AND NOT EXISTS (
+                SELECT FROM archives WHERE workspace_id = workspaces.id AND archives.deleted_at IS NULL
+            )
+            AND (archive_key IS NULL OR EXISTS (SELECT FROM archives WHERE key = archive_key))
+        ORDER BY deleted_at LIMIT :limit FOR UPDATE SKIP LOCKED
+    ))
+"""
+# A row that is there tells an undelete that the archive is gone, so it stays as long as a workspace names it.
+DELETE_ARCHIVES = """
+    DELETE FROM archives WHERE key = ANY (ARRAY(
+        SELECT key FROM archives
+        WHERE deleted_at < :before AND NOT EXISTS (
+            SELECT FROM workspaces WHERE id = archives.workspace_id AND archive_key = archives.key
+        )
+        ORDER BY deleted_at LIMIT :limit
+    ))
+"""
+DELETE_EVENTS = """
+    DELETE FROM workspace_events WHERE id = ANY (ARRAY(
+        SELECT id FROM workspace_events WHERE at < :before ORDER BY at LIMIT :limit
+    ))
+"""
+# A session that was revoked would have expired soon after, so its expiry finds both.
+DELETE_SESSIONS = """
+    DELETE FROM sessions WHERE id = ANY (ARRAY(
+        SELECT id FROM sessions WHERE expires_at < :before ORDER BY expires_at LIMIT :limit
+    ))
+"""
+DELETE_TOKENS = """
+    DELETE FROM api_tokens WHERE id = ANY (ARRAY(
+        SELECT id FROM api_tokens WHERE least(expires_at, revoked_at) < :before
+        ORDER BY least(expires_at, revoked_at) LIMIT :limit
+    ))
+"""
+# By where the rows lie: to look them up by their names once more, the database would read the whole table.
+DELETE_USAGE = """
+    DELETE FROM workspace_usage WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM workspace_usage WHERE bucket < :before ORDER BY bucket LIMIT :limit
+    ))
+"""
+
+SELECT_UNCOLLECTED = """
+    SELECT coalesce(archives.key, archive_key) AS key FROM workspaces
+    LEFT JOIN archives ON workspace_id = workspaces.id AND archives.deleted_at IS NULL
+    WHERE phase = 'DELETED' AND workspaces.deleted_at < :before AND (
+        archives.key IS NOT NULL
+        OR (archive_key IS NOT NULL AND NOT EXISTS (SELECT FROM archives WHERE key = archive_key))
+    )
+    ORDER BY workspaces.deleted_at LIMIT :limit
+"""
+
+
+def bound(statement: str, before: datetime, limit: int) -> TextClause:
+    return text(statement).bindparams(before=before, limit=limit)
+
+
+async def list_uncollected(session: AsyncSession, deleted_before: datetime, limit: int) -> list[str]:
+    """Archives of workspaces that were deleted before then, as far as nobody said that they are gone."""
+    return list(await session.scalars(bound(SELECT_UNCOLLECTED, deleted_before, limit)))
+
+
+def _remover(statement: str) -> RemoveOld:
+    async def remove(session: AsyncSession, before: datetime, limit: int) -> int:
+        done = await session.execute(bound(statement, before, limit))
+        return cast("CursorResult[Any]", done).rowcount
+
+    return remove
+
+
+remove_workspaces = _remover(DELETE_WORKSPACES)
+remove_archives = _remover(DELETE_ARCHIVES)
+remove_events = _remover(DELETE_EVENTS)
+remove_sessions = _remover(DELETE_SESSIONS)
+remove_tokens = _remover(DELETE_TOKENS)
+remove_usage = _remover(DELETE_USAGE)

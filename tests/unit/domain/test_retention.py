@@ -1,0 +1,28 @@
+"""When the row of a deleted workspace may go."""
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+
+import pytest
+
+from codehub.domain.retention import DeletedWorkspace, may_forget
+from codehub.domain.states import Operation, Phase
+from tests.unit.domain.builders import NOW
+
+OVER = DeletedWorkspace(Phase.DELETED, Operation.NONE, NOW - timedelta(seconds=1), has_archives=False)
+
+
+@pytest.mark.parametrize(
+    ("phase", "operation", "has_archives"), list(product(Phase, Operation, (False, True)))
+)
+def test_a_row_goes_when_nothing_else_is_left_of_its_workspace(
+    phase: Phase, operation: Operation, has_archives: bool
+) -> None:
+    workspace = replace(OVER, phase=phase, operation=operation, has_archives=has_archives)
+    assert may_forget(workspace, NOW) is (workspace == OVER)
+
+
+def test_a_row_stays_for_its_time_and_when_its_deletion_was_taken_back() -> None:
+    assert not may_forget(OVER, NOW - timedelta(seconds=1))
+    assert not may_forget(replace(OVER, deleted_at=None), NOW)
