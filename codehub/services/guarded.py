@@ -101,8 +101,8 @@ class GuardedInstances:
         await self.guard.confirm()
         return found
 
-    async def find_outdated(self) -> Outdated:
-        found = await self.instances.find_outdated()
+    async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
+        found = await self.instances.find_outdated(workspace_id)
         await self.guard.confirm()
         return found
 

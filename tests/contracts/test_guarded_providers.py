@@ -11,7 +11,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
-from codehub.ports import InstanceRequest
+from codehub.ports import UNRECORDED, InstanceRequest
 from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
 from codehub.services.home_store import Homes, adopt_home_store, claim_home_store
 from tests.contracts.home_store_benches import HomeStoreBench, open_bench
@@ -46,7 +46,7 @@ class Guarded:
             self.volumes.provision(workspace_id),
             self.volumes.remove(workspace_id),
             self.jobs.archive(workspace_id, KEY, lambda _: None),
-            self.jobs.restore(workspace_id, KEY, lambda _: None),
+            self.jobs.restore(workspace_id, KEY, lambda _: None, UNRECORDED),
             self.jobs.create_empty(workspace_id, KEY),
         ]
 
