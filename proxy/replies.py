@@ -77,7 +77,7 @@ class Replies:
 
     def stopped(self, view: WorkspaceView) -> Answer:
         """Never a wake: tabs that are merely open ask for ever."""
-        if view.phase.value == view.desired_state.value:
+        if view.standing.is_settled:
             code = "WORKSPACE_STOPPED"
             message = "The workspace is stopped: open its page, or send X-CodeHub-Wake: true to start it."
         else:

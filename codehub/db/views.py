@@ -12,6 +12,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
 from codehub.db.models import Archive, User, Workspace
+from codehub.domain.attention import Standing
 from codehub.domain.conditions import Conditions, WorkspaceId, conditions_from_json
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
@@ -100,6 +101,18 @@ class WorkspaceView:
     version: int
 
     @property
+    def standing(self) -> Standing:
+        return Standing(
+            phase=self.phase,
+            operation=self.operation,
+            desired_state=self.desired_state,
+            recovering=self.recovering,
+            deleted=self.deleted_at is not None,
+            purge=self.purge,
+            error_reason=self.error_reason,
+        )
+
+    @property
     def is_visible(self) -> bool:
         """Also once its deletion was taken back, before its workflow has looked at it again."""
         return self.phase is not Phase.DELETED or self.deleted_at is None
@@ -167,9 +180,14 @@ async def count_by_phase(session: AsyncSession) -> dict[Phase, int]:
     return {phase: found.get(phase, 0) for phase in Phase if phase is not Phase.DELETED}
 
 
-async def list_errors(session: AsyncSession, *, limit: int) -> list[WorkspaceView]:
-    """Those that wait for a person, the longest waiting first."""
-    return await _load(session, select_errors(limit))
+async def list_needing_person(session: AsyncSession, *, limit: int) -> list[WorkspaceView]:
+    """Errors, also in deletions, that wait for a person; the longest waiting first."""
+    return await _load(session, select_needing_person(limit))
+
+
+async def count_needing_person(session: AsyncSession) -> int:
+    statement = select(func.count()).select_from(Workspace).where(text(predicates.NEEDS_PERSON))
+    return (await session.scalars(statement)).one()
 
 
 def select_page(filter_: ViewFilter, after: Position | None, limit: int) -> ViewSelect:
@@ -187,12 +205,12 @@ def select_page(filter_: ViewFilter, after: Position | None, limit: int) -> View
     return statement.order_by(*_NEWEST_FIRST).limit(limit)
 
 
-def select_errors(limit: int) -> ViewSelect:
+def select_needing_person(limit: int) -> ViewSelect:
     # In a query of its own, because archives have a `deleted_at` too.
-    broken = (
-        select(Workspace.id).where(text(predicates.IN_ERROR)).order_by(*_OLDEST_CHANGE_FIRST).limit(limit)
+    waiting = (
+        select(Workspace.id).where(text(predicates.NEEDS_PERSON)).order_by(*_OLDEST_CHANGE_FIRST).limit(limit)
     )
-    return _VIEWS.where(Workspace.id.in_(broken)).order_by(*_OLDEST_CHANGE_FIRST)
+    return _VIEWS.where(Workspace.id.in_(waiting)).order_by(*_OLDEST_CHANGE_FIRST)
 
 
 def _contains(part: str) -> ColumnElement[bool]:

@@ -17,6 +17,8 @@ class ArchiveOwner:
     archive_key: str | None
     archive_op_id: str | None
     error_reason: ErrorReason | None
+    # Archives that a person's *recover* left behind.
+    given_up: frozenset[str] = frozenset()
 
 
 def is_protected(key: str, name: ArchiveName, owner: ArchiveOwner | None) -> bool:
@@ -24,6 +26,8 @@ def is_protected(key: str, name: ArchiveName, owner: ArchiveOwner | None) -> boo
     if owner is None or owner.phase is Phase.DELETED:
         return False
     if owner.phase is Phase.ERROR or owner.error_reason is not None:
+        return True
+    if key in owner.given_up:
         return True
     return key == owner.archive_key or name.archive_op_id == owner.archive_op_id
 

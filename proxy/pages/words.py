@@ -97,7 +97,7 @@ def under_way(view: WorkspaceView) -> str:
     """The name of what goes on, among those of UNDER_WAY."""
     if view.operation is not Operation.NONE:
         return view.operation
-    return "RECOVERING" if view.phase is Phase.ERROR else f"TO_{view.desired_state}"
+    return "RECOVERING" if view.recovering else f"TO_{view.desired_state}"
 
 
 def what_happened(reason: ErrorReason | None) -> str | None:
