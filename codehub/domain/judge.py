@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from codehub.domain.conditions import (
+    LEFTOVER,
     NOT_OBSERVED,
     ArchiveFact,
     Condition,
@@ -105,6 +106,8 @@ def _judge_archive(snapshot: Snapshot, fact: ArchiveFact, now: datetime) -> Cond
 
 def _holds_complete_home(snapshot: Snapshot) -> bool:
     """A volume that exists is whole unless something has still to be restored into it to the end."""
+    if snapshot.archive_key is None:
+        return snapshot.restore_marker != LEFTOVER
     return snapshot.restore_marker == snapshot.archive_key
 
 

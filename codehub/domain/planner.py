@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from codehub.domain.completion import is_complete
-from codehub.domain.conditions import Resource, Snapshot, Status
+from codehub.domain.conditions import LEFTOVER, Resource, Snapshot, Status
 from codehub.domain.states import DesiredState, Operation, Phase
 
 NEXT_OPERATION = {
@@ -102,7 +102,7 @@ def _leftover_operation(snapshot: Snapshot) -> Operation | None:
     A volume that a person gave up is not provisioned again but overwritten, with an empty archive.
     """
     conditions = snapshot.conditions
-    if snapshot.phase is Phase.PENDING and snapshot.restore_marker is not None:
+    if snapshot.phase is Phase.PENDING and snapshot.restore_marker == LEFTOVER:
         return Operation.CREATE_EMPTY_ARCHIVE
     if snapshot.phase is Phase.STANDBY and snapshot.desired_state is not DesiredState.RUNNING:
         return Operation.STOPPING if conditions.container_exists else None

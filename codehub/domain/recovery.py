@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from codehub.domain.conditions import (
+    LEFTOVER,
     NOT_OBSERVED,
     ArchiveFact,
     Conditions,
@@ -41,9 +42,6 @@ CONSEQUENCES = {
         "All archives are kept."
     ),
 }
-
-# A restore marker that no archive has: the volume is not the home, though there is no archive to restore.
-LEFTOVER = "leftover"
 
 
 class Answer(StrEnum):
