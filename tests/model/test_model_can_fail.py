@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from codehub.domain import judge, planner, recovery, transitions
+from codehub.domain import garbage, judge, planner, recovery, transitions
 from codehub.domain.conditions import NOT_OBSERVED, Snapshot
+from codehub.domain.naming import ArchiveName
 from codehub.domain.states import Operation
 from tests.model import controller, machine
 
@@ -34,10 +35,16 @@ def never_mind_violations(snapshot: Snapshot) -> None:
     return None
 
 
-def forget_that_it_vanished(snapshot: Snapshot, choice: recovery.RecoverChoice) -> recovery.Recovery:
-    recovered = recovery.recover(snapshot, choice)
+def forget_that_it_vanished(
+    snapshot: Snapshot, choice: recovery.RecoverChoice, archive_key: str | None
+) -> recovery.Recovery:
+    recovered = recovery.recover(snapshot, choice, archive_key)
     conditions = replace(recovered.snapshot.conditions, volume_ready=NOT_OBSERVED)
     return replace(recovered, snapshot=replace(recovered.snapshot, conditions=conditions))
+
+
+def collect_what_was_left_behind(key: str, name: ArchiveName, owner: garbage.ArchiveOwner) -> bool:
+    return garbage.is_protected(key, name, replace(owner, given_up=frozenset()))
 
 
 def commit_nothing(snapshot: Snapshot) -> Snapshot:
@@ -51,6 +58,10 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
     "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
+    "a leftover volume passes for an empty home": [(recovery, "LEFTOVER", None)],
+    "archives that a choice left behind are collected": [
+        (machine, "is_protected", collect_what_was_left_behind)
+    ],
 }
 
 

@@ -49,8 +49,6 @@ def corrupted(*looks: Facts) -> Snapshot:
     return seen(failed, *looks or (ARCHIVE_ONLY,))
 
 
-
-
 def test_only_an_error_can_be_recovered() -> None:
     assert choices(running()) == ()
     with pytest.raises(ValueError, match="cannot recover"):
