@@ -9,19 +9,20 @@ from temporalio import activity
 from activities.fencing import load_current
 from activities.looking import Eyes
 from activities.recording import ACTOR, save_change
-from activities.recovering import carry_out, remove_stray_container, stray_container
+from activities.recovering import Asked, carry_out, look_at_named, remove_stray_container, stray_container
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.archives import record_archive
 from codehub.db.claims import load_claim
 from codehub.db.events import EventKind, record_event
-from codehub.db.recoveries import RecoverRequest, load_recover_request
+from codehub.db.recoveries import load_recover_request
 from codehub.db.session import Database
 from codehub.db.workspaces import claim_operation, load_snapshot, save_observation
 from codehub.domain import transitions
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.judge import conclude, judge
 from codehub.domain.planner import Decision, Plan, plan
-from codehub.domain.states import ErrorReason, Operation
+from codehub.domain.recovery import CHOOSES_ARCHIVE
+from codehub.domain.states import Operation
 from codehub.ports import StoredArchive
 
 
@@ -92,8 +93,8 @@ class WorkspaceActivities:
     @activity.defn
     async def record_failure(self, failed: AttemptFailed) -> AttemptEnded | None:
         """Count a failed attempt; the error policy decides whether it was the last."""
-        # Who has to decide about lost files must see what is left of them.
-        facts = await self._look(failed.workspace_id) if failed.reason is ErrorReason.DATA_LOST else None
+        # Who has to decide about lost or damaged files must see what is left of them.
+        facts = await self._look(failed.workspace_id) if failed.reason in CHOOSES_ARCHIVE else None
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             before = await load_snapshot(session, failed.workspace_id, for_update=True)
@@ -111,16 +112,17 @@ class WorkspaceActivities:
             row = await load_snapshot(session, workspace_id)
         return await self.eyes.look(workspace_id, row.archive_key if row else None)
 
-    async def _look_for_request(self, workspace_id: WorkspaceId) -> tuple[Facts, RecoverRequest | None]:
+    async def _look_for_request(self, workspace_id: WorkspaceId) -> tuple[Facts, Asked | None]:
         """Look; where a recover request needs a stray container gone, remove it and look again."""
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
-            asked = await load_recover_request(session, workspace_id)
+            request = await load_recover_request(session, workspace_id)
         facts = await self.eyes.look(workspace_id, row.archive_key if row else None)
-        if row is None or asked is None:
+        if row is None or request is None:
             return facts, None
+        asked = await look_at_named(self.eyes, request)
         if stray_container(judge(row, facts, datetime.now(UTC)), facts, asked):
-            await remove_stray_container(self.database, self.eyes.instances, workspace_id, asked)
+            await remove_stray_container(self.database, self.eyes.instances, workspace_id, request)
             facts = await self.eyes.look(workspace_id, row.archive_key)
         return facts, asked
 

@@ -6,14 +6,16 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, Uuid, bindparam, func, or_, select, text, tuple_
+from sqlalchemy import ColumnElement, Row, Select, Uuid, bindparam, case, func, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
+from codehub.db.archive_views import OtherArchive, read_others, select_others
 from codehub.db.models import Archive, User, Workspace
 from codehub.domain.attention import Standing
 from codehub.domain.conditions import Conditions, WorkspaceId, conditions_from_json
+from codehub.domain.recovery import CHOOSES_ARCHIVE
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 ViewSelect: TypeAlias = Select[*tuple[Any, ...]]
@@ -42,6 +44,8 @@ _COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "archive_key": Workspace.archive_key,
     "archive_size_bytes": Archive.size_bytes,
     "archived_at": Archive.created_at,
+    # Looked for only where *recover* may ask for one of them.
+    "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_others())),
     "error_reason": Workspace.error_reason,
     "error_message": Workspace.error_message,
     "error_count": Workspace.error_count,
@@ -88,6 +92,7 @@ class WorkspaceView:
     archive_key: str | None
     archive_size_bytes: int | None
     archived_at: datetime | None
+    other_archives: tuple[OtherArchive, ...]
     error_reason: ErrorReason | None
     error_message: str | None
     error_count: int
@@ -246,5 +251,6 @@ _CONVERTERS: dict[str, Callable[[Any], object]] = {
     "operation": Operation,
     "desired_state": DesiredState,
     "error_reason": _error_reason,
+    "other_archives": read_others,
 }
 _CONVERSIONS = tuple((list(_COLUMNS).index(name), convert) for name, convert in _CONVERTERS.items())

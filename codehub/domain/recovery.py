@@ -44,6 +44,10 @@ CONSEQUENCES = {
 }
 
 
+# Errors in which a person may go back to another archive.
+CHOOSES_ARCHIVE = frozenset({ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED})
+
+
 class Answer(StrEnum):
     """What a fresh look makes of an earlier choice: do it, wait for who is silent, or do not."""
 
