@@ -5,23 +5,28 @@ from datetime import datetime, timedelta
 from api.context import Context
 from api.live import LiveWorkspace
 from api.schemas.workspaces import (
+    ArchiveOption,
     ConditionView,
     CurrentArchive,
     ErrorView,
     NextChange,
     Owner,
+    RecoverOption,
+    RecoverView,
     Workspace,
 )
 from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import CONDITION_KEYS
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.limits import IdleTimes, Usage, next_idle_change
+from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.domain.states import Phase
-from codehub.services.recovery import choices_of
+from codehub.services.recovery import archives_to_restore, choices_of
 
 
 def present(view: WorkspaceView, context: Context) -> Workspace:
     times = _idle_times(view, context.idle_times)
+    standing = view.standing
     return Workspace(
         id=view.workspace_id,
         name=view.name,
@@ -40,7 +45,10 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
         conditions=_conditions(view),
         observed_at=view.observed_at,
         error=_error(view),
+        settled=standing.is_settled,
+        needs_person=standing.needs_person,
         recovering=view.recovering,
+        recover=_recover(view) if standing.needs_person else None,
         archive=_archive(view),
         standby_ttl_seconds=view.standby_ttl_seconds,
         archive_ttl_seconds=view.archive_ttl_seconds,
@@ -94,6 +102,22 @@ def _error(view: WorkspaceView) -> ErrorView | None:
         message=view.error_message,
         explanation=EXPLANATIONS[view.error_reason],
         recover_choices=list(choices_of(view)),
+    )
+
+
+def _recover(view: WorkspaceView) -> RecoverView:
+    choices = choices_of(view)
+    return RecoverView(
+        choices=[
+            RecoverOption(choice=each, meaning=MEANINGS[each], consequence=CONSEQUENCES.get(each))
+            for each in choices
+        ],
+        archives=[
+            ArchiveOption.model_validate(each, from_attributes=True) for each in archives_to_restore(view)
+        ]
+        if RecoverChoice.RESTORE_ARCHIVE in choices
+        else [],
+        undelete=view.deleted_at is not None,
     )
 
 

@@ -49,6 +49,8 @@ VIEW = WorkspaceView(
     archive_key="key",
     archive_size_bytes=312_400_000,
     archived_at=datetime(2026, 5, 3, 14, 2, tzinfo=UTC),
+    archive_verified_at=datetime(2026, 5, 3, 14, 2, tzinfo=UTC),
+    other_archives=(),
     error_reason=None,
     error_message=None,
     error_count=0,

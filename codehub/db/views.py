@@ -44,6 +44,7 @@ _COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "archive_key": Workspace.archive_key,
     "archive_size_bytes": Archive.size_bytes,
     "archived_at": Archive.created_at,
+    "archive_verified_at": Archive.verified_at,
     # Looked for only where *recover* may ask for one of them.
     "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_others())),
     "error_reason": Workspace.error_reason,
@@ -92,6 +93,7 @@ class WorkspaceView:
     archive_key: str | None
     archive_size_bytes: int | None
     archived_at: datetime | None
+    archive_verified_at: datetime | None
     other_archives: tuple[OtherArchive, ...]
     error_reason: ErrorReason | None
     error_message: str | None

@@ -1,6 +1,7 @@
 """What a person decides about a broken or a deleted workspace: recover it, or take its deletion back."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -74,18 +75,45 @@ async def request_recovery(
     return chosen
 
 
+@dataclass(frozen=True)
+class ArchiveToRestore:
+    """An archive that `restore_archive` accepts; the current one is taken if none is named."""
+
+    archive_op_id: UUID
+    created_at: datetime | None
+    size_bytes: int | None
+    verified_at: datetime | None
+    current: bool = False
+
+
 def choices_of(view: WorkspaceView) -> tuple[RecoverChoice, ...]:
     """What *recover* would accept, as far as can be told from what was last seen."""
-    return choices(
-        Snapshot(
-            workspace_id=view.workspace_id,
-            desired_state=view.desired_state,
-            conditions=view.conditions,
-            archive_key=view.archive_key,
-            error_reason=view.error_reason,
-            purge=view.purge,
-        ),
-        has_others=bool(view.other_archives),
+    return choices(_snapshot_of(view), has_others=bool(view.other_archives))
+
+
+def archives_to_restore(view: WorkspaceView) -> list[ArchiveToRestore]:
+    """The archives that *recover* may go back to: the current one unless it is gone or damaged, then others."""
+    others = [
+        ArchiveToRestore(each.archive_op_id, each.created_at, each.size_bytes, each.verified_at)
+        for each in view.other_archives
+    ]
+    name = parse_archive_key(view.archive_key or "")
+    if name is None or not can_restore_current(_snapshot_of(view)):
+        return others
+    current = ArchiveToRestore(
+        UUID(name.archive_op_id), view.archived_at, view.archive_size_bytes, view.archive_verified_at, True
+    )
+    return [current, *others]
+
+
+def _snapshot_of(view: WorkspaceView) -> Snapshot:
+    return Snapshot(
+        workspace_id=view.workspace_id,
+        desired_state=view.desired_state,
+        conditions=view.conditions,
+        archive_key=view.archive_key,
+        error_reason=view.error_reason,
+        purge=view.purge,
     )
 
 
