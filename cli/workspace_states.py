@@ -71,6 +71,9 @@ def finish(
         )
         return
     arrived = wait_settled(client, workspace)
+    if arrived is None and desired is DesiredState.DELETED:
+        answer(workspace, f"{workspace['name']} is deleted", as_json=as_json)
+        return
     if arrived is None:
         raise Failed(f"{workspace['name']} was deleted meanwhile.", code=ExitCode.NOT_FOUND)
     if as_json:

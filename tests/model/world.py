@@ -62,7 +62,7 @@ class World:
         if key is None or not self.is_committed(key):
             raise Permanent(ErrorReason.DATA_LOST, "archive not found")
         if key in self.damaged:
-            # The job makes the volume before it reads the archive to its end; one that is there stays as it is.
+            # The job makes a volume before it reads the archive to its end; one that is there stays.
             self.volume = PARTIAL if self.volume is None else self.volume
             raise Permanent(ErrorReason.ARCHIVE_CORRUPTED, "checksum mismatch")
         self.volume = PARTIAL
