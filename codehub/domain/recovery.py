@@ -27,14 +27,15 @@ class RecoverChoice(StrEnum):
 
 # For people who have to choose: what each does, and what it costs.
 MEANINGS = {
-    RecoverChoice.RETRY: "look for the files again and change nothing",
+    RecoverChoice.RETRY: "look again and try once more, without giving anything up",
     RecoverChoice.RESTORE_ARCHIVE: "go back to an archive",
     RecoverChoice.USE_DISK: "continue with what is left on the disk",
     RecoverChoice.START_EMPTY: "start with an empty home",
 }
 CONSEQUENCES = {
     RecoverChoice.RESTORE_ARCHIVE: (
-        "The home will not have files newer than the archive. All archives are kept."
+        "The home will not have files newer than the archive, and what is left on the disk is replaced. "
+        "All archives are kept."
     ),
     RecoverChoice.USE_DISK: "The disk may hold only some of the files. All archives are kept.",
     RecoverChoice.START_EMPTY: (

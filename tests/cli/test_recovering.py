@@ -37,7 +37,7 @@ async def test_lost_files_need_a_choice_and_the_consequences_are_told(ann: Someb
 async def test_on_a_terminal_the_choice_is_asked_for_and_has_no_default(ann: Somebody) -> None:
     workspace_id = await lost(ann)
     with ann.terminal("ws", "recover", "notes", "--no-wait") as terminal:
-        await terminal.shows("1  retry: look for the files again and change nothing")
+        await terminal.shows("1  retry: look again and try once more, without giving anything up")
         await terminal.answer("Your choice", "")
         await terminal.shows("Please enter")
         assert await chosen(ann, workspace_id) == []
