@@ -160,7 +160,7 @@ async def remove_workspace(
 ) -> Response:
     """It makes a last archive on the way, so that undelete works for a while; a broken one cannot.
 
-    Repeating it changes nothing; with `purge` a deletion that is under way or failed goes on without an archive.
+    Repeating it changes nothing; `purge` makes a deletion that is under way or failed go on without one.
     """
     purged = await delete_workspace(
         context.database, workspace_id, purge=purge, actor=caller.username, now=context.now()

@@ -92,7 +92,7 @@ def choices_of(view: WorkspaceView) -> tuple[RecoverChoice, ...]:
 
 
 def archives_to_restore(view: WorkspaceView) -> list[ArchiveToRestore]:
-    """The archives that *recover* may go back to: the current one unless it is gone or damaged, then others."""
+    """What *recover* may go back to: the current archive unless it is gone or damaged, then the others."""
     others = [
         ArchiveToRestore(each.archive_op_id, each.created_at, each.size_bytes, each.verified_at)
         for each in view.other_archives

@@ -79,7 +79,7 @@ async def delete_workspace(
 ) -> bool:
     """Delete it, with a last archive unless it is purged; tell whether it is a purge.
 
-    A deletion that is under way or has halted can still become a purge; otherwise, a repetition changes nothing.
+    A deletion that is under way or has halted can still become a purge; else a repetition changes nothing.
     """
     async with database.transaction() as session:
         workspace = await lock_visible_workspace(session, workspace_id)

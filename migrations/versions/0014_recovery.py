@@ -1,7 +1,9 @@
 """Recovery: which archive to go back to, archives that a choice left behind, and all that needs a person."""
 
 from alembic import op
+from sqlalchemy import text
 
+from migrations.errors import MigrationRefused
 from migrations.steps import add_checks, create_indexes, drop_constraints, each_statement_by_itself
 
 revision = "0014_recovery"
@@ -30,6 +32,17 @@ NEEDS_PERSON = {
 }
 IN_ERROR = {INDEX: "workspaces (phase_changed_at) WHERE deleted_at IS NULL AND phase = 'ERROR'"}
 
+# The previous version collects archives that a recovery left behind, and takes a volume that was given up for
+# a complete home.
+NEEDS_THIS_VERSION = text("""
+    SELECT id FROM workspaces WHERE phase <> 'DELETED' AND (
+        (archive_key IS NULL AND home_ctx ->> 'restore_marker' = 'leftover')
+        OR EXISTS (SELECT FROM archives WHERE workspace_id = workspaces.id
+            AND given_up_at IS NOT NULL AND archives.deleted_at IS NULL))
+    ORDER BY id LIMIT 21
+""")
+NAMED_AT_MOST = 20
+
 
 def upgrade() -> None:
     with each_statement_by_itself():
@@ -41,10 +54,21 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    refuse_to_lose_files()
     create_indexes(IN_ERROR)
     drop_constraints("workspaces", list(NEW_CHECKS))
-    # An open request that the earlier version does not know would hold up the CHECK; nothing was given up yet.
+    # The earlier version does not know this choice; of an open request nothing has been carried out yet.
     op.execute("UPDATE workspaces SET recover_choice = 'retry' WHERE recover_choice = 'use_disk'")
     add_checks("workspaces", EARLIER_CHOICES)
     for table, columns in NEW_COLUMNS.items():
         op.execute(f"ALTER TABLE {table} " + ", ".join(f"DROP COLUMN IF EXISTS {name}" for name in columns))
+
+
+def refuse_to_lose_files() -> None:
+    ids = [str(found) for found in op.get_bind().scalars(NEEDS_THIS_VERSION)]
+    if ids:
+        more = " and more" if len(ids) > NAMED_AT_MOST else ""
+        raise MigrationRefused(
+            "The previous version would remove archives that were kept when somebody recovered a workspace. "
+            f"Delete these workspaces first: {', '.join(ids[:NAMED_AT_MOST])}{more}."
+        )

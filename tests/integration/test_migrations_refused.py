@@ -4,7 +4,9 @@ from hashlib import sha256
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import delete
 
+from codehub.db.models import Archive
 from codehub.db.session import Database, connect, create_engine
 from migrations import runner
 from migrations.errors import MigrationRefused
@@ -71,6 +73,19 @@ async def test_downgrade_is_refused_where_m1_could_not_open_the_home(
     with pytest.raises(MigrationRefused, match=str(workspace_id)):
         await status_after_downgrade(database_url, id=workspace_id, **columns)
     assert await runner.current(database_url) == "0007_drop_m1"
+
+
+async def test_downgrade_is_refused_while_archives_are_kept_for_second_thoughts(database_url: str) -> None:
+    workspace_id, engine = uuid4(), create_engine(database_url)
+    async with Database(engine).transaction() as session:
+        await add_workspace(session, await add_user(session), id=workspace_id, phase="STANDBY")
+        session.add(Archive(key=KEY, workspace_id=workspace_id, archive_op_id=uuid4(), given_up_at=NOW))
+    with pytest.raises(MigrationRefused, match=str(workspace_id)):
+        await runner.downgrade(database_url, "0010_usage")
+    async with Database(engine).transaction() as session:
+        await session.execute(delete(Archive))
+    await engine.dispose()
+    assert (await runner.downgrade(database_url, "0010_usage")).after == "0010_usage"
 
 
 async def test_user_names_that_differ_only_in_case_are_named_before_anything_changes(
