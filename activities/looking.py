@@ -27,7 +27,7 @@ class Eyes:
         container, volume, archive = await asyncio.gather(
             _answer(self.instances.look(workspace_id), ContainerFact.UNREACHABLE),
             _answer(self.volumes.look(workspace_id), VolumeFact.UNREACHABLE),
-            _answer(self.archives.look(archive_key), ArchiveFact.UNREACHABLE),
+            self.look_at_archive(archive_key),
         )
         return Facts(container, volume, archive, await self._find_outdated(workspace_id, container))
 
@@ -38,6 +38,9 @@ class Eyes:
             return None
         found = await _answer(self.instances.find_outdated(workspace_id), None)
         return None if found is None else found.get(workspace_id, ())
+
+    async def look_at_archive(self, key: str | None) -> ArchiveFact:
+        return await _answer(self.archives.look(key), ArchiveFact.UNREACHABLE)
 
 
 async def _answer(asked: Awaitable[Fact], silence: Fact) -> Fact:

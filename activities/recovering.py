@@ -1,30 +1,47 @@
 """A person's recover request: carried out on a fresh look, and done when its outcome is stored."""
 
 import asyncio
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from activities.looking import Eyes
 from activities.recording import ACTOR
+from codehub.db.archives import is_available, mark_given_up
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import RecoverRequest, load_recover_request, mark_recovery_handled
 from codehub.db.session import Database
-from codehub.domain.conditions import ContainerFact, Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge
-from codehub.domain.recovery import Answer, answer, choices, recover
+from codehub.domain.recovery import Answer, Recovery, answer, choices, recover
 from codehub.ports import Instances
 
 # A container that takes longer to end is left to the next sweep.
 STOP_SECONDS = 20
 
 
-def stray_container(judged: Snapshot, facts: Facts, asked: RecoverRequest) -> bool:
+@dataclass(frozen=True)
+class Asked:
+    """A request, with a look at the archive that it names."""
+
+    request: RecoverRequest
+    named: ArchiveFact | None = None
+
+
+async def look_at_named(eyes: Eyes, request: RecoverRequest) -> Asked:
+    if request.archive_key is None:
+        return Asked(request)
+    return Asked(request, await eyes.look_at_archive(request.archive_key))
+
+
+def stray_container(judged: Snapshot, facts: Facts, asked: Asked) -> bool:
     """Whether a container is there that has to go before this request can be carried out."""
-    if answer(judged, asked.choice) is not Answer.CARRY_OUT:
+    if answer(judged, asked.request.choice, asked.named) is not Answer.CARRY_OUT:
         return False
     seen = facts.container not in {ContainerFact.ABSENT, ContainerFact.UNREACHABLE}
-    return seen and recover(judged, asked.choice).remove_container
+    return seen and _recover(judged, asked.request).remove_container
 
 
 async def remove_stray_container(
@@ -42,22 +59,38 @@ async def remove_stray_container(
 
 
 async def carry_out(
-    session: AsyncSession, judged: Snapshot, facts: Facts, asked: RecoverRequest | None, now: datetime
+    session: AsyncSession, judged: Snapshot, facts: Facts, asked: Asked | None, now: datetime
 ) -> Snapshot:
     """What to store instead of what was judged; under the row's lock. What cannot be done yet stays asked."""
-    if asked is None or await load_recover_request(session, judged.workspace_id) != asked:
+    if asked is None or await load_recover_request(session, judged.workspace_id) != asked.request:
         return judged  # what has been asked since has its own wake, or the next sweep
-    verdict = answer(judged, asked.choice)
+    request = asked.request
+    verdict = answer(judged, request.choice, await _still(session, asked))
     if verdict is Answer.WAIT:
         return judged
     if verdict is Answer.REFUSE:
-        return await _refuse(session, judged, asked, now)
-    recovery = recover(judged, asked.choice)
+        return await _refuse(session, judged, request, now)
+    recovery = _recover(judged, request)
     if recovery.remove_container and facts.container is not ContainerFact.ABSENT:
         return judged
-    outcome = judge(recovery.snapshot, facts, now)
-    await _finish(session, outcome, asked, EventKind.RECOVERED, now)
+    if recovery.keep_archives:
+        chosen = recovery.snapshot.archive_key
+        await mark_given_up(session, judged.workspace_id, current=judged.archive_key, chosen=chosen, now=now)
+    outcome = judge(recovery.snapshot, replace(facts, archive=asked.named or facts.archive), now)
+    await _finish(session, outcome, request, EventKind.RECOVERED, now)
     return outcome
+
+
+async def _still(session: AsyncSession, asked: Asked) -> ArchiveFact | None:
+    """The named archive by the look, unless the collector has said since that it removes it."""
+    key = asked.request.archive_key
+    if key is None or await is_available(session, key):
+        return asked.named
+    return ArchiveFact.ABSENT
+
+
+def _recover(judged: Snapshot, request: RecoverRequest) -> Recovery:
+    return recover(judged, request.choice, request.archive_key)
 
 
 async def _refuse(session: AsyncSession, judged: Snapshot, asked: RecoverRequest, now: datetime) -> Snapshot:
@@ -85,5 +118,9 @@ async def _finish(
         actor=ACTOR,
         phase=outcome.phase,
         error_reason=outcome.error_reason,
-        detail={"choice": asked.choice, **detail},
+        detail={
+            "choice": asked.choice,
+            **({"archive": asked.archive_key} if asked.archive_key else {}),
+            **detail,
+        },
     )

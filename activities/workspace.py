@@ -11,7 +11,7 @@ from temporalio import activity
 from activities.fencing import load_current
 from activities.looking import Eyes
 from activities.recording import ACTOR, save_change
-from activities.recovering import carry_out, remove_stray_container, stray_container
+from activities.recovering import Asked, carry_out, look_at_named, remove_stray_container, stray_container
 from codehub.contracts import (
     AttemptEnded,
     AttemptFailed,
@@ -24,14 +24,15 @@ from codehub.contracts import (
 from codehub.db.archives import record_archive
 from codehub.db.claims import load_claim
 from codehub.db.events import EventKind, record_event
-from codehub.db.recoveries import RecoverRequest, load_recover_request
+from codehub.db.recoveries import load_recover_request
 from codehub.db.session import Database
 from codehub.db.workspaces import claim_operation, load_snapshot, save_observation
 from codehub.domain import transitions
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.judge import conclude, judge
 from codehub.domain.planner import Decision, Plan, needs_upload, note_waiting, plan
-from codehub.domain.states import ErrorReason, Operation
+from codehub.domain.recovery import CHOOSES_ARCHIVE
+from codehub.domain.states import Operation
 from codehub.ports import StoredArchive
 
 Result = TypeVar("Result")
@@ -50,7 +51,7 @@ class Look:
 
     row: Snapshot | None
     facts: Facts
-    asked: RecoverRequest | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,8 @@ class WorkspaceActivities:
             if before.operation is Operation.NONE or _is_over(before, failed.claimed_at):
                 # Duplicate report: the attempt has already ended.
                 return AttemptEnded(with_plan(before), None)
-            # A person who has to decide about lost files must see what is left of them.
-            seen = judge(before, look.facts, now) if failed.reason is ErrorReason.DATA_LOST else before
+            # A person who has to decide about lost or damaged files must see what is left of them.
+            seen = judge(before, look.facts, now) if failed.reason in CHOOSES_ARCHIVE else before
             settlement = transitions.fail(seen, failed.reason, failed.message, now, failed.jitter)
             return await _end_attempt(session, before, settlement, now)
 
@@ -158,7 +159,7 @@ class WorkspaceActivities:
         """Whether a recover request waits for a provider: it is neither carried out nor refused."""
         if look.row is None or look.asked is None:
             return False
-        return await load_recover_request(session, look.row.workspace_id) == look.asked
+        return await load_recover_request(session, look.row.workspace_id) == look.asked.request
 
     async def _look(self, workspace_id: WorkspaceId) -> Look:
         async with self.database.transaction() as session:
@@ -169,12 +170,13 @@ class WorkspaceActivities:
         """Look; where a recover request needs a stray container gone, remove it and look again."""
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
-            asked = await load_recover_request(session, workspace_id)
+            request = await load_recover_request(session, workspace_id)
         look = Look(row, await self.eyes.look(workspace_id, row.archive_key if row else None))
-        if row is None or asked is None:
+        if row is None or request is None:
             return look
+        asked = await look_at_named(self.eyes, request)
         if stray_container(judge(row, look.facts, datetime.now(UTC)), look.facts, asked):
-            await remove_stray_container(self.database, self.eyes.instances, workspace_id, asked)
+            await remove_stray_container(self.database, self.eyes.instances, workspace_id, request)
             look = Look(row, await self.eyes.look(workspace_id, row.archive_key))
         return replace(look, asked=asked)
 

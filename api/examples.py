@@ -69,6 +69,7 @@ EXAMPLES: dict[str, JsonValue] = {
             "deleted_at": "2026-11-16T10:00:00Z",
             "undelete_until": "2026-11-23T10:00:00Z",
             "next_change": None,
+            "settled": False,
             "version": 6,
         },
         "purge": False,
@@ -149,6 +150,7 @@ EXAMPLES: dict[str, JsonValue] = {
                 "verified_at": "2026-11-15T18:00:03Z",
                 "current": True,
                 "orphan_since": None,
+                "given_up_at": None,
                 "removed_at": None,
             }
         ]
@@ -175,6 +177,7 @@ EXAMPLES: dict[str, JsonValue] = {
             }
         ],
         "phases": PHASES,
+        "needs_person": 0,
         "limits": {"running": 1, "max_running_global": 100, "max_running_per_user": 2},
         "live_clients": 4,
     },

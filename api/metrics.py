@@ -17,7 +17,7 @@ from codehub.db.archive_views import count_collected
 from codehub.db.events import EventKind
 from codehub.db.history import EventCount, count_events_since, last_event_id
 from codehub.db.session import Database
-from codehub.db.views import count_by_phase
+from codehub.db.views import count_by_phase, count_needing_person
 from codehub.domain.states import Phase
 
 # When a series began doubles their number and tells nothing.
@@ -63,6 +63,10 @@ class Metrics:
             registry=self.registry,
         )
         self.workspaces = self._gauge("workspaces", "Workspaces by phase.", "phase")
+        self.needs_person = self._gauge(
+            "workspaces_needing_person",
+            "Workspaces with an error, also in a deletion, that waits for somebody.",
+        )
         self.operations = self._counter(
             "operations",
             "Operations by what became of them, since this process was first asked.",
@@ -97,6 +101,7 @@ class Metrics:
     async def _read(self, database: Database, now: datetime) -> None:
         async with database.transaction() as session:
             phases = await count_by_phase(session)
+            self.needs_person.set(await count_needing_person(session))
             self.collected.set(await count_collected(session))
             if self._last_event is None:
                 self._last_event = await last_event_id(session)

@@ -5,11 +5,14 @@ from datetime import datetime, timedelta
 from api.context import Context
 from api.live import LiveWorkspace
 from api.schemas.workspaces import (
+    ArchiveOption,
     ConditionView,
     CurrentArchive,
     ErrorView,
     NextChange,
     Owner,
+    RecoverOption,
+    RecoverView,
     Waiting,
     Workspace,
 )
@@ -17,12 +20,14 @@ from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import CONDITION_KEYS, PROVIDERS
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.limits import IdleTimes, Usage, next_idle_change
+from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.domain.states import Phase
-from codehub.services.recovery import choices_of
+from codehub.services.recovery import archives_to_restore, choices_of
 
 
 def present(view: WorkspaceView, context: Context) -> Workspace:
     times = _idle_times(view, context.idle_times)
+    standing = view.standing
     return Workspace(
         id=view.workspace_id,
         name=view.name,
@@ -42,8 +47,11 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
         observed_at=view.observed_at,
         restart_to_apply=view.conditions.restart_to_apply is not None,
         error=_error(view),
+        settled=standing.is_settled,
+        needs_person=standing.needs_person,
         recovering=view.recovering,
         waiting=_waiting(view),
+        recover=_recover(view) if standing.needs_person else None,
         archive=_archive(view),
         standby_ttl_seconds=view.standby_ttl_seconds,
         archive_ttl_seconds=view.archive_ttl_seconds,
@@ -108,6 +116,22 @@ def _waiting(view: WorkspaceView) -> Waiting | None:
         resources=list(view.waiting_for),
         since=view.waiting_since,
         message=f"Waiting for {whom} to answer. It goes on by itself.",
+    )
+
+
+def _recover(view: WorkspaceView) -> RecoverView:
+    choices = choices_of(view)
+    return RecoverView(
+        choices=[
+            RecoverOption(choice=each, meaning=MEANINGS[each], consequence=CONSEQUENCES.get(each))
+            for each in choices
+        ],
+        archives=[
+            ArchiveOption.model_validate(each, from_attributes=True) for each in archives_to_restore(view)
+        ]
+        if RecoverChoice.RESTORE_ARCHIVE in choices
+        else [],
+        undelete=view.deleted_at is not None,
     )
 
 

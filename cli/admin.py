@@ -113,6 +113,8 @@ def _summary(found: Document) -> Iterator[str]:
     phases = ", ".join(f"{count} {phase}" for phase, count in found["phases"].items() if count)
     yield f"CodeHub {found['version']}: {limits['running']} of {limits['max_running_global']} places taken"
     yield f"Workspaces: {phases or 'none'}"
+    if found["needs_person"]:
+        yield f"Waiting for somebody: {found['needs_person']}"
 
 
 def _state(user: Document) -> Text:

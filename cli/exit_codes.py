@@ -19,7 +19,7 @@ class ExitCode(IntEnum):
 
 MEANINGS = {
     ExitCode.OK: "done",
-    ExitCode.FAILED: "failed: the workspace is in ERROR, or CodeHub made a mistake",
+    ExitCode.FAILED: "failed: the workspace needs you, or CodeHub made a mistake",
     ExitCode.USAGE: "usage: a wrong option or value, an ambiguous name, or nobody to answer a question",
     ExitCode.NOT_SIGNED_IN: "not signed in",
     ExitCode.NOT_FOUND: "not found",

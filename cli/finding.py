@@ -22,9 +22,12 @@ def find_workspace(client: Client, text: str) -> Named:
 
 
 def find_deleted(client: Client, text: str) -> str:
-    """The id of one that is deleted: the API does not show those one by one."""
+    """The id of one that is deleted or being deleted: the API does not show deleted ones one by one."""
     if is_id(text):
         return text
+    going = [each for each in client.items("/workspaces", q=text[:LONGEST_SEARCH]) if each["deleted_at"]]
+    if any(each["name"] == text for each in going):
+        return str(pick(text, going, "deleted workspace", "codehub ws ls")["id"])
     found = _search(client, text, deleted=True)
     # One that was purged does not stand in the way of one that can come back.
     found = [each for each in found if each["undelete_until"]] or found

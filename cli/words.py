@@ -69,7 +69,13 @@ NEXT = {DesiredState.STANDBY: "stops", DesiredState.ARCHIVED: "is archived"}
 
 def phase_cell(workspace: Workspace) -> Text:
     phase = workspace["phase"]
-    return Text(phase, PHASE_STYLES.get(phase, ""))
+    return Text(phase, PHASE_STYLES.get(Phase.ERROR if workspace["needs_person"] else phase, ""))
+
+
+def phase_meaning(workspace: Workspace) -> str:
+    if workspace["needs_person"]:
+        return "its deletion failed and needs you" if workspace["deleted_at"] else PHASES[Phase.ERROR]
+    return PHASES.get(workspace["phase"], "")
 
 
 def command(verb: str, workspace: Workspace) -> str:
@@ -89,13 +95,12 @@ def under_way(workspace: Workspace) -> str:
     """The same; between two operations, where it goes."""
     if words := doing(workspace):
         return words
-    waits = workspace["phase"] != Phase.ERROR and workspace["phase"] != workspace["desired_state"]
-    return f"On its way to {workspace['desired_state']}" if waits else ""
+    return "" if workspace["settled"] else f"On its way to {workspace['desired_state']}"
 
 
 def what_next(workspace: Workspace, now: datetime | None = None) -> str:
     """What happens by itself, and when."""
-    if workspace["phase"] == Phase.ERROR:
+    if workspace["needs_person"]:
         return "waits for you"
     change = workspace["next_change"]
     if change is None:

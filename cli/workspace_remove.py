@@ -20,7 +20,11 @@ def rm(
     name: Target,
     *,
     purge: Annotated[
-        bool, typer.Option("--purge", help="Make no last archive: this cannot be taken back.")
+        bool,
+        typer.Option(
+            "--purge",
+            help="Make no last archive: this cannot be taken back. Also ends a deletion that failed.",
+        ),
     ] = False,
     yes: Yes = False,
     wait: Wait = None,
@@ -52,7 +56,9 @@ def _ask(workspace: dict[str, Any], *, purge: bool) -> None:
 
 
 def _consequence(workspace: dict[str, Any], *, purge: bool) -> str:
-    if purge or workspace["error"]:
+    if not purge and workspace["deleted_at"]:
+        return f"{workspace['name']} is being deleted already; --purge deletes it without a last archive."
+    if purge or workspace["needs_person"]:
         return f"All files of {workspace['name']} will be gone: no last archive is made."
     return (
         f"{workspace['name']} is deleted after a last archive, which `undelete` can bring back for a while."
@@ -64,7 +70,7 @@ def _finish(client: Client, deletion: dict[str, Any], *, wait: bool | None, as_j
     if not shall_wait(wait):
         answer(deletion, deletion["message"], as_json=as_json)
         return
-    left = wait_settled(client, workspace, purge=deletion["purge"])
+    left = wait_settled(client, workspace)
     if as_json:
         print_json(deletion)
     if left is not None:

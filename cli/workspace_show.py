@@ -16,15 +16,15 @@ from cli.output import console, print_json
 from cli.words import (
     CONDITIONS,
     ONLY_IF_FALSE,
-    PHASES,
     command,
     condition_words,
     phase_cell,
+    phase_meaning,
     under_way,
     what_next,
 )
+from cli.workspace_recover import archive_option, in_words
 from codehub.domain.conditions import Status
-from codehub.domain.recovery import MEANINGS, RecoverChoice
 
 Workspace = Mapping[str, Any]
 Row = tuple[str, Text | str]
@@ -62,8 +62,7 @@ def _about(workspace: Workspace) -> Iterator[Row]:
 
 
 def _state(workspace: Workspace, at_: datetime) -> Iterator[Row]:
-    meaning = PHASES.get(workspace["phase"], "")
-    yield "phase", Text.assemble(phase_cell(workspace), f": {meaning}")
+    yield "phase", Text.assemble(phase_cell(workspace), f": {phase_meaning(workspace)}")
     if doing := under_way(workspace):
         since = workspace["operation_started_at"]
         yield "under way", f"{doing}, since {ago(since)}" if since else doing
@@ -89,9 +88,18 @@ def _error(workspace: Workspace) -> Iterator[Row]:
     )
     if error["message"] not in {None, error["explanation"]}:
         yield "what it means", error["explanation"]
-    for choice in error["recover_choices"]:
-        meaning = MEANINGS[RecoverChoice(choice)]
-        yield "what to do", f"{command('recover', workspace)} --choice {choice}: {meaning}"
+    if recover := workspace["recover"]:
+        yield from _ways_out(workspace, recover)
+
+
+def _ways_out(workspace: Workspace, recover: Workspace) -> Iterator[Row]:
+    for option in recover["choices"]:
+        yield "what to do", f"{command('recover', workspace)} --choice {option['choice']}: {in_words(option)}"
+    for archive in recover["archives"]:
+        yield "archive", archive_option(archive)
+    if recover["undelete"]:
+        yield "what to do", f"{command('undelete', workspace)}: keep the workspace"
+        yield "what to do", f"{command('rm', workspace)} --purge: delete it without a last archive, for good"
 
 
 def _observed(workspace: Workspace, at_: datetime) -> Iterator[Row]:

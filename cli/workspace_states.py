@@ -40,7 +40,7 @@ def restart(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url =
         workspace = find_workspace(client, name)
         if workspace["phase"] == Phase.RUNNING:
             stopping = client.patch(f"/workspaces/{workspace['id']}", {"desired_state": DesiredState.STANDBY})
-            workspace = _arrive(client, stopping, DesiredState.STANDBY)
+            workspace = _arrive(client, stopping, DesiredState.STANDBY) or stopping
         request_state(client, workspace, DesiredState.RUNNING, wait=wait, as_json=as_json)
 
 
@@ -81,16 +81,23 @@ def finish(
         )
         return
     arrived = _arrive(client, workspace, desired, as_json=as_json)
-    if not as_json:
+    if arrived is None:
+        answer(workspace, f"{workspace['name']} is deleted", as_json=as_json)
+    elif not as_json:
         address = f": {arrived['url']}" if desired is DesiredState.RUNNING else ""
         typer.echo(f"{arrived['name']} is {desired}{address}")
 
 
 def _arrive(
     client: Client, workspace: Workspace, desired: DesiredState, *, as_json: bool = False
-) -> Workspace:
-    """Wait until it is there; what came of it is printed as JSON if asked for, also when it is an error."""
+) -> Workspace | None:
+    """Wait until it is there; what came of it is printed as JSON if asked for, also when it is an error.
+
+    None once a workspace that should be deleted is gone.
+    """
     arrived = wait_settled(client, workspace)
+    if arrived is None and desired is DesiredState.DELETED:
+        return None
     if arrived is None:
         raise Failed(f"{workspace['name']} was deleted meanwhile.", code=ExitCode.NOT_FOUND)
     if as_json:

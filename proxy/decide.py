@@ -1,8 +1,8 @@
 """What to answer for a workspace, by its phase and the kind of request: pure, SPEC §7."""
 
-from dataclasses import dataclass
 from enum import StrEnum
 
+from codehub.domain.attention import Standing
 from codehub.domain.states import DesiredState, Operation, Phase
 from proxy.asking import Ask
 
@@ -19,30 +19,6 @@ class Decision(StrEnum):
     REFUSE = "refuse"
 
 
-@dataclass(frozen=True)
-class Standing:
-    """Where a workspace is, and where it is going."""
-
-    phase: Phase
-    operation: Operation
-    desired_state: DesiredState
-    # A person has decided how to leave the error, and that is still to be carried out.
-    recovering: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        """Its IDE takes requests. What is about to be stopped takes none: they would be cut off."""
-        wanted = self.desired_state is DesiredState.RUNNING
-        return self.phase is Phase.RUNNING and wanted and self.operation in LEAVES_OPEN
-
-    @property
-    def is_settled(self) -> bool:
-        """Nothing more happens until somebody asks for it."""
-        if self.operation is not Operation.NONE or self.recovering:
-            return False
-        return self.phase in {Phase.ERROR, Phase.DELETED} or self.phase.value == self.desired_state.value
-
-
 # An IDE that answers may be used before the operation that started it has been written off.
 LEAVES_OPEN = frozenset({Operation.NONE, Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING})
 
@@ -53,11 +29,17 @@ AT_REST = {
 }
 
 
+def is_open(standing: Standing) -> bool:
+    """Whether its IDE takes requests. What is about to be stopped takes none: they would be cut off."""
+    wanted = standing.desired_state is DesiredState.RUNNING
+    return standing.phase is Phase.RUNNING and wanted and standing.operation in LEAVES_OPEN
+
+
 def decide(standing: Standing, ask: Ask) -> Decision:
     """Only somebody who waits for the answer may wake a workspace: an open tab's requests never do."""
-    if standing.is_open:
+    if is_open(standing):
         return Decision.FORWARD
-    if standing.phase is Phase.ERROR and standing.is_settled:
+    if standing.needs_person:
         return Decision.EXPLAIN_ERROR
     if ask is Ask.BACKGROUND:
         return Decision.REFUSE

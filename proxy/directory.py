@@ -9,9 +9,9 @@ from datetime import datetime
 
 from codehub.db.session import Database
 from codehub.db.views import WorkspaceView, list_views_by_id, load_view
+from codehub.domain.attention import Standing
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Instances, Upstream
-from proxy.decide import Standing
 from proxy.shared_calls import SharedCalls
 
 FRESH_SECONDS = 4.0
@@ -139,7 +139,7 @@ class Directory:
         if known is not None and known.view.version > view.version:
             return known
         outdated = self._changed_at.get(workspace_id, -math.inf) >= began
-        standing = Standing(view.phase, view.operation, view.desired_state, view.recovering)
+        standing = view.standing
         place = Place(view, standing, -math.inf if outdated else began)
         if known is not None:
             place.asked_at = known.asked_at

@@ -5,15 +5,18 @@ from collections.abc import AsyncGenerator
 from dataclasses import asdict
 
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.states import Operation
+from codehub.domain.states import Operation, Phase
 from codehub.ports import Progress, ProgressBoard
 from codehub.services.outages import is_outage
+from proxy.decide import is_open
 from proxy.directory import Directory, Place
+from proxy.pages.words import under_way
 
 LOOK_SECONDS = 1.0
 # Silence for longer would make something in between give up.
 SILENT_LOOKS = 15
 STEADY = b": nothing new\n\n"
+GONE = {"phase": Phase.DELETED, "needs_person": False, "settled": True, "open": False}
 NO_PROGRESS = {"step": None, "done": None, "total": None, "unit": None}
 
 
@@ -41,14 +44,15 @@ async def _look(directory: Directory, board: ProgressBoard, workspace_id: Worksp
     try:
         place = await directory.look(workspace_id)
         if place is None:
-            return _frame({"settled": True, "open": False}), True
-        opens = place.standing.is_open and await directory.find_upstream(place) is not None
+            return _frame(GONE), True
+        running = is_open(place.standing)
+        opens = running and await directory.find_upstream(place) is not None
     except Exception as error:
         if not is_outage(error):
             raise
         return b"", False
     progress = await board.read(workspace_id) if place.view.operation is not Operation.NONE else None
-    settled = opens or (place.standing.is_settled and not place.standing.is_open)
+    settled = opens or (place.standing.is_settled and not running)
     return _frame(_describe(place, progress, opens=opens, settled=settled)), settled
 
 
@@ -58,6 +62,8 @@ def _describe(place: Place, progress: Progress | None, *, opens: bool, settled: 
         "phase": view.phase,
         "operation": view.operation,
         "desired_state": view.desired_state,
+        "under_way": under_way(view),
+        "needs_person": place.standing.needs_person,
         "since": view.op_started_at and view.op_started_at.isoformat(),
         **(asdict(progress) if progress else NO_PROGRESS),
         "settled": settled,

@@ -10,7 +10,7 @@ from codehub.services.errors import WorkspaceNotFound
 from codehub.services.outages import is_outage
 from proxy.admission import ID_END, Admission, visit_of
 from proxy.asking import WORKSPACES, Ask, WorkspacePath, ask_of, parse_path
-from proxy.decide import Decision, decide
+from proxy.decide import Decision, decide, is_open
 from proxy.hosting import Hosting
 from proxy.own_paths import PREFIX, OwnPaths
 from proxy.refusals import redirect, refusal
@@ -73,7 +73,7 @@ class FrontDoor:
         target = head.target
         if target[ID_END : ID_END + 1] != b"/" or target.startswith(PREFIX, ID_END):
             return None
-        if place.upstream is None or not place.standing.is_open:
+        if place.upstream is None or not is_open(place.standing):
             return None
         return self.hosting.forward(head, known, place, place.upstream)
 

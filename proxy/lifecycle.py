@@ -5,6 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from uuid import UUID
 
 from codehub.backoff import delay_after
 from codehub.db.session import Database
@@ -15,9 +16,9 @@ from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
 from codehub.services.errors import LimitExceeded, OperationInProgress
 from codehub.services.identity import Caller
-from codehub.services.recovery import request_recovery
+from codehub.services.recovery import request_recovery, undelete_workspace
 from codehub.services.waking import Waker
-from codehub.services.workspaces import request_state
+from codehub.services.workspaces import delete_workspace, request_state
 
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 1.0
@@ -48,14 +49,29 @@ class Lifecycle:
     async def stop(self, caller: Caller, view: WorkspaceView) -> None:
         await self._set(caller, view, DesiredState.STANDBY)
 
-    async def recover(self, caller: Caller, view: WorkspaceView, choice: RecoverChoice | None) -> None:
+    async def recover(
+        self, caller: Caller, view: WorkspaceView, choice: RecoverChoice | None, archive: UUID | None = None
+    ) -> None:
         await request_recovery(
             self.database,
             view.workspace_id,
             choice,
+            archive=archive,
             actor=caller.username,
             limits=self.limits,
             now=datetime.now(UTC),
+        )
+        self._wake(view)
+
+    async def undelete(self, caller: Caller, view: WorkspaceView) -> None:
+        await undelete_workspace(
+            self.database, view.workspace_id, actor=caller.username, now=datetime.now(UTC)
+        )
+        self._wake(view)
+
+    async def purge(self, caller: Caller, view: WorkspaceView) -> None:
+        await delete_workspace(
+            self.database, view.workspace_id, purge=True, actor=caller.username, now=datetime.now(UTC)
         )
         self._wake(view)
 

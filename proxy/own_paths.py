@@ -3,8 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from uuid import UUID
 
-from codehub.domain.recovery import RecoverChoice
+from codehub.domain.recovery import CONSEQUENCES, RecoverChoice
 from codehub.ports import ProgressBoard
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress
 from proxy.admission import Admitted
@@ -24,8 +25,6 @@ STREAM_HEADERS = (
     ("Cache-Control", "no-store"),
     ("X-Accel-Buffering", "no"),
 )
-
-GIVES_UP_FILES = frozenset({RecoverChoice.RESTORE_ARCHIVE, RecoverChoice.START_EMPTY})
 
 Act = Callable[[Known, Place, Mapping[str, str]], Awaitable[None]]
 
@@ -58,7 +57,13 @@ class OwnPaths:
         return Stream(200, STREAM_HEADERS, pieces, known.credential, known.holder)
 
     def _acts(self) -> Mapping[bytes, Act]:
-        return {b"start": self._start, b"stop": self._stop, b"recover": self._recover}
+        return {
+            b"start": self._start,
+            b"stop": self._stop,
+            b"recover": self._recover,
+            b"undelete": self._undelete,
+            b"purge": self._purge,
+        }
 
     async def _submit(self, act: Act, admitted: Admitted, body: bytes) -> Routed:
         known, place = admitted.known, admitted.place
@@ -86,7 +91,28 @@ class OwnPaths:
     async def _recover(self, known: Known, place: Place, form: Mapping[str, str]) -> None:
         wanted = form.get("choice")
         choice = RecoverChoice(wanted) if wanted in set(RecoverChoice) else None
-        # A browser insists on the tick already; whoever gives up files must have seen what that means.
-        if choice in GIVES_UP_FILES and form.get("understood") != "yes":
+        if choice in CONSEQUENCES and not _is_understood(form):
             return
-        await self.lifecycle.recover(known.caller, place.view, choice)
+        archive = _archive(form)
+        if archive is None and "archive" in form:
+            return
+        await self.lifecycle.recover(known.caller, place.view, choice, archive)
+
+    async def _undelete(self, known: Known, place: Place, _form: Mapping[str, str]) -> None:
+        await self.lifecycle.undelete(known.caller, place.view)
+
+    async def _purge(self, known: Known, place: Place, form: Mapping[str, str]) -> None:
+        if place.standing.needs_person and _is_understood(form):
+            await self.lifecycle.purge(known.caller, place.view)
+
+
+def _is_understood(form: Mapping[str, str]) -> bool:
+    """A browser insists on the tick already; whoever gives up files must have seen what that means."""
+    return form.get("understood") == "yes"
+
+
+def _archive(form: Mapping[str, str]) -> UUID | None:
+    try:
+        return UUID(form["archive"])
+    except (KeyError, ValueError):
+        return None

@@ -5,11 +5,10 @@ from urllib.parse import quote
 
 from codehub.db.views import WorkspaceView
 from codehub.domain.limits import LimitScope, RunningLimits
-from codehub.domain.recovery import MEANINGS
 from codehub.domain.states import DesiredState
 from codehub.ports import Progress
 from codehub.services.errors import LimitExceeded
-from codehub.services.recovery import choices_of
+from codehub.services.recovery import archives_to_restore, choices_of
 from proxy.asking import Ask
 from proxy.decide import Decision
 from proxy.pages import Pages, Visit
@@ -22,7 +21,7 @@ SOON_SECONDS = 2
 AT_REST = {
     Decision.OFFER_START: "The workspace was never started: start it with PATCH desired_state=RUNNING.",
     Decision.OFFER_RESTORE: "The workspace is archived: restore it with PATCH desired_state=RUNNING.",
-    Decision.EXPLAIN_ERROR: "The workspace is in an error: recover it, its error says how.",
+    Decision.EXPLAIN_ERROR: "The workspace failed and needs you: its error says what to do.",
 }
 
 
@@ -77,7 +76,7 @@ class Replies:
 
     def stopped(self, view: WorkspaceView) -> Answer:
         """Never a wake: tabs that are merely open ask for ever."""
-        if view.phase.value == view.desired_state.value:
+        if view.standing.is_settled:
             code = "WORKSPACE_STOPPED"
             message = "The workspace is stopped: open its page, or send X-CodeHub-Wake: true to start it."
         else:
@@ -98,7 +97,7 @@ class Replies:
             return self.pages.start_needed(visit)
         if decision is Decision.OFFER_RESTORE:
             return self.pages.restore_needed(visit)
-        return self.pages.failed(visit, [(each.value, MEANINGS[each]) for each in choices_of(view)])
+        return self.pages.failed(visit, choices_of(view), archives_to_restore(view))
 
     def limit_reached(self, ask: Ask, visit: Visit, refused: LimitExceeded) -> Answer:
         everyone = refused.scope is LimitScope.GLOBAL

@@ -7,8 +7,9 @@ from uuid import UUID
 from codehub.db.running import RunningWorkspace
 from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import Condition, Conditions, Reason, Status, WorkspaceId
-from codehub.domain.recovery import MEANINGS
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.recovery import ArchiveToRestore
 from proxy.pages import Pages, Site, Visit
 
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
@@ -17,7 +18,11 @@ OTHER = WorkspaceId("0b0e9ad5-6d6c-4f2f-8d4c-4f7b5f1f2a22")
 PATH = f"/hub/w/{ID}/?folder=/home"
 TOKEN = "a-token"  # noqa: S105 (not a secret)
 PAGES = Pages(Site("/hub"))
-ALL_CHOICES = [(str(choice), meaning) for choice, meaning in MEANINGS.items()]
+ALL_CHOICES = tuple(RecoverChoice)
+ARCHIVES = [
+    ArchiveToRestore(UUID(int=7), datetime(2026, 5, 2, 10, 0, tzinfo=UTC), 311_000_000, None),
+    ArchiveToRestore(UUID(int=8), None, None, datetime(2026, 5, 1, 10, 0, tzinfo=UTC)),
+]
 
 
 def condition(status: Status, reason: Reason) -> Condition:
@@ -49,6 +54,8 @@ VIEW = WorkspaceView(
     archive_key="key",
     archive_size_bytes=312_400_000,
     archived_at=datetime(2026, 5, 3, 14, 2, tzinfo=UTC),
+    archive_verified_at=datetime(2026, 5, 3, 14, 2, tzinfo=UTC),
+    other_archives=(),
     error_reason=None,
     error_message=None,
     error_count=0,
@@ -79,3 +86,9 @@ def running(phase: Phase = Phase.RUNNING, desired: DesiredState = DesiredState.R
 
 def broken(reason: ErrorReason | None, message: str | None = None, **changes: object) -> Visit:
     return visit(phase=Phase.ERROR, error_reason=reason, error_message=message, **changes)
+
+
+def halted(reason: ErrorReason = ErrorReason.RETRY_EXCEEDED, **changes: object) -> Visit:
+    """A deletion that failed."""
+    deleting = {"phase": Phase.DELETING, "desired_state": DesiredState.DELETED, "deleted_at": NOW}
+    return visit(**{**deleting, "error_reason": reason, **changes})

@@ -26,7 +26,14 @@ from api.schemas.system import (
 from api.schemas.workspaces import WorkspacePage
 from api.version import VERSION
 from codehub.db.running import count_running
-from codehub.db.views import ViewFilter, WorkspaceView, count_by_phase, list_errors, list_views_by_id
+from codehub.db.views import (
+    ViewFilter,
+    WorkspaceView,
+    count_by_phase,
+    count_needing_person,
+    list_needing_person,
+    list_views_by_id,
+)
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Phase
 from codehub.services.errors import RequestRefused
@@ -60,11 +67,11 @@ async def read_phases(context: Provided) -> Response:
         return answer(PhaseCounts(phases=_all_phases(await count_by_phase(session))))
 
 
-@router.get("/errors", response_model=WorkspacePage, summary="Workspaces in ERROR")
+@router.get("/errors", response_model=WorkspacePage, summary="Workspaces that need a person")
 async def read_errors(context: Provided, limit: PageSize = 50) -> Response:
-    """The oldest error first."""
+    """Errors, also in deletions, that only recover or a purge ends; the oldest first."""
     async with context.database.transaction() as session:
-        views = await list_errors(session, limit=limit)
+        views = await list_needing_person(session, limit=limit)
     return answer(WorkspacePage(items=[present(view, context) for view in views], next_cursor=None))
 
 
@@ -73,7 +80,7 @@ async def recover_many(form: BulkRecover, caller: SignedInCaller, context: Provi
     """Each by itself: one that is refused does not hold up the others."""
     async with context.database.transaction() as session:
         if form.ids is None:
-            views = await list_errors(session, limit=MOST_ERRORS)
+            views = await list_needing_person(session, limit=MOST_ERRORS)
         else:
             views = await list_views_by_id(session, _valid_ids(form.ids))
     recovered: list[str] = []
@@ -103,6 +110,7 @@ async def read_status(context: Provided) -> Response:
     async with context.database.transaction() as session:
         phases = await count_by_phase(session)
         running = await count_running(session)
+        needs_person = await count_needing_person(session)
     return answer(
         SystemStatus(
             version=VERSION,
@@ -110,6 +118,7 @@ async def read_status(context: Provided) -> Response:
             dependencies=[DependencyHealth.model_validate(each, from_attributes=True) for each in healths],
             sweeps=await _sweeps(context),
             phases=_all_phases(phases),
+            needs_person=needs_person,
             limits=RunningLimitsView(
                 running=running,
                 max_running_global=context.limits.total,

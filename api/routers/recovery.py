@@ -14,15 +14,16 @@ from codehub.services.recovery import request_recovery, undelete_workspace
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["workspaces"])
 
 
-@router.post("/recover", status_code=202, response_model=Workspace, summary="Leave ERROR")
+@router.post("/recover", status_code=202, response_model=Workspace, summary="Recover from an error")
 async def recover(
     workspace_id: WorkspacePath, caller: SignedInCaller, context: Provided, form: Recover | None = None
 ) -> Response:
-    """Looks again and goes on. For lost data: `retry` (it is back), `restore_archive` or `start_empty`."""
+    """Looks again and goes on. For lost or damaged files, choose from the workspace's `recover.choices`."""
     await request_recovery(
         context.database,
         workspace_id,
         form.choice if form else None,
+        archive=form.archive if form else None,
         actor=caller.username,
         limits=context.limits,
         now=context.now(),

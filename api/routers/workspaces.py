@@ -158,20 +158,25 @@ async def remove_workspace(
     *,
     purge: Annotated[bool, Query(description="Make no last archive; this cannot be taken back.")] = False,
 ) -> Response:
-    """It makes a last archive on the way, so that undelete works for a while; a broken one cannot."""
+    """It makes a last archive on the way, so that undelete works for a while; a broken one cannot.
+
+    Repeating it changes nothing; `purge` makes a deletion that is under way or failed go on without one.
+    """
     purged = await delete_workspace(
         context.database, workspace_id, purge=purge, actor=caller.username, now=context.now()
     )
     # A sweep may have been quicker than we are: then it is DELETED already.
     view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
-    message = PURGED if purged else KEPT_FOR_A_WHILE
+    message = PURGED if purged else HALTED if view.standing.needs_person else KEPT_FOR_A_WHILE
     return answer(Deletion(workspace=present(view, context), purge=purged, message=message), 202)
 
 
 METADATA = frozenset({"name", "description", "memo", "standby_ttl_seconds", "archive_ttl_seconds"})
 PURGED = "It is being deleted without a last archive: this cannot be taken back."
 KEPT_FOR_A_WHILE = "It is being deleted after a last archive; until that is removed, undelete brings it back."
+
+HALTED = "Its deletion failed and waits for you: recover tries it again, purge=true makes no last archive."
 
 
 async def answer_page(context: Context, wanted: ViewFilter, cursor: str | None, limit: int) -> Response:

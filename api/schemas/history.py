@@ -83,6 +83,9 @@ class ArchiveItem(Document):
     verified_at: Timestamp | None
     current: bool = Field(description="The one that a restore takes.")
     orphan_since: Timestamp | None = Field(description="Since when nothing needs it.")
+    given_up_at: Timestamp | None = Field(
+        description="When somebody recovered with something else; it is kept until the workspace is deleted."
+    )
     removed_at: Timestamp | None
 
 

@@ -57,6 +57,9 @@ class SystemStatus(Document):
     dependencies: list[DependencyHealth]
     sweeps: list[SweepView] = Field(description="Empty while Temporal does not answer.")
     phases: dict[str, int]
+    needs_person: int = Field(
+        description="Workspaces with an error, maybe in a deletion, that waits for somebody."
+    )
     limits: RunningLimitsView
     live_clients: int
 
@@ -68,7 +71,7 @@ class PhaseCounts(Document):
 
 
 class BulkRecover(Form):
-    """Which workspaces in ERROR to recover; all that can be, unless named."""
+    """Which failed workspaces to recover; all that need a person, unless named."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"choice": "retry"}})
 

@@ -46,8 +46,11 @@ EXAMPLE: dict[str, JsonValue] = {
     "observed_at": "2026-11-16T09:31:00Z",
     "restart_to_apply": False,
     "error": None,
+    "settled": True,
+    "needs_person": False,
     "recovering": False,
     "waiting": None,
+    "recover": None,
     "archive": None,
     "standby_ttl_seconds": None,
     "archive_ttl_seconds": None,
@@ -96,6 +99,32 @@ class Waiting(Document):
     message: str
 
 
+class RecoverOption(Document):
+    """One way out of an error."""
+
+    choice: RecoverChoice
+    meaning: str = Field(description="What it does.")
+    consequence: str | None = Field(description="What it costs; `null` if nothing is given up.")
+
+
+class ArchiveOption(Document):
+    """An archive that `restore_archive` may go back to."""
+
+    archive_op_id: UUID = Field(description="Send it as `archive`.")
+    created_at: Timestamp | None
+    size_bytes: int | None
+    verified_at: Timestamp | None = Field(description="When its checksum was last found right.")
+    current: bool = Field(description="The one that is restored if none is named.")
+
+
+class RecoverView(Document):
+    """How a person can end the error."""
+
+    choices: list[RecoverOption] = Field(description="What POST recover accepts now.")
+    archives: list[ArchiveOption] = Field(description="For `restore_archive`, newest first.")
+    undelete: bool = Field(description="It is a deletion that failed; POST undelete keeps the workspace.")
+
+
 class CurrentArchive(Document):
     """The archive that it would be restored from."""
 
@@ -135,6 +164,11 @@ class Workspace(Document):
         description="It runs with an earlier image or limits; `infra.configuration_current` says which."
     )
     error: ErrorView | None
+    settled: bool = Field(description="Nothing will happen until somebody asks or a TTL expires.")
+    needs_person: bool = Field(
+        description="It has an error, maybe in its deletion, that only recover or a purge ends."
+    )
+    recover: RecoverView | None = Field(description="The ways out; `null` unless it needs a person.")
     recovering: bool = Field(description="A recovery was asked for and is about to be carried out.")
     waiting: Waiting | None = Field(description="`null` unless a provider does not answer.")
     archive: CurrentArchive | None
@@ -215,6 +249,9 @@ class Recover(Form):
     model_config = ConfigDict(json_schema_extra={"example": {"choice": "retry"}})
 
     choice: RecoverChoice | None = None
+    archive: UUID | None = Field(
+        None, description="For `restore_archive`: which one, by its `archive_op_id`; else the current one."
+    )
 
 
 class Deletion(Document):

@@ -1,14 +1,21 @@
 """What a person may see of a workspace's archives."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import func, select
+from sqlalchemy import ScalarSelect, func, select
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import aliased
 
 from codehub.db.models import Archive, Workspace
 from codehub.domain.conditions import WorkspaceId
+
+# A person chooses among the newest ones.
+MOST_OTHERS = 20
 
 
 @dataclass(frozen=True)
@@ -23,7 +30,66 @@ class ArchiveView:
     verified_at: datetime | None
     current: bool
     orphan_since: datetime | None
+    given_up_at: datetime | None
     removed_at: datetime | None
+
+
+@dataclass(frozen=True)
+class OtherArchive:
+    """One that a recovery may go back to instead of the current one."""
+
+    archive_op_id: UUID
+    key: str
+    created_at: datetime
+    size_bytes: int | None
+    verified_at: datetime | None
+
+
+def select_others() -> ScalarSelect[Any]:
+    """The archives besides the current one, newest first, as JSON: a column for a query of workspaces."""
+    archive = aliased(Archive)
+    fields = {
+        "archive_op_id": archive.archive_op_id,
+        "key": archive.key,
+        "created_at": archive.created_at,
+        "size_bytes": archive.size_bytes,
+        "verified_at": archive.verified_at,
+    }
+    # Without a checksum it was never committed, or nobody knows.
+    newest = (
+        select(*fields.values())
+        .where(
+            archive.workspace_id == Workspace.id,
+            archive.key != func.coalesce(Workspace.archive_key, ""),
+            archive.sha256.is_not(None),
+            archive.deleted_at.is_(None),
+        )
+        .order_by(archive.created_at.desc(), archive.key)
+        .limit(MOST_OTHERS)
+        .correlate(Workspace)
+        .subquery()
+    )
+    pairs = (part for name in fields for part in (name, newest.c[name]))
+    return select(func.jsonb_agg(func.jsonb_build_object(*pairs), type_=JSONB)).scalar_subquery()
+
+
+async def list_others(session: AsyncSession, workspace_id: WorkspaceId) -> tuple[OtherArchive, ...]:
+    """Those that a recovery may go back to, newest first."""
+    statement = select(select_others()).select_from(Workspace).where(Workspace.id == UUID(workspace_id))
+    return read_others(await session.scalar(statement))
+
+
+def read_others(document: Sequence[Mapping[str, Any]] | None) -> tuple[OtherArchive, ...]:
+    return tuple(
+        OtherArchive(
+            archive_op_id=UUID(each["archive_op_id"]),
+            key=each["key"],
+            created_at=datetime.fromisoformat(each["created_at"]),
+            size_bytes=each["size_bytes"],
+            verified_at=datetime.fromisoformat(each["verified_at"]) if each["verified_at"] else None,
+        )
+        for each in document or ()
+    )
 
 
 async def list_archives(session: AsyncSession, workspace_id: WorkspaceId) -> list[ArchiveView]:
@@ -38,13 +104,14 @@ async def list_archives(session: AsyncSession, workspace_id: WorkspaceId) -> lis
             Archive.verified_at,
             (Archive.key == func.coalesce(Workspace.archive_key, "")).label("current"),
             Archive.orphan_since,
-            Archive.deleted_at,
+            Archive.given_up_at,
+            Archive.deleted_at.label("removed_at"),
         )
         .outerjoin(Workspace, Workspace.id == Archive.workspace_id)
         .where(Archive.workspace_id == UUID(workspace_id))
         .order_by(Archive.created_at.desc(), Archive.key)
     )
-    return [ArchiveView(*row) for row in await session.execute(statement)]
+    return [ArchiveView(**row) for row in (await session.execute(statement)).mappings()]
 
 
 async def count_collected(session: AsyncSession) -> int:

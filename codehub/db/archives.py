@@ -75,6 +75,9 @@ async def load_owners(
     ).where(Workspace.id.in_([UUID(each) for each in workspace_ids]))
     if for_update:
         statement = statement.with_for_update(key_share=True)
+    rows = (await session.execute(statement)).all()
+    # After the lock: what a recovery leaves behind is marked under it.
+    given_up = await _load_given_up(session, [row.id for row in rows])
     return {
         WorkspaceId(str(row.id)): ArchiveOwner(
             phase=Phase(row.phase),
@@ -83,8 +86,9 @@ async def load_owners(
             error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
             deleted_at=row.deleted_at,
             purge=row.purge,
+            given_up=frozenset(given_up.get(row.id, ())),
         )
-        for row in await session.execute(statement)
+        for row in rows
     }
 
 
@@ -134,6 +138,38 @@ async def is_collected(session: AsyncSession, key: str) -> bool:
     return said is not None
 
 
+async def is_available(session: AsyncSession, key: str) -> bool:
+    """Whether this archive was committed and is not being collected; ask under the lock of its workspace."""
+    statement = select(Archive.key).where(
+        Archive.key == key, Archive.sha256.is_not(None), Archive.deleted_at.is_(None)
+    )
+    return await session.scalar(statement) is not None
+
+
+async def mark_given_up(
+    session: AsyncSession,
+    workspace_id: WorkspaceId,
+    *,
+    current: str | None,
+    chosen: str | None,
+    now: datetime,
+) -> None:
+    """Keep every archive but the chosen one until the workspace is deleted; call it under its row's lock."""
+    if current is not None:
+        await _remember(session, current, now)
+    there = (Archive.workspace_id == UUID(workspace_id), Archive.deleted_at.is_(None))
+    await session.execute(
+        update(Archive)
+        .where(*there, Archive.key != (chosen or ""), Archive.given_up_at.is_(None))
+        .values(given_up_at=now, orphan_since=None)
+    )
+    await session.execute(
+        update(Archive)
+        .where(*there, Archive.key == (chosen or ""))
+        .values(given_up_at=None, orphan_since=None)
+    )
+
+
 async def load_named_archives(session: AsyncSession) -> AsyncIterator[NamedArchive]:
     """Every archive that is some workspace's only copy, a page at a time."""
     statement = (
@@ -143,6 +179,30 @@ async def load_named_archives(session: AsyncSession) -> AsyncIterator[NamedArchi
     )
     async for row in await session.stream(statement):
         yield NamedArchive(WorkspaceId(str(row[0])), str(row[1]), row[2])
+
+
+async def _load_given_up(session: AsyncSession, ids: Collection[UUID]) -> dict[UUID, list[str]]:
+    statement = select(Archive.workspace_id, Archive.key).where(
+        Archive.workspace_id.in_(ids), Archive.given_up_at.is_not(None)
+    )
+    found: dict[UUID, list[str]] = {}
+    for workspace_id, key in await session.execute(statement):
+        found.setdefault(workspace_id, []).append(key)
+    return found
+
+
+async def _remember(session: AsyncSession, key: str, now: datetime) -> None:
+    """Have a row for an archive of an installation from before there were any."""
+    name = parse_archive_key(key)
+    if name is None:
+        return
+    statement = insert(Archive).values(
+        key=key,
+        workspace_id=UUID(name.workspace_id),
+        archive_op_id=UUID(name.archive_op_id),
+        created_at=now,
+    )
+    await session.execute(statement.on_conflict_do_nothing(index_elements=[Archive.key]))
 
 
 def _name(key: str) -> ArchiveName:

@@ -125,6 +125,9 @@ class Workspace(Base):
         _one_of("recover_choice", RecoverChoice),
         CheckConstraint("(recover_choice IS NULL) = (recover_requested_at IS NULL)", name="recover_is_dated"),
         CheckConstraint(
+            "recover_archive_key IS NULL OR recover_choice = 'restore_archive'", name="recover_archive"
+        ),
+        CheckConstraint(
             "phase <> 'ERROR' OR (operation = 'NONE' AND error_reason IS NOT NULL)",
             name="error_ends_operation",
         ),
@@ -143,7 +146,7 @@ class Workspace(Base):
         _partial_index(
             "ix_workspaces_operation", "operation", "op_started_at", where=predicates.OPERATION_IN_PROGRESS
         ),
-        _partial_index("ix_workspaces_error", "phase_changed_at", where=predicates.IN_ERROR),
+        _partial_index("ix_workspaces_error", "phase_changed_at", where=predicates.NEEDS_PERSON),
         _partial_index("ix_workspaces_visible", "created_at", "id", where=predicates.VISIBLE),
         _partial_index(
             "ix_workspaces_visible_owner", "owner_user_id", "created_at", "id", where=predicates.VISIBLE
@@ -179,6 +182,7 @@ class Workspace(Base):
     desired_state: Mapped[str]
     purge: Mapped[bool] = mapped_column(server_default=text("false"))
     recover_choice: Mapped[str | None]
+    recover_archive_key: Mapped[str | None]
     recover_requested_at: Mapped[datetime | None]
     recover_handled_at: Mapped[datetime | None]
     waiting_for: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
@@ -223,6 +227,8 @@ class Archive(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     verified_at: Mapped[datetime | None]
     orphan_since: Mapped[datetime | None]
+    # A person went back to another one: it is kept until its workspace is deleted.
+    given_up_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
 
 

@@ -14,7 +14,6 @@ COUNTS_AS_RUNNING = (
 CONVERGED = "(operation = 'NONE' AND phase = desired_state)"
 NOT_CONVERGED = f"deleted_at IS NULL AND phase <> 'ERROR' AND {CONVERGED} IS FALSE"
 OPERATION_IN_PROGRESS = "deleted_at IS NULL AND operation <> 'NONE'"
-IN_ERROR = "deleted_at IS NULL AND phase = 'ERROR'"
 NOT_DELETED = "deleted_at IS NULL"
 # One that is being deleted is still shown to its owner; DELETED ones may be taken back for a while.
 VISIBLE = "phase <> 'DELETED'"
@@ -31,6 +30,12 @@ _RETRYABLE = ", ".join(f"'{reason}'" for reason in sorted(RETRYABLE))
 BEING_DELETED = (
     "deleted_at IS NOT NULL AND (phase <> 'DELETED' OR operation <> 'NONE') "
     f"AND (purge OR error_reason IS NULL OR error_reason IN ({_RETRYABLE}))"
+)
+# `Standing.needs_person` in SQL; a test compares the two.
+NEEDS_PERSON = (
+    "operation = 'NONE' AND recover_requested_at IS NOT DISTINCT FROM recover_handled_at "
+    "AND (deleted_at IS NULL AND phase = 'ERROR' OR deleted_at IS NOT NULL AND phase <> 'DELETED' "
+    f"AND NOT purge AND error_reason NOT IN ({_RETRYABLE}))"
 )
 
 # Of archives: the collector's work.

@@ -27,10 +27,14 @@ class LockedSnapshot:
 
 @dataclass(frozen=True)
 class RecoverRequest:
-    """A choice that was made and not carried out yet; the moment names this request and no other."""
+    """A choice that was made and not carried out yet; the moment names this request and no other.
+
+    `archive_key` is the archive to go back to, None for the current one.
+    """
 
     choice: RecoverChoice
     requested_at: datetime
+    archive_key: str | None = None
 
 
 async def lock_snapshot(session: AsyncSession, workspace_id: WorkspaceId) -> LockedSnapshot | None:
@@ -54,6 +58,7 @@ async def set_recover_request(
         .where(Workspace.id == UUID(workspace_id))
         .values(
             recover_choice=request.choice,
+            recover_archive_key=request.archive_key,
             recover_requested_at=request.requested_at,
             updated_at=now,
         )
@@ -72,9 +77,9 @@ async def set_undeleted(
 
 
 # Built once: every look at a workspace asks.
-_RECOVER_REQUEST = select(Workspace.recover_choice, Workspace.recover_requested_at).where(
-    Workspace.id == bindparam("id", type_=Uuid()), text(predicates.RECOVERING)
-)
+_RECOVER_REQUEST = select(
+    Workspace.recover_choice, Workspace.recover_requested_at, Workspace.recover_archive_key
+).where(Workspace.id == bindparam("id", type_=Uuid()), text(predicates.RECOVERING))
 
 
 async def load_recover_request(session: AsyncSession, workspace_id: WorkspaceId) -> RecoverRequest | None:
@@ -82,7 +87,7 @@ async def load_recover_request(session: AsyncSession, workspace_id: WorkspaceId)
     row = (await session.execute(_RECOVER_REQUEST, {"id": UUID(workspace_id)})).one_or_none()
     if row is None or row[0] is None or row[1] is None:
         return None
-    return RecoverRequest(RecoverChoice(row[0]), row[1])
+    return RecoverRequest(RecoverChoice(row[0]), row[1], row[2])
 
 
 async def mark_recovery_handled(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import TextClause, insert, select, text, update
+from sqlalchemy import TextClause, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
@@ -34,6 +34,7 @@ class LockedWorkspace:
     operation: Operation
     op_started_at: datetime | None
     desired_state: DesiredState
+    purge: bool
     metadata: Metadata
     version: int
 
@@ -93,12 +94,13 @@ async def set_metadata(
 async def set_deleted(
     session: AsyncSession, workspace_id: WorkspaceId, *, purge: bool, now: datetime
 ) -> None:
+    """Begin a deletion, or turn one into a purge; the time of the first request stays."""
     await session.execute(
         update(Workspace)
         .where(Workspace.id == UUID(workspace_id))
         .values(
             desired_state=DesiredState.DELETED,
-            deleted_at=now,
+            deleted_at=func.coalesce(Workspace.deleted_at, now),
             purge=purge,
             updated_at=now,
             # A deletion has all of its attempts, whatever failed before it.
@@ -142,6 +144,7 @@ async def _lock(
             Workspace.operation,
             Workspace.op_started_at,
             Workspace.desired_state,
+            Workspace.purge,
             Workspace.version,
             *(getattr(Workspace, field.name) for field in fields(Metadata)),
         )
@@ -157,6 +160,7 @@ async def _lock(
         operation=Operation(row.operation),
         op_started_at=row.op_started_at,
         desired_state=DesiredState(row.desired_state),
+        purge=row.purge,
         metadata=Metadata(*(getattr(row, field.name) for field in fields(Metadata))),
         version=row.version,
     )

@@ -6,13 +6,16 @@ from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Select, Uuid, bindparam, func, or_, select, text, tuple_
+from sqlalchemy import ColumnElement, Row, Select, Uuid, bindparam, case, func, or_, select, text, tuple_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
+from codehub.db.archive_views import OtherArchive, read_others, select_others
 from codehub.db.models import Archive, User, Workspace
+from codehub.domain.attention import Standing
 from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
+from codehub.domain.recovery import CHOOSES_ARCHIVE
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 ViewSelect: TypeAlias = Select[*tuple[Any, ...]]
@@ -41,6 +44,9 @@ _COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "archive_key": Workspace.archive_key,
     "archive_size_bytes": Archive.size_bytes,
     "archived_at": Archive.created_at,
+    "archive_verified_at": Archive.verified_at,
+    # Looked for only where *recover* may ask for one of them.
+    "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_others())),
     "error_reason": Workspace.error_reason,
     "error_message": Workspace.error_message,
     "error_count": Workspace.error_count,
@@ -89,6 +95,8 @@ class WorkspaceView:
     archive_key: str | None
     archive_size_bytes: int | None
     archived_at: datetime | None
+    archive_verified_at: datetime | None
+    other_archives: tuple[OtherArchive, ...]
     error_reason: ErrorReason | None
     error_message: str | None
     error_count: int
@@ -102,6 +110,18 @@ class WorkspaceView:
     updated_at: datetime
     deleted_at: datetime | None
     version: int
+
+    @property
+    def standing(self) -> Standing:
+        return Standing(
+            phase=self.phase,
+            operation=self.operation,
+            desired_state=self.desired_state,
+            recovering=self.recovering,
+            deleted=self.deleted_at is not None,
+            purge=self.purge,
+            error_reason=self.error_reason,
+        )
 
     @property
     def is_visible(self) -> bool:
@@ -171,9 +191,14 @@ async def count_by_phase(session: AsyncSession) -> dict[Phase, int]:
     return {phase: found.get(phase, 0) for phase in Phase if phase is not Phase.DELETED}
 
 
-async def list_errors(session: AsyncSession, *, limit: int) -> list[WorkspaceView]:
-    """Those that wait for a person, the longest waiting first."""
-    return await _load(session, select_errors(limit))
+async def list_needing_person(session: AsyncSession, *, limit: int) -> list[WorkspaceView]:
+    """Errors, also in deletions, that wait for a person; the longest waiting first."""
+    return await _load(session, select_needing_person(limit))
+
+
+async def count_needing_person(session: AsyncSession) -> int:
+    statement = select(func.count()).select_from(Workspace).where(text(predicates.NEEDS_PERSON))
+    return (await session.scalars(statement)).one()
 
 
 def select_page(filter_: ViewFilter, after: Position | None, limit: int) -> ViewSelect:
@@ -191,12 +216,12 @@ def select_page(filter_: ViewFilter, after: Position | None, limit: int) -> View
     return statement.order_by(*_NEWEST_FIRST).limit(limit)
 
 
-def select_errors(limit: int) -> ViewSelect:
+def select_needing_person(limit: int) -> ViewSelect:
     # In a query of its own, because archives have a `deleted_at` too.
-    broken = (
-        select(Workspace.id).where(text(predicates.IN_ERROR)).order_by(*_OLDEST_CHANGE_FIRST).limit(limit)
+    waiting = (
+        select(Workspace.id).where(text(predicates.NEEDS_PERSON)).order_by(*_OLDEST_CHANGE_FIRST).limit(limit)
     )
-    return _VIEWS.where(Workspace.id.in_(broken)).order_by(*_OLDEST_CHANGE_FIRST)
+    return _VIEWS.where(Workspace.id.in_(waiting)).order_by(*_OLDEST_CHANGE_FIRST)
 
 
 def _contains(part: str) -> ColumnElement[bool]:
@@ -237,5 +262,6 @@ _CONVERTERS: dict[str, Callable[[Any], object]] = {
     "desired_state": DesiredState,
     "error_reason": _error_reason,
     "waiting_for": _resources,
+    "other_archives": read_others,
 }
 _CONVERSIONS = tuple((list(_COLUMNS).index(name), convert) for name, convert in _CONVERTERS.items())

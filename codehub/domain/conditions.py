@@ -146,6 +146,10 @@ class Facts:
     outdated: tuple[str, ...] | None = None
 
 
+# A restore marker that is no archive's key: a person gave up what the volume holds and wants an empty home.
+LEFTOVER = "leftover"
+
+
 @dataclass(frozen=True)
 class Snapshot:
     """All that decisions look at: the row as last observed."""

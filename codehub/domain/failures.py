@@ -31,7 +31,8 @@ EXPLANATIONS = {
         "A container exists without its complete home. Recover to remove that container and look again."
     ),
     ErrorReason.ARCHIVE_CORRUPTED: (
-        "The archive does not match its checksum, so nothing was restored. Repair the archive, then recover."
+        "The archive does not match its checksum, so nothing was restored. Repair it and recover with "
+        "`retry`, or choose `restore_archive` for another archive or `start_empty` for a new home."
     ),
 }
 

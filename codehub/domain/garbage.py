@@ -20,6 +20,8 @@ class ArchiveOwner:
     error_reason: ErrorReason | None
     deleted_at: datetime | None = None
     purge: bool = False
+    # Archives that a person's *recover* left behind.
+    given_up: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ def is_protected(
     if owner.phase is Phase.DELETED:
         return key == owner.archive_key and _can_come_back(owner, now, graces)
     if owner.phase is Phase.ERROR or owner.error_reason is not None:
+        return True
+    if key in owner.given_up:
         return True
     return key == owner.archive_key or name.archive_op_id == owner.archive_op_id
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from codehub.domain.conditions import (
+    LEFTOVER,
     NOT_OBSERVED,
     ArchiveFact,
     Condition,
@@ -147,8 +148,10 @@ def _judge_archive(snapshot: Snapshot, fact: ArchiveFact, now: datetime) -> Cond
 
 
 def _holds_complete_home(snapshot: Snapshot) -> bool:
-    """A volume that exists is whole unless a newer archive has not been restored into it to the end."""
-    return snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key
+    """A volume that exists is whole unless something has still to be restored into it to the end."""
+    if snapshot.archive_key is None:
+        return snapshot.restore_marker != LEFTOVER
+    return snapshot.restore_marker == snapshot.archive_key
 
 
 def _violation(snapshot: Snapshot) -> tuple[ErrorReason, str] | None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from codehub.domain.completion import is_complete
-from codehub.domain.conditions import Resource, Snapshot, Status
+from codehub.domain.conditions import LEFTOVER, Resource, Snapshot, Status
 from codehub.domain.states import DesiredState, Operation, Phase
 
 NEXT_OPERATION = {
@@ -133,8 +133,13 @@ def _next_deletion_step(snapshot: Snapshot) -> Operation:
 
 
 def _leftover_operation(snapshot: Snapshot) -> Operation | None:
-    """An exited container still holds the volume; a volume beside the newer archive still holds disk."""
+    """An exited container still holds the volume; a volume beside the newer archive still holds disk.
+
+    A volume that a person gave up is not provisioned again but overwritten, with an empty archive.
+    """
     conditions = snapshot.conditions
+    if snapshot.phase is Phase.PENDING and snapshot.restore_marker == LEFTOVER:
+        return Operation.CREATE_EMPTY_ARCHIVE
     if snapshot.phase is Phase.STANDBY and snapshot.desired_state is not DesiredState.RUNNING:
         return Operation.STOPPING if conditions.container_exists else None
     if snapshot.phase is Phase.ARCHIVED and snapshot.desired_state is DesiredState.ARCHIVED:

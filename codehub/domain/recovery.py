@@ -3,24 +3,50 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from codehub.domain.conditions import NOT_OBSERVED, Conditions, Reason, Resource, Snapshot, Status
+from codehub.domain.conditions import (
+    LEFTOVER,
+    NOT_OBSERVED,
+    ArchiveFact,
+    Conditions,
+    Reason,
+    Resource,
+    Snapshot,
+    Status,
+)
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 
 class RecoverChoice(StrEnum):
-    """What to do about lost data; everything else only knows RETRY."""
+    """What to do about lost or damaged data; every other error only knows RETRY."""
 
     RETRY = "retry"
     RESTORE_ARCHIVE = "restore_archive"
+    USE_DISK = "use_disk"
     START_EMPTY = "start_empty"
 
 
-# For people who have to choose.
+# For people who have to choose: what each does, and what it costs.
 MEANINGS = {
-    RecoverChoice.RETRY: "look for the files again and give up nothing",
-    RecoverChoice.RESTORE_ARCHIVE: "go back to the last archive and give up what is newer",
-    RecoverChoice.START_EMPTY: "begin with a new home and give up the archive too",
+    RecoverChoice.RETRY: "look again and try once more, without giving anything up",
+    RecoverChoice.RESTORE_ARCHIVE: "go back to an archive",
+    RecoverChoice.USE_DISK: "continue with what is left on the disk",
+    RecoverChoice.START_EMPTY: "start with an empty home",
 }
+CONSEQUENCES = {
+    RecoverChoice.RESTORE_ARCHIVE: (
+        "The home will not have files newer than the archive, and what is left on the disk is replaced. "
+        "All archives are kept."
+    ),
+    RecoverChoice.USE_DISK: "The disk may hold only some of the files. All archives are kept.",
+    RecoverChoice.START_EMPTY: (
+        "The home will have none of the earlier files, and what is left on the disk is removed. "
+        "All archives are kept."
+    ),
+}
+
+
+# Errors in which a person may go back to another archive.
+CHOOSES_ARCHIVE = frozenset({ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED})
 
 
 class Answer(StrEnum):
@@ -37,40 +63,73 @@ class Recovery:
 
     snapshot: Snapshot
     remove_container: bool = False
+    # The archives that were not chosen stay until the workspace is deleted, for second thoughts.
+    keep_archives: bool = False
 
 
-def choices(snapshot: Snapshot) -> tuple[RecoverChoice, ...]:
-    """What *recover* accepts in this state; nothing where there is no error to leave."""
+def choices(snapshot: Snapshot, *, has_others: bool = False) -> tuple[RecoverChoice, ...]:
+    """What *recover* accepts in this state; nothing where there is no error to leave.
+
+    `has_others` says that there are archives besides the current one.
+    """
     if snapshot.conditions.healthy.status is not Status.FALSE or snapshot.purge:
         return ()
-    if snapshot.error_reason is not ErrorReason.DATA_LOST or not _sees_loss(snapshot):
+    if not _sees_loss(snapshot) and not _sees_damage(snapshot):
         return (RecoverChoice.RETRY,)
-    if snapshot.archive_key is None or snapshot.conditions.archive_ready.reason == Reason.GONE:
-        return (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
-    return tuple(RecoverChoice)
+    possible = {
+        RecoverChoice.RETRY: True,
+        RecoverChoice.RESTORE_ARCHIVE: has_others or can_restore_current(snapshot),
+        RecoverChoice.USE_DISK: snapshot.conditions.volume_exists,
+        RecoverChoice.START_EMPTY: True,
+    }
+    return tuple(choice for choice, is_possible in possible.items() if is_possible)
 
 
-def answer(snapshot: Snapshot, choice: RecoverChoice) -> Answer:
-    """Judge a choice that was made on an earlier look by a fresh one."""
-    if choice in choices(snapshot):
-        return Answer.CARRY_OUT
+def can_restore_current(snapshot: Snapshot) -> bool:
+    """Whether the current archive is worth a try; a damaged one is restored only by `retry`."""
+    gone = snapshot.conditions.archive_ready.reason == Reason.GONE
+    return snapshot.archive_key is not None and not gone and not _is_damaged(snapshot)
+
+
+def answer(snapshot: Snapshot, choice: RecoverChoice, named: ArchiveFact | None = None) -> Answer:
+    """Judge a choice that was made on an earlier look by a fresh one, also at the archive that it names."""
+    if named is ArchiveFact.ABSENT:
+        return Answer.REFUSE
+    if choice in choices(snapshot, has_others=named is not None):
+        return Answer.WAIT if named is ArchiveFact.UNREACHABLE else Answer.CARRY_OUT
     as_if_all_had_answered = replace(snapshot, unreachable=())
-    return Answer.WAIT if choice in choices(as_if_all_had_answered) else Answer.REFUSE
+    later = choices(as_if_all_had_answered, has_others=named is not None)
+    return Answer.WAIT if choice in later else Answer.REFUSE
 
 
-def recover(snapshot: Snapshot, choice: RecoverChoice) -> Recovery:
-    """Clear the error. A loss stays known until a person accepts it: `retry` only looks again."""
-    if choice not in choices(snapshot):
+def recover(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None = None) -> Recovery:
+    """Clear the error. A loss stays known until a person accepts it: `retry` only looks again.
+
+    `archive_key` names the archive to go back to, where that is not the current one.
+    """
+    if choice not in choices(snapshot, has_others=archive_key is not None):
         raise ValueError(f"cannot recover with {choice} here")
     cleared = replace(snapshot, error_reason=None, error_message=None, error_count=0)
     if choice is RecoverChoice.RETRY:
         stray = snapshot.error_reason is ErrorReason.CONTAINER_WITHOUT_VOLUME
         return Recovery(cleared, remove_container=stray)
-    accepted = replace(cleared, restore_marker=None, conditions=_accept_loss(snapshot.conditions))
-    if choice is RecoverChoice.RESTORE_ARCHIVE:
-        return Recovery(accepted, remove_container=True)
-    # A leftover volume is not deleted: whatever it still holds is all there is.
-    return Recovery(replace(accepted, archive_key=None), remove_container=True)
+    accepted = replace(
+        cleared,
+        conditions=_accept_loss(snapshot.conditions),
+        archive_key=_archive_after(snapshot, choice, archive_key),
+        restore_marker=_marker_after(snapshot, choice),
+    )
+    return Recovery(accepted, remove_container=True, keep_archives=True)
+
+
+def _archive_after(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None) -> str | None:
+    return (archive_key or snapshot.archive_key) if choice is RecoverChoice.RESTORE_ARCHIVE else None
+
+
+def _marker_after(snapshot: Snapshot, choice: RecoverChoice) -> str | None:
+    """A half-restored volume must not pass for an empty home: an empty archive is restored over it."""
+    replaces = choice is RecoverChoice.START_EMPTY and snapshot.conditions.volume_exists
+    return LEFTOVER if replaces else None
 
 
 def is_purge(phase: Phase, *, requested: bool) -> bool:
@@ -106,13 +165,28 @@ def undelete(snapshot: Snapshot) -> Snapshot:
 def _sees_loss(snapshot: Snapshot) -> bool:
     """Nobody gives up files without a look at where they should be, nor files that are back."""
     conditions = snapshot.conditions
+    if snapshot.error_reason is not ErrorReason.DATA_LOST:
+        return False
     if conditions.volume_ready.reason == Reason.VANISHED:
-        asked = {Resource.CONTAINER, Resource.VOLUME}
-        return not asked & set(snapshot.unreachable)
+        return _has_seen_disk(snapshot)
     only_copy_is_gone = (
         conditions.archive_ready.reason == Reason.GONE and conditions.volume_ready.status is Status.FALSE
     )
     return only_copy_is_gone and not snapshot.unreachable
+
+
+def _sees_damage(snapshot: Snapshot) -> bool:
+    """A complete home on the disk is not given up for the sake of an archive."""
+    incomplete = snapshot.conditions.volume_ready.status is Status.FALSE
+    return _is_damaged(snapshot) and incomplete and _has_seen_disk(snapshot)
+
+
+def _is_damaged(snapshot: Snapshot) -> bool:
+    return snapshot.error_reason is ErrorReason.ARCHIVE_CORRUPTED
+
+
+def _has_seen_disk(snapshot: Snapshot) -> bool:
+    return not {Resource.CONTAINER, Resource.VOLUME} & set(snapshot.unreachable)
 
 
 def _accept_loss(conditions: Conditions) -> Conditions:

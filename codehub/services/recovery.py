@@ -1,10 +1,13 @@
 """What a person decides about a broken or a deleted workspace: recover it, or take its deletion back."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from codehub.db.archive_views import OtherArchive, list_others
 from codehub.db.archives import is_collected, unmark_orphans
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import (
@@ -19,7 +22,8 @@ from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.judge import conclude
 from codehub.domain.limits import RunningLimits
-from codehub.domain.recovery import MEANINGS, RecoverChoice, choices, undelete
+from codehub.domain.naming import parse_archive_key
+from codehub.domain.recovery import MEANINGS, RecoverChoice, can_restore_current, choices, undelete
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
 from codehub.services.places import take_place
@@ -33,13 +37,15 @@ async def request_recovery(
     workspace_id: WorkspaceId,
     choice: RecoverChoice | None,
     *,
+    archive: UUID | None = None,
     actor: str,
     limits: RunningLimits,
     now: datetime,
 ) -> RecoverChoice:
     """Write how to leave the error; its workflow carries it out on a fresh look. Tell what was chosen.
 
-    A second request replaces the first until that has been carried out: the latest word counts.
+    `archive` names the archive to go back to, by its `archive_op_id`. A second request replaces the first
+    until that has been carried out: the latest word counts.
     """
     async with database.transaction() as session:
         locked = await _lock(session, workspace_id)
@@ -48,11 +54,13 @@ async def request_recovery(
         _check_idle(locked)
         # An error that was carried over from an older installation has not been judged yet.
         snapshot = conclude(locked.snapshot, now)
-        chosen = _choose(snapshot, choice)
+        others = await list_others(session, workspace_id)
+        chosen = _choose(snapshot, choice, others)
+        archive_key = _find_archive(snapshot, chosen, archive, others)
         if snapshot.desired_state is DesiredState.RUNNING:
             # It has its place, in an error too; but limits that were lowered hold for a new start.
             await take_place(session, locked.owner_user_id, limits, besides=workspace_id)
-        request = RecoverRequest(chosen, _moment_after(locked.last_recovery_at, now))
+        request = RecoverRequest(chosen, _moment_after(locked.last_recovery_at, now), archive_key)
         await set_recover_request(session, workspace_id, request, now)
         await record_event(
             session,
@@ -62,22 +70,50 @@ async def request_recovery(
             actor=actor,
             phase=snapshot.phase,
             error_reason=snapshot.error_reason,
-            detail={"choice": chosen},
+            detail={"choice": chosen} | ({"archive": archive_key} if archive_key else {}),
         )
     return chosen
 
 
+@dataclass(frozen=True)
+class ArchiveToRestore:
+    """An archive that `restore_archive` accepts; the current one is taken if none is named."""
+
+    archive_op_id: UUID
+    created_at: datetime | None
+    size_bytes: int | None
+    verified_at: datetime | None
+    current: bool = False
+
+
 def choices_of(view: WorkspaceView) -> tuple[RecoverChoice, ...]:
     """What *recover* would accept, as far as can be told from what was last seen."""
-    return choices(
-        Snapshot(
-            workspace_id=view.workspace_id,
-            desired_state=view.desired_state,
-            conditions=view.conditions,
-            archive_key=view.archive_key,
-            error_reason=view.error_reason,
-            purge=view.purge,
-        )
+    return choices(_snapshot_of(view), has_others=bool(view.other_archives))
+
+
+def archives_to_restore(view: WorkspaceView) -> list[ArchiveToRestore]:
+    """What *recover* may go back to: the current archive unless it is gone or damaged, then the others."""
+    others = [
+        ArchiveToRestore(each.archive_op_id, each.created_at, each.size_bytes, each.verified_at)
+        for each in view.other_archives
+    ]
+    name = parse_archive_key(view.archive_key or "")
+    if name is None or not can_restore_current(_snapshot_of(view)):
+        return others
+    current = ArchiveToRestore(
+        UUID(name.archive_op_id), view.archived_at, view.archive_size_bytes, view.archive_verified_at, True
+    )
+    return [current, *others]
+
+
+def _snapshot_of(view: WorkspaceView) -> Snapshot:
+    return Snapshot(
+        workspace_id=view.workspace_id,
+        desired_state=view.desired_state,
+        conditions=view.conditions,
+        archive_key=view.archive_key,
+        error_reason=view.error_reason,
+        purge=view.purge,
     )
 
 
@@ -116,8 +152,10 @@ def _check_idle(locked: LockedSnapshot) -> None:
         raise OperationInProgress(locked.snapshot.operation, locked.op_started_at)
 
 
-def _choose(snapshot: Snapshot, choice: RecoverChoice | None) -> RecoverChoice:
-    allowed = choices(snapshot)
+def _choose(
+    snapshot: Snapshot, choice: RecoverChoice | None, others: Sequence[OtherArchive]
+) -> RecoverChoice:
+    allowed = choices(snapshot, has_others=bool(others))
     if not allowed:
         raise InvalidState(snapshot.phase, "There is no error to recover from.")
     # Where files are lost nobody decides for their owner, not even to look again.
@@ -129,6 +167,27 @@ def _choose(snapshot: Snapshot, choice: RecoverChoice | None) -> RecoverChoice:
         message = f"`{chosen}` is not possible here; choose {_explain(allowed)}."
         raise InvalidState(snapshot.phase, message, allowed)
     return chosen
+
+
+def _find_archive(
+    snapshot: Snapshot, choice: RecoverChoice, archive: UUID | None, others: Sequence[OtherArchive]
+) -> str | None:
+    """The key of the archive that was named; None for the current one."""
+    if choice is not RecoverChoice.RESTORE_ARCHIVE:
+        if archive is not None:
+            raise InvalidState(snapshot.phase, "Only `restore_archive` takes an archive.")
+        return None
+    current = parse_archive_key(snapshot.archive_key or "")
+    if archive is None or (current is not None and current.archive_op_id == str(archive)):
+        if not can_restore_current(snapshot):
+            message = "The last archive cannot be restored; name another one from `recover.archives`."
+            raise InvalidState(snapshot.phase, message)
+        return None
+    found = next((each.key for each in others if each.archive_op_id == archive), None)
+    if found is None:
+        message = "This workspace has no such archive; name one from `recover.archives`."
+        raise InvalidState(snapshot.phase, message)
+    return found
 
 
 def _explain(allowed: Sequence[RecoverChoice]) -> str:

@@ -7,8 +7,6 @@ from datetime import timedelta
 from codehub.db.session import Database
 from codehub.db.views import WorkspaceView, load_view
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.failures import is_terminal
-from codehub.domain.states import Operation, Phase
 
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 1.0
@@ -22,26 +20,17 @@ async def wait_converged(
     timeout: timedelta,  # noqa: ASYNC109
     pause_for: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> WorkspaceView | None:
-    """The workspace once nothing more is going to happen to it, or when the time is up; None if gone."""
+    """Return the workspace once it is settled, or when the time is up; None if it is gone."""
     clock = asyncio.get_running_loop()
     deadline = clock.time() + timeout.total_seconds()
     pause = FIRST_PAUSE_SECONDS
     while True:
         view = await _load(database, workspace_id)
         remaining = deadline - clock.time()
-        if view is None or is_settled(view) or remaining <= 0:
+        if view is None or view.standing.is_settled or remaining <= 0:
             return view
         await pause_for(min(pause, remaining))
         pause = next_pause(pause)
-
-
-def is_settled(view: WorkspaceView) -> bool:
-    """Whether it is where it should be, or stays where it is until a person decides."""
-    if view.operation is not Operation.NONE or view.recovering:
-        return False
-    # A purge goes on in spite of errors; any other deletion halts at a terminal one.
-    halted = is_terminal(view.error_reason) and not view.purge
-    return halted or view.phase is Phase.ERROR or view.phase.value == view.desired_state.value
 
 
 def next_pause(pause: float) -> float:

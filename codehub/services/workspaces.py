@@ -9,6 +9,7 @@ from codehub.db.requests import (
     LockedWorkspace,
     NewWorkspace,
     insert_workspace,
+    lock_visible_workspace,
     lock_workspace,
     set_deleted,
     set_desired_state,
@@ -76,14 +77,19 @@ async def change_desired_state(
 async def delete_workspace(
     database: Database, workspace_id: WorkspaceId, *, purge: bool, actor: str, now: datetime
 ) -> bool:
-    """Delete it, with a last archive unless it is purged; tell whether it is a purge."""
+    """Delete it, with a last archive unless it is purged; tell whether it is a purge.
+
+    A deletion that is under way or has halted can still become a purge; else a repetition changes nothing.
+    """
     async with database.transaction() as session:
-        workspace = await lock_workspace(session, workspace_id)
+        workspace = await lock_visible_workspace(session, workspace_id)
         if workspace is None:
             raise WorkspaceNotFound(workspace_id)
+        purges = workspace.purge or is_purge(workspace.phase, requested=purge)
+        if workspace.desired_state is DesiredState.DELETED and purges is workspace.purge:
+            return purges
         if workspace.operation is not Operation.NONE:
             raise OperationInProgress(workspace.operation, workspace.op_started_at)
-        purges = is_purge(workspace.phase, requested=purge)
         await set_deleted(session, workspace_id, purge=purges, now=now)
         await record_event(
             session,

@@ -5,7 +5,7 @@ from alembic import op
 from migrations.steps import each_statement_by_itself
 
 revision = "0017_instance_notices"
-down_revision = "0013_retention"
+down_revision = "0014_recovery"
 
 # Other conditions change together with the phase, which is watched already. Transition times are not watched.
 SEEN = ("{infra.container_answers,status}", "{infra.configuration_current,message}")

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from codehub.db.running import RunningWorkspace
-from codehub.domain.recovery import RecoverChoice
+from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.ports import Progress
+from codehub.services.recovery import ArchiveToRestore
 from proxy.pages import words
 from proxy.pages.amounts import figures, share
 from proxy.pages.rendering import render
-from proxy.pages.safety import known_archive, safety
+from proxy.pages.safety import choosable, known_archive, safety
 from proxy.pages.visit import Site, Visit
 from proxy.transport.routing import Answer
 
@@ -52,20 +53,24 @@ class Pages:
         """Its files are in an archive."""
         return self._about(502, "restore_needed.html", visit)
 
-    def failed(self, visit: Visit, choices: Sequence[tuple[str, str]]) -> Answer:
-        """It waits for a person. A choice is what *recover* takes, with its meaning."""
-        reason = visit.view.error_reason
+    def failed(
+        self, visit: Visit, choices: Sequence[RecoverChoice], archives: Sequence[ArchiveToRestore] = ()
+    ) -> Answer:
+        """It needs a person: what happened, and what *recover* accepts, with the archives to choose from."""
+        view = visit.view
         return self._about(
             502,
             "failed.html",
             visit,
-            said=words.FAILURES[reason] if reason else words.UNKNOWN_FAILURE,
-            happened=words.what_happened(reason),
-            message=words.in_detail(reason, visit.view.error_message),
-            safety=safety(visit.view),
-            choices=[(RecoverChoice(value), meaning) for value, meaning in choices],
+            said=words.failure(view),
+            happened=words.what_happened(view.error_reason),
+            message=words.in_detail(view.error_reason, view.error_message),
+            safety=safety(view),
+            choices=choices,
+            archives=[choosable(each) for each in archives],
             labels=words.CHOICES,
-            consents=words.CONSENTS,
+            meanings=MEANINGS,
+            consequences=CONSEQUENCES,
         )
 
     def limit_reached(

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import Reason, Status
 from codehub.domain.states import DesiredState, ErrorReason
+from codehub.services.recovery import ArchiveToRestore
 from proxy.pages.amounts import size
 
 
@@ -28,6 +30,16 @@ class KnownArchive:
     size: str
 
 
+@dataclass(frozen=True)
+class ChoosableArchive:
+    """One that a person may go back to; what nobody knows of it is None."""
+
+    archive_op_id: UUID
+    made_at: datetime | None
+    size: str | None
+    verified_at: datetime | None
+
+
 def known_archive(view: WorkspaceView) -> KnownArchive | None:
     """The current one; None where it is known to be gone."""
     if view.archived_at is None or view.archive_size_bytes is None:
@@ -37,9 +49,14 @@ def known_archive(view: WorkspaceView) -> KnownArchive | None:
     return KnownArchive(view.archived_at, size(view.archive_size_bytes))
 
 
+def choosable(archive: ArchiveToRestore) -> ChoosableArchive:
+    known_size = None if archive.size_bytes is None else size(archive.size_bytes)
+    return ChoosableArchive(archive.archive_op_id, archive.created_at, known_size, archive.verified_at)
+
+
 def safety(view: WorkspaceView) -> Safety | None:
-    """None where files are being deleted."""
-    if view.desired_state is DesiredState.DELETED:
+    """None where files are being deleted; a deletion that failed deletes nothing before somebody decides."""
+    if view.desired_state is DesiredState.DELETED and not view.standing.needs_person:
         return None
     volume = view.conditions.volume_ready
     if volume.is_true:

@@ -76,28 +76,31 @@ FAILURES = {
         "Try again: CodeHub ends that editor, looks for the files and starts from there.",
     ),
     ErrorReason.ARCHIVE_CORRUPTED: Words(
-        "The archive is damaged", "Have your administrator repair the archive, then try again."
+        "The archive is damaged",
+        "If it can be repaired, do that and try again. Nothing is given up before you say so.",
     ),
 }
 UNKNOWN_FAILURE = Words("Something went wrong", _TRY_AGAIN)
 
 CHOICES = {
     RecoverChoice.RETRY: "Try again",
-    RecoverChoice.RESTORE_ARCHIVE: "Restore the last archive",
+    RecoverChoice.RESTORE_ARCHIVE: "Restore this archive",
+    RecoverChoice.USE_DISK: "Use what is on the disk",
     RecoverChoice.START_EMPTY: "Start with an empty home",
 }
-# A choice that gives up files is not made with one careless click.
-CONSENTS = {
-    RecoverChoice.RESTORE_ARCHIVE: "I understand that files newer than the archive are given up.",
-    RecoverChoice.START_EMPTY: "I understand that my earlier files are given up, also those in an archive.",
-}
+
+
+def failure(view: WorkspaceView) -> Words:
+    """What went wrong, for whoever has to decide."""
+    said = FAILURES[view.error_reason] if view.error_reason else UNKNOWN_FAILURE
+    return Words("It could not be deleted", said.detail) if view.deleted_at else said
 
 
 def under_way(view: WorkspaceView) -> str:
     """The name of what goes on, among those of UNDER_WAY."""
     if view.operation is not Operation.NONE:
         return view.operation
-    return "RECOVERING" if view.phase is Phase.ERROR else f"TO_{view.desired_state}"
+    return "RECOVERING" if view.recovering else f"TO_{view.desired_state}"
 
 
 def what_happened(reason: ErrorReason | None) -> str | None:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import update
 
@@ -14,6 +14,7 @@ from api.context import Context
 from api.observing import Observing
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import connect_temporal, open_ports, policy_of
+from codehub.db.archives import record_archive
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import Workspace
 from codehub.db.operations import list_operations
@@ -26,6 +27,7 @@ from codehub.domain.conditions import (
     WorkspaceId,
     conditions_to_json,
 )
+from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.services.passwords import Passwords
 from tests.api.bench import ApiBench
@@ -81,6 +83,37 @@ async def fail(database: Database, workspace_id: str, reason: ErrorReason = Erro
         error_message="It took too long.",
         conditions=conditions_to_json(conditions),
     )
+
+
+async def halt_deletion(database: Database, workspace_id: str) -> None:
+    """The row of a workspace whose deletion could not make its last archive."""
+    await fail(database, workspace_id, ErrorReason.RETRY_EXCEEDED)
+    await mark_deleted(database, workspace_id, Phase.DELETING)
+
+
+async def damage_archive(database: Database, workspace_id: str, *older: datetime) -> list[str]:
+    """The row of a workspace whose archive is damaged, with older ones; the ids of all archives."""
+    ids = [str(uuid4()) for _ in range(len(older) + 1)]
+    keys = [archive_key(WorkspaceId(workspace_id), each) for each in ids]
+    async with database.transaction() as session:
+        for key, made_at in zip(keys, (LONG_AGO, *older), strict=True):
+            await record_archive(session, key, size_bytes=42, sha256="00", now=made_at)
+    conditions = Conditions(
+        volume_ready=_condition(Status.FALSE, Reason.ABSENT),
+        archive_ready=_condition(Status.TRUE, Reason.READABLE),
+        container_ready=_condition(Status.FALSE, Reason.ABSENT),
+        healthy=_condition(Status.FALSE, ErrorReason.ARCHIVE_CORRUPTED),
+    )
+    await set_columns(
+        database,
+        workspace_id,
+        phase=Phase.ERROR,
+        error_reason=ErrorReason.ARCHIVE_CORRUPTED,
+        error_message="The archive does not match its checksum.",
+        archive_key=keys[0],
+        conditions=conditions_to_json(conditions),
+    )
+    return ids
 
 
 async def write_line(

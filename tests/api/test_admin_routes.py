@@ -7,7 +7,15 @@ from temporalio.client import Client
 
 from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
 from codehub.domain.states import Operation, Phase
-from tests.api.behind import begin_operation, fail, lose_data, mark_deleted, set_columns, with_cheap_passwords
+from tests.api.behind import (
+    begin_operation,
+    fail,
+    halt_deletion,
+    lose_data,
+    mark_deleted,
+    set_columns,
+    with_cheap_passwords,
+)
 from tests.api.bench import PASSWORD, ApiBench
 
 ADMIN = "/api/v1/admin"
@@ -122,6 +130,29 @@ async def test_errors_are_listed_the_longest_waiting_first(bench: ApiBench) -> N
     assert [item["id"] for item in items] == ids[1:]
     assert items[0]["error"]["reason"] == "Timeout"
     assert len((await root.client.get(f"{ADMIN}/errors", params={"limit": 1})).json()["items"]) == 1
+
+
+async def test_halted_deletions_are_among_the_errors_and_counted(bench: ApiBench) -> None:
+    root, ada = await bench.person(admin=True), await bench.person()
+    halted, broken, purged, recovering = [(await ada.create())["id"] for _ in range(4)]
+    for workspace_id in (halted, purged):
+        await halt_deletion(bench.context.database, workspace_id)
+    await set_columns(bench.context.database, purged, purge=True)
+    for workspace_id in (broken, recovering):
+        await fail(bench.context.database, workspace_id)
+    await ada.client.post(f"{ada.workspaces}/{recovering}/recover")
+    items = (await root.client.get(f"{ADMIN}/errors")).json()["items"]
+    assert [item["id"] for item in items] == [halted, broken]
+    assert all(item["needs_person"] for item in items)
+    assert (await root.client.get(f"{ADMIN}/status")).json()["needs_person"] == 2
+
+
+async def test_a_halted_deletion_is_recovered_with_the_others(bench: ApiBench) -> None:
+    root, ada = await bench.person(admin=True), await bench.person()
+    halted = (await ada.create())["id"]
+    await halt_deletion(bench.context.database, halted)
+    answer = await root.client.post(f"{ADMIN}/errors/recover", json={})
+    assert answer.json() == {"recovered": [halted], "refused": []}
 
 
 async def test_of_many_to_recover_those_that_cannot_do_not_hold_up_the_others(bench: ApiBench) -> None:

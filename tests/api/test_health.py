@@ -87,6 +87,7 @@ async def test_metrics_count_workspaces_operations_and_requests(bench: ApiBench)
     assert figures['codehub_workspaces{phase="RUNNING"}'] == 1
     assert figures['codehub_workspaces{phase="PENDING"}'] == 2
     assert figures['codehub_workspaces{phase="ERROR"}'] == 0
+    assert figures["codehub_workspaces_needing_person"] == 0
     assert 'codehub_workspaces{phase="DELETED"}' not in figures
     for result, count in {"started": 3, "completed": 2, "failed": 1, "attempt_failed": 4}.items():
         assert figures[f'codehub_operations_total{{operation="STARTING",result="{result}"}}'] == count

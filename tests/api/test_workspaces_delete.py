@@ -1,15 +1,19 @@
 """Deletions over the API, and how they are taken back."""
 
+from datetime import datetime
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from sqlalchemy import text
 
 from codehub.db.models import Archive
-from codehub.domain.states import Phase
+from codehub.domain.states import Operation, Phase
 from tests.api.behind import (
     LONG_AGO,
+    begin_operation,
     fail,
+    halt_deletion,
     mark_deleted,
     set_columns,
 )
@@ -113,6 +117,89 @@ async def test_deleting_a_broken_workspace_is_a_purge_and_says_so(bench: ApiBenc
     deletion = (await ada.client.delete(f"{ada.workspaces}/{created['id']}")).json()
     assert deletion["purge"] is True
     assert "cannot be taken back" in deletion["message"]
+
+
+async def events_of(person: Person, workspace_id: str) -> list[dict[str, Any]]:
+    items = (await person.client.get(f"{person.workspaces}/{workspace_id}/events")).json()["items"]
+    return [each for each in items if each["kind"] == "state_requested"]
+
+
+async def test_a_halted_deletion_needs_a_person_and_says_what_can_be_done(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await halt_deletion(bench.context.database, workspace_id)
+    shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()
+    assert (shown["phase"], shown["settled"], shown["needs_person"]) == ("DELETING", True, True)
+    assert shown["error"]["reason"] == "RetryExceeded"
+    assert [each["choice"] for each in shown["recover"]["choices"]] == ["retry"]
+    assert shown["recover"]["undelete"] is True
+
+
+async def test_a_halted_deletion_becomes_a_purge(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await halt_deletion(bench.context.database, workspace_id)
+    path = f"{ada.workspaces}/{workspace_id}"
+    answer = await ada.client.delete(path, params={"purge": "true"})
+    assert (answer.status_code, answer.json()["purge"]) == (202, True), answer.text
+    purged = answer.json()["workspace"]
+    assert datetime.fromisoformat(purged["deleted_at"]) == LONG_AGO
+    assert (purged["settled"], purged["needs_person"], purged["undelete_until"]) == (False, False, None)
+    [event, *_] = await events_of(ada, workspace_id)
+    assert (event["actor"], event["detail"]) == (
+        ada.username,
+        {"from": "DELETED", "to": "DELETED", "purge": True},
+    )
+
+
+async def test_a_halted_deletion_that_is_purged_is_gone_in_the_end(bench: ApiBench, world: FakeWorld) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await settled(bench, ada, workspace_id)
+    await halt_deletion(bench.context.database, workspace_id)
+    await ada.client.delete(f"{ada.workspaces}/{workspace_id}", params={"purge": "true"})
+    await gone(ada, workspace_id)
+    assert workspace_id not in world.volumes
+
+
+@pytest.mark.parametrize("operation", [None, Operation.ARCHIVING])
+async def test_deleting_again_changes_nothing(bench: ApiBench, operation: Operation | None) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await mark_deleted(bench.context.database, workspace_id, Phase.DELETING)
+    if operation:
+        await begin_operation(bench.context.database, workspace_id, operation)
+    path = f"{ada.workspaces}/{workspace_id}"
+    before = (await ada.client.get(path)).json()
+    answer = await ada.client.delete(path)
+    assert (answer.status_code, answer.json()["purge"]) == (202, False)
+    assert answer.json()["workspace"]["version"] == before["version"]
+    assert await events_of(ada, workspace_id) == []
+
+
+async def test_deleting_a_halted_deletion_again_says_that_it_waits(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await halt_deletion(bench.context.database, workspace_id)
+    answer = await ada.client.delete(f"{ada.workspaces}/{workspace_id}")
+    assert (answer.status_code, answer.json()["purge"]) == (202, False)
+    assert "waits for you" in answer.json()["message"]
+
+
+async def test_a_purge_stays_one(bench: ApiBench) -> None:
+    ada = await bench.person()
+    path = f"{ada.workspaces}/{(await ada.create())['id']}"
+    await ada.client.delete(path, params={"purge": "true"})
+    assert (await ada.client.delete(path)).json()["purge"] is True
+
+
+async def test_a_deletion_is_not_turned_into_a_purge_while_an_operation_runs(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await mark_deleted(bench.context.database, workspace_id, Phase.DELETING)
+    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    answer = await ada.client.delete(f"{ada.workspaces}/{workspace_id}", params={"purge": "true"})
+    await error_of(answer, 409, "OPERATION_IN_PROGRESS")
 
 
 async def test_a_workspace_whose_archive_was_collected_does_not_come_back(bench: ApiBench) -> None:

@@ -1,10 +1,12 @@
 """Leaving an error over the API: the choices are told, and what is chosen happens."""
 
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
 from codehub.domain.states import ErrorReason
-from tests.api.behind import (
-    fail,
-    lose_data,
-)
+from tests.api.behind import LONG_AGO, damage_archive, fail, lose_data
 from tests.api.bench import ApiBench
 from tests.api.workspace_requests import bench, error_of, settled, world
 from tests.fake_world import FakeWorld
@@ -54,3 +56,64 @@ async def test_a_recovered_workspace_goes_on(bench: ApiBench, world: FakeWorld) 
     world.images.add("nowhere")
     assert (await ada.client.post(f"{ada.workspaces}/{created['id']}/recover")).status_code == 202
     assert (await settled(bench, ada, created["id"]))["error"] is None
+
+
+OLDER, OLDEST = LONG_AGO - timedelta(days=1), LONG_AGO - timedelta(days=2)
+
+
+async def test_a_damaged_archive_offers_the_older_ones_with_their_consequences(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    _, older, oldest = await damage_archive(bench.context.database, workspace_id, OLDER, OLDEST)
+    shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()["recover"]
+    assert [each["choice"] for each in shown["choices"]] == ["retry", "restore_archive", "start_empty"]
+    assert [bool(each["consequence"]) for each in shown["choices"]] == [False, True, True]
+    assert [each["archive_op_id"] for each in shown["archives"]] == [older, oldest]
+    first = shown["archives"][0]
+    assert first["created_at"] == first["verified_at"] == "2025-12-31T00:00:00Z"
+    assert (first["size_bytes"], first["current"]) == (42, False)
+
+
+async def test_an_older_archive_is_chosen(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    _, older = await damage_archive(bench.context.database, workspace_id, OLDER)
+    chosen = {"choice": "restore_archive", "archive": older}
+    answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
+    assert (answer.status_code, answer.json()["recovering"]) == (202, True), answer.text
+    assert (answer.json()["needs_person"], answer.json()["recover"]) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("choice", "which", "sentence"),
+    [
+        ("restore_archive", None, "name another one"),
+        ("restore_archive", 0, "name another one"),
+        ("restore_archive", -1, "no such archive"),
+        ("start_empty", 1, "Only `restore_archive` takes an archive"),
+    ],
+)
+async def test_an_archive_that_cannot_be_restored_is_refused(
+    bench: ApiBench, choice: str, which: int | None, sentence: str
+) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    ids = [*await damage_archive(bench.context.database, workspace_id, OLDER), str(uuid4())]
+    chosen = {"choice": choice} | ({"archive": ids[which]} if which is not None else {})
+    answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
+    assert sentence in (await error_of(answer, 409, "INVALID_STATE"))["message"]
+
+
+async def test_the_archives_of_another_workspace_are_not_offered(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id, other = (await ada.create())["id"], (await ada.create())["id"]
+    await damage_archive(bench.context.database, workspace_id)
+    [foreign] = await damage_archive(bench.context.database, other)
+    path = f"{ada.workspaces}/{workspace_id}"
+    shown = (await ada.client.get(path)).json()["recover"]
+    assert ([each["choice"] for each in shown["choices"]], shown["archives"]) == (
+        ["retry", "start_empty"],
+        [],
+    )
+    chosen = {"choice": "restore_archive", "archive": foreign}
+    await error_of(await ada.client.post(f"{path}/recover", json=chosen), 409, "INVALID_STATE")

@@ -1,9 +1,12 @@
 """Leaving an error: what gives up files is chosen in so many words."""
 
+from datetime import timedelta
+
 import pytest
 
 from cli.exit_codes import ExitCode
-from tests.api.behind import fail, lose_data
+from codehub.domain.conditions import WorkspaceId
+from tests.api.behind import LONG_AGO, damage_archive, fail, halt_deletion, lose_data
 from tests.cli.stand import Somebody
 
 ARCHIVE = "archives/a/b/home.tar.zst"
@@ -25,8 +28,8 @@ async def test_lost_files_need_a_choice_and_the_consequences_are_told(ann: Someb
     workspace_id = await lost(ann)
     result = await ann.run("ws", "recover", "notes")
     assert result.exit_code == ExitCode.USAGE
-    assert "restore_archive: go back to the last archive and give up what is newer" in result.stderr
-    assert "start_empty: begin with a new home and give up the archive too" in result.stderr
+    assert "restore_archive: go back to an archive. The home will not have files newer" in result.stderr
+    assert "start_empty: start with an empty home. The home will have none of the earlier" in result.stderr
     assert result.stderr.splitlines()[-1] == "Choose one with --choice."
     assert await chosen(ann, workspace_id) == []
 
@@ -34,7 +37,7 @@ async def test_lost_files_need_a_choice_and_the_consequences_are_told(ann: Someb
 async def test_on_a_terminal_the_choice_is_asked_for_and_has_no_default(ann: Somebody) -> None:
     workspace_id = await lost(ann)
     with ann.terminal("ws", "recover", "notes", "--no-wait") as terminal:
-        await terminal.shows("1  retry: look for the files again and give up nothing")
+        await terminal.shows("1  retry: look again and try once more, without giving anything up")
         await terminal.answer("Your choice", "")
         await terminal.shows("Please enter")
         assert await chosen(ann, workspace_id) == []
@@ -69,3 +72,74 @@ async def test_without_an_error_there_is_nothing_to_recover(ann: Somebody, choic
     result = await ann.run("ws", "recover", "notes", *choice)
     assert result.exit_code == ExitCode.REFUSED
     assert "no error" in result.stderr
+
+
+async def archives_chosen(somebody: Somebody, workspace_id: str) -> list[str]:
+    path = f"{somebody.person.workspaces}/{workspace_id}/events"
+    items = (await somebody.person.client.get(path)).json()["items"]
+    return [each["detail"]["archive"] for each in items if each["kind"] == "recovery_requested"]
+
+
+async def damaged(somebody: Somebody) -> tuple[str, str]:
+    """A workspace whose archive is damaged, and the id of an older archive."""
+    workspace_id = await somebody.create("notes")
+    _, older = await damage_archive(somebody.stand.database, workspace_id, LONG_AGO - timedelta(days=1))
+    return workspace_id, older
+
+
+async def test_older_archives_are_listed_where_the_last_one_is_damaged(ann: Somebody) -> None:
+    _, older = await damaged(ann)
+    for arguments in (("ws", "recover", "notes"), ("ws", "show", "notes")):
+        result = await ann.run(*arguments, COLUMNS="300")
+        assert f"--archive {older}" in result.output
+        assert "42 bytes, verified" in result.output
+
+
+async def test_an_older_archive_is_chosen_by_its_id(ann: Somebody) -> None:
+    workspace_id, older = await damaged(ann)
+    result = await ann.run("ws", "recover", "notes", "--archive", older)
+    assert result.exit_code == 0, result.output
+    assert await chosen(ann, workspace_id) == ["restore_archive"]
+    assert older in (await archives_chosen(ann, workspace_id))[0]
+
+
+async def test_on_a_terminal_the_archive_is_picked_from_a_list(ann: Somebody) -> None:
+    workspace_id, older = await damaged(ann)
+    with ann.terminal("ws", "recover", "notes", "--no-wait") as terminal:
+        await terminal.answer("Your choice", "2")
+        await terminal.shows("Which archive?")
+        await terminal.answer("Your choice", "1")
+        assert await terminal.ended() == 0
+    assert older in (await archives_chosen(ann, workspace_id))[0]
+
+
+async def test_a_deletion_that_failed_waits_for_its_owner(ann: Somebody) -> None:
+    await halt_deletion(ann.stand.database, await ann.create("notes"))
+    [line] = [each for each in (await ann.run("ws", "ls")).stdout.splitlines() if "notes" in each]
+    assert "waits for you" in line
+    assert "On its way" not in line
+    shown = (await ann.run("ws", "show", "notes", COLUMNS="300")).stdout
+    assert "its deletion failed and needs you" in shown
+    for way in ("recover notes --choice retry", "undelete notes", "rm notes --purge"):
+        assert f"codehub ws {way}" in shown
+
+
+async def test_a_deletion_that_failed_is_told_to_whoever_waits_for_it(ann: Somebody) -> None:
+    workspace_id = await ann.create("notes")
+    await halt_deletion(ann.stand.database, workspace_id)
+    ann.stand.world.volumes[WorkspaceId(workspace_id)] = {"notes": b"precious"}
+    result = await ann.run("ws", "rm", "notes", "--yes", "--wait")
+    assert result.exit_code == ExitCode.FAILED
+    assert "notes could not be deleted (RetryExceeded)" in result.stderr
+
+
+async def test_a_deletion_that_failed_is_purged_taken_back_or_tried_again(ann: Somebody) -> None:
+    for name, arguments in {
+        "one": ("rm", "one", "--purge", "--yes", "--wait"),
+        "two": ("undelete", "two"),
+        "three": ("recover", "three", "--wait"),
+    }.items():
+        await halt_deletion(ann.stand.database, await ann.create(name))
+        result = await ann.run("ws", *arguments)
+        assert result.exit_code == 0, result.output
+        assert name in result.stdout

@@ -109,8 +109,8 @@ async def test_interrupting_is_calm_and_changes_nothing(ann: Somebody) -> None:
 async def test_a_failure_is_explained_with_the_way_out(ann: Somebody) -> None:
     result = await ann.run("ws", "create", "notes", "--image", "nowhere", "--wait")
     assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
-    assert "notes is in ERROR (ImagePullFailed)" in result.stderr
-    assert result.stderr.splitlines()[-1] == "See the ways out with: codehub ws recover notes"
+    assert "notes failed (ImagePullFailed)" in result.stderr
+    assert result.stderr.splitlines()[-1] == "See the ways out with: codehub ws show notes"
     ann.stand.world.images.add("nowhere")
     recovered = await ann.run("ws", "recover", "notes", "--wait")
     assert recovered.stdout.startswith("notes is RUNNING: "), recovered.output

@@ -152,7 +152,7 @@ async def test_show_explains_an_error_and_the_ways_out(ann: Somebody) -> None:
     assert "ERROR: something needs you" in said
     assert "DataLost: The volume has disappeared." in said
     assert "The files are not where they were left." in said
-    assert "codehub ws recover 'my notes' --choice restore_archive: go back to the last archive" in said
+    assert "codehub ws recover 'my notes' --choice restore_archive: go back to an archive" in said
     assert "files on disk gone, though the newest files were here" in said
 
 

@@ -6,11 +6,14 @@ import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import aioboto3
 import psutil
 import pytest
 from playwright.async_api import Browser, expect
 
+from codehub.bootstrap import archive_store_of
 from codehub.domain.conditions import WorkspaceId
+from tests.api.behind import halt_deletion
 from tests.chaos.site import Site
 from tests.e2e.browser import PATIENCE, Tab, wait_for_file
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
@@ -164,13 +167,79 @@ async def restores_the_archive(dashboard: Dashboard, site: Site, workspace_id: W
     await expect(page.get_by_role("heading", name="Files are missing")).to_be_visible()
     await expect(page.get_by_text("What you had by then is still in the archive")).to_be_visible()
     assert await page.locator(".choice").count() == 3
-    restore = page.get_by_role("button", name="Restore the last archive")
+    choice = page.locator("[data-choice=restore_archive]")
+    await expect(choice).to_contain_text("The home will not have files newer than the archive")
+    restore = choice.get_by_role("button", name="Restore this archive")
     await expect(restore).to_be_disabled()
-    await page.get_by_label("I understand that files newer than the archive are given up.").check()
+    await expect(choice.get_by_role("radio")).to_be_checked()
+    await choice.get_by_label("I understand what this means.").check()
     await restore.click()
     await expect(page.locator("main > .state .badge")).to_have_text("Stopped", timeout=PATIENCE)
     assert (site.home(workspace_id) / "chapter.txt").read_text() == "from before"
     await expect(page.locator(".timeline")).to_contain_text("asked to recover (restore archive)")
+
+
+async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, site: Site) -> None:
+    workspace_id = await dashboard.create("thesis", start=False)
+    for text in ("old", "new"):
+        await dashboard.expect_badge("thesis", "Stopped")
+        (site.home(workspace_id) / "chapter.txt").write_text(text)
+        await dashboard.choose("thesis", "Archive")
+        await dashboard.expect_badge("thesis", "Archived")
+        if text == "old":
+            await dashboard.choose("thesis", "Restore without starting")
+    await damage(site, (await site.look(workspace_id)).archive_key or "")
+    await dashboard.choose("thesis", "Restore without starting")
+    await dashboard.expect_badge("thesis", "Needs you")
+    await dashboard.press("thesis", "Recover")
+    dialog = dashboard.page.get_by_role("dialog")
+    await expect(dialog.get_by_role("heading", name="thesis: the archive is damaged")).to_be_visible()
+    choice = dialog.locator("[data-choice=restore_archive]")
+    await expect(choice).to_contain_text("verified today")
+    await choice.get_by_role("radio").check()
+    await choice.get_by_label("I understand what this means.").check()
+    await choice.get_by_role("button", name="Restore this archive").click()
+    await dashboard.expect_badge("thesis", "Stopped")
+    assert (site.home(workspace_id) / "chapter.txt").read_text() == "old"
+    assert dashboard.errors == []
+
+
+async def damage(site: Site, key: str) -> None:
+    """Overwrite a committed archive with something else."""
+    store = archive_store_of(site.settings)
+    client = aioboto3.Session().client(
+        "s3",
+        endpoint_url=store.endpoint_url,
+        region_name=store.region,
+        aws_access_key_id=store.access_key,
+        aws_secret_access_key=store.secret_key,
+    )
+    async with client as s3:
+        await s3.put_object(Bucket=store.bucket, Key=key, Body=b"not an archive")
+
+
+async def test_failed_deletion_needs_its_owner_and_can_be_taken_back_or_done_for_good(
+    dashboard: Dashboard, site: Site
+) -> None:
+    page = dashboard.page
+    workspace_id = await dashboard.create("thesis", start=False)
+    await dashboard.expect_badge("thesis", "Stopped")
+    await halt_deletion(site.database, workspace_id)
+    await dashboard.expect_badge("thesis", "Needs you")
+    await expect(dashboard.row("thesis")).to_contain_text("It could not be deleted")
+    await page.goto(f"/w/{workspace_id}/")
+    await expect(page.get_by_role("heading", name="It could not be deleted")).to_be_visible()
+    await page.goto(f"/workspaces/{workspace_id}")
+    await expect(page.get_by_role("heading", name="It could not be deleted")).to_be_visible()
+    ways = [await each.get_attribute("data-choice") for each in await page.locator(".choice").all()]
+    assert ways == ["retry", "keep", "purge"]
+    purge = page.locator("[data-choice=purge]")
+    await purge.get_by_label("I understand what this means.").check()
+    await purge.get_by_role("button", name="Delete for good").click()
+    await expect(page.get_by_role("heading", name="It is deleted")).to_be_visible(timeout=PATIENCE)
+    assert not site.home(workspace_id).exists()
+    # The browser notes the status of the proxy's page.
+    assert [each for each in dashboard.errors if "502" not in each] == []
 
 
 async def test_where_no_place_is_left_one_can_be_stopped_to_go_on(dashboard: Dashboard) -> None:

@@ -38,6 +38,13 @@ STATES: Mapping[str, Mapping[str, object]] = {
         "error_reason": "Timeout",
         "conditions": {"policy.healthy": {"status": "False", "reason": "Timeout", "message": None}},
     },
+    "HALTED": {
+        "phase": "DELETING",
+        "desired_state": "DELETED",
+        "deleted_at": datetime(2026, 1, 1, tzinfo=UTC),
+        "error_reason": "RetryExceeded",
+        "conditions": {"policy.healthy": {"status": "False", "reason": "RetryExceeded", "message": None}},
+    },
     "STARTING": {"phase": "STANDBY", "desired_state": "RUNNING"},
     "STOPPING": {"phase": "RUNNING", "desired_state": "STANDBY"},
 }

@@ -21,6 +21,7 @@ from codehub.domain.conditions import (
 )
 from codehub.ports import Upstream
 from proxy import directory as directory_module
+from proxy.decide import is_open
 from proxy.directory import FRESH_SECONDS, KEPT_SECONDS, Directory, Place
 from tests.fake_world import IMAGE, FakeInstance, FakeWorld
 from tests.fakes import FakeInstances
@@ -185,7 +186,7 @@ async def test_its_upstream_is_kept_while_its_instance_does_not_answer_for_a_mom
     await bench.directory.confirm()
     place = await bench.look(workspace_id)
     assert not place.view.conditions.container_answers.is_true
-    assert (place.standing.is_open, place.upstream, bench.searches) == (True, upstream, 1)
+    assert (is_open(place.standing), place.upstream, bench.searches) == (True, upstream, 1)
 
 
 async def test_an_upstream_of_an_instance_that_is_gone_is_not_kept(

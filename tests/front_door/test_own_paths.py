@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from proxy.forms import form_token_of
+from tests.api.behind import LONG_AGO, damage_archive
 from tests.front_door.ide import running_ide
 from tests.front_door.stage import Person, Stage
 from tests.rows import NOW
@@ -53,6 +55,67 @@ async def test_recover(stage: Stage, ann: Person) -> None:
     status, _ = await submit(stage, ann, workspace_id, "recover", form(ann, workspace_id, choice="retry"))
     row = await stage.row(workspace_id)
     assert (status, row.recover_choice) == (303, "retry")
+
+
+async def test_a_deletion_that_failed_is_taken_back(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "HALTED")
+    status, _ = await submit(stage, ann, workspace_id, "undelete", form(ann, workspace_id))
+    row = await stage.row(workspace_id)
+    assert (status, row.desired_state, row.deleted_at) == (303, "ARCHIVED", None)
+
+
+@pytest.mark.parametrize("understood", [True, False])
+async def test_a_deletion_that_failed_is_purged_only_with_consent(
+    stage: Stage, ann: Person, understood: bool
+) -> None:
+    workspace_id = await stage.workspace(ann, "HALTED")
+    fields = form(ann, workspace_id, **({"understood": "yes"} if understood else {}))
+    status, _ = await submit(stage, ann, workspace_id, "purge", fields)
+    assert (status, (await stage.row(workspace_id)).purge) == (303, understood)
+
+
+async def test_what_is_well_is_not_purged_here(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    await submit(stage, ann, workspace_id, "purge", form(ann, workspace_id, understood="yes"))
+    assert (await stage.row(workspace_id)).desired_state == "STANDBY"
+
+
+@pytest.mark.parametrize("understood", [True, False])
+async def test_an_older_archive_is_chosen_only_with_consent(
+    stage: Stage, ann: Person, understood: bool
+) -> None:
+    workspace_id = await stage.workspace(ann, "ERROR")
+    _, older = await damage_archive(stage.database, workspace_id, LONG_AGO - timedelta(days=1))
+    page = await stage.ask(f"/w/{workspace_id}/", ann.browser)
+    assert f'value="{older}"' in page.text
+    consent = {"understood": "yes"} if understood else {}
+    fields = form(ann, workspace_id, choice="restore_archive", archive=older, **consent)
+    await submit(stage, ann, workspace_id, "recover", fields)
+    key = (await stage.row(workspace_id)).recover_archive_key
+    assert (key is not None and older in key) is understood
+
+
+async def test_an_archive_that_is_none_is_not_taken_for_the_current_one(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "ERROR")
+    await damage_archive(stage.database, workspace_id, LONG_AGO - timedelta(days=1))
+    fields = form(ann, workspace_id, choice="restore_archive", archive="nonsense", understood="yes")
+    await submit(stage, ann, workspace_id, "recover", fields)
+    assert (await stage.row(workspace_id)).recover_choice is None
+
+
+async def test_a_page_that_follows_a_deletion_learns_that_it_halted(stage: Stage, ann: Person) -> None:
+    workspace_id = await stage.workspace(ann, "HALTED", error_reason=None)
+    follower = Follower()
+    following = asyncio.create_task(follower.run(stage, ann, workspace_id))
+
+    async def told() -> bool:
+        return bool(follower.events)
+
+    await until(told, "it is followed")
+    assert {"under_way": "TO_DELETED", "needs_person": False}.items() <= follower.events[-1].items()
+    await stage.move(workspace_id, "HALTED")
+    await following
+    assert {"settled": True, "needs_person": True}.items() <= follower.events[-1].items()
 
 
 @pytest.mark.parametrize("next_", ["https://evil.example/", "//evil.example/w/", "/w/x\r\nA: b", "", "/api"])

@@ -43,6 +43,7 @@ async def desired(stage: Stage, workspace_id: WorkspaceId) -> str:
         ("ARCHIVED", 502, "estore"),
         ("PENDING", 502, "Start"),
         ("ERROR", 502, 'value="retry"'),
+        ("HALTED", 502, "It could not be deleted"),
     ],
 )
 async def test_pages(stage: Stage, ann: Person, state: str, status: int, words: str) -> None:

@@ -4,7 +4,9 @@ from hashlib import sha256
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import delete
 
+from codehub.db.models import Archive
 from codehub.db.session import Database, connect, create_engine
 from migrations import runner
 from migrations.errors import MigrationRefused
@@ -73,6 +75,19 @@ async def test_downgrade_is_refused_where_m1_could_not_open_the_home(
     assert await runner.current(database_url) == "0007_drop_m1"
 
 
+async def test_downgrade_is_refused_while_archives_are_kept_for_second_thoughts(database_url: str) -> None:
+    workspace_id, engine = uuid4(), create_engine(database_url)
+    async with Database(engine).transaction() as session:
+        await add_workspace(session, await add_user(session), id=workspace_id, phase="STANDBY")
+        session.add(Archive(key=KEY, workspace_id=workspace_id, archive_op_id=uuid4(), given_up_at=NOW))
+    with pytest.raises(MigrationRefused, match=str(workspace_id)):
+        await runner.downgrade(database_url, "0010_usage")
+    async with Database(engine).transaction() as session:
+        await session.execute(delete(Archive))
+    await engine.dispose()
+    assert (await runner.downgrade(database_url, "0010_usage")).after == "0010_usage"
+
+
 async def test_user_names_that_differ_only_in_case_are_named_before_anything_changes(
     empty_database_url: str,
 ) -> None:
@@ -85,7 +100,7 @@ async def test_user_names_that_differ_only_in_case_are_named_before_anything_cha
     assert await runner.current(empty_database_url) == M1
     await connection.execute("UPDATE users SET username = 'anna' WHERE username = 'Ann'")
     await connection.close()
-    assert (await runner.upgrade(empty_database_url)).after == "0010_usage"
+    assert (await runner.upgrade(empty_database_url)).after == "0014_recovery"
 
 
 async def add_m1_session(url: str) -> UUID:

@@ -17,7 +17,7 @@ from codehub.db.views import (
     ViewPage,
     WorkspaceView,
     count_by_phase,
-    list_errors,
+    list_needing_person,
     list_views,
     list_views_by_id,
     load_any_view,
@@ -114,6 +114,8 @@ async def test_view_has_every_column_that_a_person_may_see(database: Database) -
         archive_key=key,
         archive_size_bytes=42,
         archived_at=archived_at,
+        archive_verified_at=archived_at,
+        other_archives=(),
         error_reason=ErrorReason.UNREACHABLE,
         error_message="Nobody answers.",
         error_count=2,
@@ -140,6 +142,7 @@ async def test_what_is_not_known_yet_is_none(database: Database) -> None:
         "observed_at",
         "op_started_at",
         "archive_size_bytes",
+        "archive_verified_at",
         "archived_at",
         "error_reason",
         "error_message",
@@ -314,7 +317,7 @@ async def test_errors_are_listed_with_the_longest_waiting_first(database: Databa
         for moment in moments:
             await add_workspace(session, owner, **BROKEN, phase_changed_at=moment)
         await add_workspace(session, owner)
-        found = await list_errors(session, limit=2)
+        found = await list_needing_person(session, limit=2)
     assert [item.phase_changed_at for item in found] == [moments[1], moments[2]]
 
 
@@ -343,6 +346,7 @@ async def test_archives_are_listed_newest_first_with_what_became_of_them(databas
         verified_at=NOW - hour,
         current=True,
         orphan_since=None,
+        given_up_at=None,
         removed_at=None,
     )
     assert [(each.key, each.current, each.orphan_since, each.removed_at) for each in found[1:]] == [

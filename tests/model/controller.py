@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from codehub.domain import naming
-from codehub.domain.conditions import ArchiveFact, Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import LEFTOVER, ArchiveFact, Facts, Snapshot, WorkspaceId
 from codehub.domain.failures import Failure, Permanent
 from codehub.domain.judge import judge
 from codehub.domain.planner import Decision, needs_upload, note_waiting, plan
@@ -159,7 +159,7 @@ def _upload(system: System, put: Callable[[str], None]) -> Steps:
 
 def _remove_volume(system: System) -> None:
     """Write down whether this removal destroyed a home of which no committed archive is readable."""
-    had_volume = system.world.volume is not None
+    had_volume = system.world.volume is not None and system.row.restore_marker != LEFTOVER
     system.world.remove_volume()
     saved = system.world.is_committed(system.row.archive_key)
     if had_volume and not saved and not system.row.purge:

@@ -12,7 +12,15 @@ from codehub.domain.conditions import ContainerFact, Resource
 from codehub.domain.garbage import ArchiveOwner, Graces, is_protected, may_collect
 from codehub.domain.judge import HANG_GRACE
 from codehub.domain.planner import Decision
-from codehub.domain.recovery import RecoverChoice, can_undelete, choices, recover, request_deletion, undelete
+from codehub.domain.recovery import (
+    RecoverChoice,
+    can_restore_current,
+    can_undelete,
+    choices,
+    recover,
+    request_deletion,
+    undelete,
+)
 from codehub.domain.retention import DeletedWorkspace, may_forget
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
 from tests.model.controller import PausedLook, System, converge, store_paused_look
@@ -43,6 +51,8 @@ class Lifecycle(RuleBasedStateMachine):
         self.orphans: dict[str, datetime] = {}
         self.paused: PausedLook | None = None
         self.deleted_at = self.system.now
+        self.given_up: frozenset[str] = frozenset()
+        self.left_behind: set[str] = set()
 
     @rule(steps=st.integers(1, 12))
     def work(self, steps: int) -> None:
@@ -102,12 +112,20 @@ class Lifecycle(RuleBasedStateMachine):
     def recover(self, data: st.DataObject) -> None:
         self._disturb()
         self.system.row = self.system.observe()
-        choice = data.draw(st.sampled_from(choices(self.system.row)))
-        self._recover(choice)
+        others = self._other_archives()
+        choice = data.draw(st.sampled_from(choices(self.system.row, has_others=bool(others))))
+        archive = None
+        if choice is RecoverChoice.RESTORE_ARCHIVE:
+            current = [None] if can_restore_current(self.system.row) else []
+            archive = data.draw(st.sampled_from([*others, *current]))
+        self._recover(choice, archive)
         if choice is RecoverChoice.RESTORE_ARCHIVE:
             self._give_up_to(self.world.archives.get(self.system.row.archive_key or "", self.latest))
+        elif choice is RecoverChoice.USE_DISK:
+            assert self.world.volume is not None
+            self._give_up_to(self.world.volume)
         elif choice is RecoverChoice.START_EMPTY:
-            self._give_up_to(EMPTY if self.world.volume is None else self.world.volume)
+            self._give_up_to(EMPTY)
 
     @precondition(lambda self: self._can_edit())
     @rule()
@@ -178,7 +196,32 @@ class Lifecycle(RuleBasedStateMachine):
         self.world.metas.discard(key)
         if whole:
             self.world.archives.pop(key)
+            self.left_behind.discard(key)
         self._note_what_the_fault_took()
+
+    @precondition(lambda self: self.world.metas)
+    @rule(data=st.data())
+    def damage_archive(self, data: st.DataObject) -> None:
+        self._disturb()
+        self.world.damaged.add(data.draw(st.sampled_from(sorted(self.world.metas))))
+        self._note_what_the_fault_took()
+
+    @precondition(lambda self: self.world.damaged)
+    @rule()
+    def repair_archives(self) -> None:
+        self._disturb()
+        self.world.damaged.clear()
+        self.taken_by_fault = not self.world.holds(self.latest)
+
+    @precondition(lambda self: self._rests_in_an_archive())
+    @rule()
+    def find_archive_damaged(self) -> None:
+        """Two faults at once, which random walks rarely meet: the archive is damaged when it is needed."""
+        self.world.damaged.add(self.system.row.archive_key or "")
+        self._note_what_the_fault_took()
+        self.want(desired=DesiredState.RUNNING)
+        self.work(steps=12)
+        self.running = None
 
     @rule(hours=st.sampled_from([0, 1, 2, 3, 24, 24 * 8]))
     def collect_garbage(self, hours: int) -> None:
@@ -187,9 +230,14 @@ class Lifecycle(RuleBasedStateMachine):
         # One that was taken back is parked already, though nobody has looked since.
         undeleted = row.phase is Phase.DELETED and not row.deleted
         phase = Phase.ARCHIVED if undeleted else row.phase
-        deleted_at = self.deleted_at if row.deleted else None
         owner = ArchiveOwner(
-            phase, row.archive_key, row.archive_op_id, row.error_reason, deleted_at, purge=row.purge
+            phase=phase,
+            archive_key=row.archive_key,
+            archive_op_id=row.archive_op_id,
+            error_reason=row.error_reason,
+            deleted_at=self.deleted_at if row.deleted else None,
+            purge=row.purge,
+            given_up=self.given_up,
         )
         for key in sorted(self.world.archives):
             name = naming.parse_archive_key(key)
@@ -198,8 +246,14 @@ class Lifecycle(RuleBasedStateMachine):
                 self.orphans.pop(key, None)
             elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now, GRACES):
                 self.world.remove_archive(key)
+        if phase is Phase.DELETED:
+            self.left_behind.clear()
         if phase is Phase.DELETED and self._is_gone_for_good():
             self._note_what_the_fault_took()
+
+    @invariant()
+    def nothing_is_thrown_away_by_choosing(self) -> None:
+        assert self.left_behind <= set(self.world.archives)
 
     @invariant()
     def content_is_never_lost_by_us(self) -> None:
@@ -248,15 +302,19 @@ class Lifecycle(RuleBasedStateMachine):
         for _ in range(RECOVERIES):
             if self._drive() is not Decision.HALT or not choices(self.system.row):
                 break
-            if self.system.row.error_reason is ErrorReason.DATA_LOST:
-                assert self.data_faults, "DataLost, but nothing was ever lost"
+            if self.system.row.error_reason in {ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED}:
+                assert self.data_faults, "files are missing or damaged, but no fault took any"
                 return
             self._recover(RecoverChoice.RETRY)
         self._assert_converged()
 
-    def _recover(self, choice: RecoverChoice) -> None:
+    def _recover(self, choice: RecoverChoice, archive: str | None = None) -> None:
         """Decide on a fresh look, remove a stray container, and look again; the outcome is stored once."""
-        recovery = recover(self.system.row, choice)
+        recovery = recover(self.system.row, choice, archive)
+        if recovery.keep_archives:
+            self.given_up = frozenset(self.world.archives) - {recovery.snapshot.archive_key or ""}
+        if choice is not RecoverChoice.RETRY:
+            self.left_behind = set(self.world.metas) - {recovery.snapshot.archive_key or ""}
         if recovery.remove_container:
             self.world.container = ContainerFact.ABSENT
         self.system.row = recovery.snapshot
@@ -311,13 +369,21 @@ class Lifecycle(RuleBasedStateMachine):
         """The API answers 409 while an operation is claimed."""
         return self.system.row.operation is Operation.NONE
 
-    def _is_in_use(self) -> bool:
-        """It runs, and the control plane has seen that and has nothing else to do."""
-        row = self.system.row
-        undisturbed = self.running is None and not self.world.down and not self.world.failing_calls
-        wanted = row.desired_state is DesiredState.RUNNING and not row.deleted and self._idle()
-        answers = self.world.container is ContainerFact.READY and row.conditions.container_answers.is_true
-        return undisturbed and wanted and row.phase is Phase.RUNNING and answers and self._can_edit()
+    def _other_archives(self) -> list[str | None]:
+        """What a person may choose from: committed, and seen in the same pass."""
+        if Resource.ARCHIVE in self.world.down:
+            return []
+        return [
+            key
+            for key in sorted(self.world.metas & set(self.world.archives))
+            if key != self.system.row.archive_key
+        ]
+
+    def _rests_in_an_archive(self) -> bool:
+        parked = self.system.row.phase is Phase.ARCHIVED and self.world.is_committed(
+            self.system.row.archive_key
+        )
+        return parked and self._accepts_requests() and not self.world.down
 
     def _can_edit(self) -> bool:
         return self.world.container is ContainerFact.READY and self.world.volume is not None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
@@ -13,6 +13,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from codehub.domain import garbage, judge, planner, recovery, transitions
 from codehub.domain.conditions import NOT_OBSERVED, Snapshot
+from codehub.domain.naming import ArchiveName
 from codehub.domain.states import Operation
 from tests.model import controller, machine
 
@@ -35,8 +36,10 @@ def never_mind_violations(snapshot: Snapshot) -> None:
     return None
 
 
-def forget_that_it_vanished(snapshot: Snapshot, choice: recovery.RecoverChoice) -> recovery.Recovery:
-    recovered = recovery.recover(snapshot, choice)
+def forget_that_it_vanished(
+    snapshot: Snapshot, choice: recovery.RecoverChoice, archive_key: str | None
+) -> recovery.Recovery:
+    recovered = recovery.recover(snapshot, choice, archive_key)
     conditions = replace(recovered.snapshot.conditions, volume_ready=NOT_OBSERVED)
     return replace(recovered, snapshot=replace(recovered.snapshot, conditions=conditions))
 
@@ -47,6 +50,12 @@ def believe_every_look(look: controller.PausedLook, row: Snapshot) -> bool:
 
 def release_always(snapshot: Snapshot) -> bool:
     return snapshot.operation is not Operation.NONE
+
+
+def collect_what_was_left_behind(
+    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.Graces
+) -> bool:
+    return garbage.is_protected(key, name, replace(owner, given_up=frozenset()), now, graces)
 
 
 def commit_nothing(snapshot: Snapshot) -> Snapshot:
@@ -83,6 +92,10 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
     "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],
     "an IDE that hangs counts as ready for ever": [(judge, "HANG_GRACE", timedelta.max)],
+    "a leftover volume passes for an empty home": [(recovery, "LEFTOVER", None)],
+    "archives that a choice left behind are collected": [
+        (machine, "is_protected", collect_what_was_left_behind)
+    ],
 }
 
 

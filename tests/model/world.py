@@ -22,6 +22,7 @@ class World:
     volume: int | None = None
     archives: dict[str, int] = field(default_factory=dict)
     metas: set[str] = field(default_factory=set)
+    damaged: set[str] = field(default_factory=set)
     down: set[Resource] = field(default_factory=set)
     failing_calls: int = 0
 
@@ -46,7 +47,8 @@ class World:
     def holds(self, content: int) -> bool:
         """Whether any good copy of this content is left; an empty home can always be made anew."""
         return content in (EMPTY, self.volume) or any(
-            content == archived and self.is_committed(key) for key, archived in self.archives.items()
+            content == archived and self.is_committed(key) and key not in self.damaged
+            for key, archived in self.archives.items()
         )
 
     def create_volume(self) -> None:
@@ -59,6 +61,10 @@ class World:
         self._reach(Resource.ARCHIVE)
         if key is None or not self.is_committed(key):
             raise Permanent(ErrorReason.DATA_LOST, "archive not found")
+        if key in self.damaged:
+            # The job makes a volume before it reads the archive to its end; one that is there stays.
+            self.volume = PARTIAL if self.volume is None else self.volume
+            raise Permanent(ErrorReason.ARCHIVE_CORRUPTED, "checksum mismatch")
         self.volume = PARTIAL
         return self.archives[key]
 
@@ -112,6 +118,7 @@ class World:
     def remove_archive(self, key: str) -> None:
         self.archives.pop(key)
         self.metas.discard(key)
+        self.damaged.discard(key)
 
     def heal(self) -> None:
         self.down.clear()

@@ -1,12 +1,14 @@
 """SPEC §7 as a table: every phase, operation, desired state and kind of request."""
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.domain.attention import Standing
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from proxy.asking import Ask
-from proxy.decide import Decision, Standing, decide
+from proxy.decide import Decision, decide
 
 NONE = Operation.NONE
 ENDING = (
@@ -70,6 +72,16 @@ def test_what_is_on_its_way_up_is_followed(phase: Phase) -> None:
 def test_errors_are_explained(ask: Ask) -> None:
     for desired in DesiredState:
         assert decide(Standing(Phase.ERROR, NONE, desired), ask) is Decision.EXPLAIN_ERROR
+
+
+@pytest.mark.parametrize("ask", Ask)
+def test_a_halted_deletion_is_explained(ask: Ask) -> None:
+    halted = Standing(
+        Phase.DELETING, NONE, DesiredState.DELETED, deleted=True, error_reason=ErrorReason.RETRY_EXCEEDED
+    )
+    assert decide(halted, ask) is Decision.EXPLAIN_ERROR
+    purged = replace(halted, purge=True)
+    assert decide(purged, Ask.NAVIGATION) is Decision.FOLLOW
 
 
 def test_a_recovery_that_was_asked_for_is_followed() -> None:

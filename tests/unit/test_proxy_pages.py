@@ -14,12 +14,14 @@ from proxy.transport.routing import Answer
 from tests.page_reading import read, shown
 from tests.visits import (
     ALL_CHOICES,
+    ARCHIVES,
     NOW,
     PAGES,
     PATH,
     TOKEN,
     VIEW,
     broken,
+    halted,
     running,
     under_way,
     visit,
@@ -36,6 +38,11 @@ EVERY_PAGE = {
     "start needed": (502, PAGES.start_needed(visit(phase=Phase.PENDING, archived_at=None))),
     "restore needed": (502, PAGES.restore_needed(visit(phase=Phase.ARCHIVED))),
     "data lost": (502, PAGES.failed(broken(ErrorReason.DATA_LOST, "Gone."), ALL_CHOICES)),
+    "archive damaged": (
+        502,
+        PAGES.failed(broken(ErrorReason.ARCHIVE_CORRUPTED, "Damaged."), ALL_CHOICES, ARCHIVES),
+    ),
+    "deletion failed": (502, PAGES.failed(halted(), ALL_CHOICES[:1])),
     "failed, nothing to choose": (502, PAGES.failed(broken(None), ())),
     "own limit": (502, PAGES.limit_reached(visit(), [running()], 1, everyone=False)),
     "everybody's limit": (502, PAGES.limit_reached(visit(), [], 100, everyone=True)),

@@ -5,12 +5,26 @@ import pytest
 from codehub.db.running import RunningWorkspace
 from codehub.domain.conditions import Conditions
 from codehub.domain.failures import EXPLANATIONS
-from codehub.domain.recovery import MEANINGS, RecoverChoice
+from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from proxy.pages import Pages, Site, Visit
 from proxy.transport.routing import Answer
 from tests.page_reading import fields, read, words
-from tests.visits import ALL_CHOICES, ID, NOWHERE, ON_DISK, OTHER, PAGES, PATH, TOKEN, broken, running, visit
+from tests.visits import (
+    ALL_CHOICES,
+    ARCHIVES,
+    ID,
+    NOWHERE,
+    ON_DISK,
+    OTHER,
+    PAGES,
+    PATH,
+    TOKEN,
+    broken,
+    halted,
+    running,
+    visit,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,9 +53,10 @@ def test_an_error_offers_every_choice_in_a_form_of_its_own() -> None:
     forms = list(page.all("form"))
     assert {each.attributes["action"] for each in forms} == {f"/hub/w/{ID}/.codehub/recover"}
     assert [fields(each)["choice"] for each in forms] == list(RecoverChoice)
-    for form, meaning in zip(forms, MEANINGS.values(), strict=True):
+    for form, choice in zip(forms, RecoverChoice, strict=True):
         assert fields(form).items() >= {"token": TOKEN, "next": PATH}.items()
-        assert meaning in form.text.lower()
+        assert MEANINGS[choice] in form.text.lower()
+        assert CONSEQUENCES.get(choice, "") in words(form)
 
 
 def test_giving_up_files_needs_consent_and_nothing_else_does() -> None:
@@ -53,7 +68,35 @@ def test_giving_up_files_needs_consent_and_nothing_else_does() -> None:
         for form in page.all("form")
     }
     consent = {"type": "checkbox", "name": "understood", "value": "yes", "required": ""}
-    assert asked == {"retry": [], "restore_archive": [consent], "start_empty": [consent]}
+    assert asked == {
+        "retry": [],
+        "restore_archive": [consent],
+        "use_disk": [consent],
+        "start_empty": [consent],
+    }
+
+
+def test_the_archives_to_go_back_to_are_listed_with_time_size_and_verification() -> None:
+    page = read(PAGES.failed(broken(ErrorReason.ARCHIVE_CORRUPTED), ALL_CHOICES, ARCHIVES))
+    listed = list(page.one("fieldset").all("label"))
+    assert [words(each) for each in listed] == [
+        "2 May, 10:00 UTC · 311 MB · not verified yet",
+        "Unknown time · size unknown · verified 1 May, 10:00 UTC",
+    ]
+    assert [each.one("input").attributes["value"] for each in listed] == [
+        str(each.archive_op_id) for each in ARCHIVES
+    ]
+    assert all("required" in each.one("input").attributes for each in listed)
+
+
+def test_a_deletion_that_failed_can_be_tried_again_taken_back_or_done_for_good() -> None:
+    page = read(PAGES.failed(halted(error_message="No space left."), (RecoverChoice.RETRY,)))
+    assert "It could not be deleted" in words(page)
+    assert "No space left." in words(page)
+    actions = {form.attributes["action"].rpartition("/")[2]: form for form in page.all("form")}
+    assert list(actions) == ["recover", "undelete", "purge"]
+    required = [each for each in actions["purge"].all("input") if "required" in each.attributes]
+    assert [each.attributes["name"] for each in required] == ["understood"]
 
 
 @pytest.mark.parametrize("reason", ErrorReason)
@@ -78,7 +121,8 @@ def test_every_reason_is_told_in_plain_words(reason: ErrorReason) -> None:
         (broken(ErrorReason.ARCHIVE_CORRUPTED), "Nothing was deleted: the archive of 3 May"),
         (broken(ErrorReason.DATA_LOST, conditions=NOWHERE), "nothing will be before you have decided"),
         (broken(ErrorReason.TIMEOUT, conditions=Conditions()), "nothing will be before you have decided"),
-        (broken(ErrorReason.TIMEOUT, desired_state=DesiredState.DELETED), None),
+        (halted(conditions=ON_DISK, archived_at=None), "Your files are on the workspace"),
+        (halted(conditions=ON_DISK, purge=True), None),
     ],
 )
 def test_no_more_is_promised_than_is_known(page: Visit, promise: str | None) -> None:

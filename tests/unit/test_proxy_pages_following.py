@@ -29,7 +29,12 @@ def test_every_operation_can_be_followed(operation: Operation) -> None:
 @pytest.mark.parametrize("phase", Phase)
 def test_between_two_operations_a_page_tells_where_it_goes(phase: Phase, desired: DesiredState) -> None:
     page = read(PAGES.following(visit(phase=phase, desired_state=desired), None, then_open=False))
-    assert shown(page) == ["RECOVERING" if phase is Phase.ERROR else f"TO_{desired}"]
+    assert shown(page) == [f"TO_{desired}"]
+
+
+def test_a_recovery_is_told_as_one() -> None:
+    page = read(PAGES.following(visit(phase=Phase.ERROR, recovering=True), None, then_open=False))
+    assert shown(page) == ["RECOVERING"]
 
 
 def test_a_page_that_follows_has_words_for_every_end() -> None:

@@ -7,7 +7,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.looking import Eyes
-from activities.recovering import carry_out, remove_stray_container
+from activities.recovering import Asked, carry_out, remove_stray_container
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import with_plan
 from codehub.db.recoveries import RecoverRequest, load_recover_request
@@ -89,7 +89,7 @@ class Bench:
             row = await load_snapshot(session, self.workspace_id, for_update=True)
             assert row is not None
             judged = judge(row, facts, now)
-            outcome = await carry_out(session, judged, facts, asked, now)
+            outcome = await carry_out(session, judged, facts, Asked(asked), now)
             if die:
                 raise Died
         return outcome != judged

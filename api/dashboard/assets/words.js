@@ -63,19 +63,12 @@ export const FAILURES = {
   ArchiveCorrupted: "The archive is damaged",
 };
 
-/** What *recover* accepts: its button, what it does, and what must be agreed to first. */
+/** Buttons for what *recover* accepts; the API says what each means and costs. */
 export const CHOICES = {
-  retry: { label: "Try again", meaning: "Look for the files again and go on from there. Gives up nothing." },
-  restore_archive: {
-    label: "Restore the last archive",
-    meaning: "Go back to the last archive. Whatever is newer than it is given up.",
-    consent: "I understand that files newer than the archive are given up.",
-  },
-  start_empty: {
-    label: "Start with an empty home",
-    meaning: "Begin anew. The earlier files are given up, also those in an archive.",
-    consent: "I understand that my earlier files are given up, also those in an archive.",
-  },
+  retry: "Try again",
+  restore_archive: "Restore this archive",
+  use_disk: "Use what is on the disk",
+  start_empty: "Start with an empty home",
 };
 
 export const TTL_CHOICES = {
@@ -85,18 +78,23 @@ export const TTL_CHOICES = {
 
 export const EDITORS = { "code-server": "VS Code (code-server)", jupyterlab: "JupyterLab" };
 
+/** Something is going on, or about to. */
 export function isBusy(workspace) {
-  if (workspace.operation !== "NONE" || workspace.recovering) return true;
-  if (workspace.phase === "ERROR") return false;
-  return workspace.phase !== workspace.desired_state && workspace.phase !== "DELETED";
+  return !workspace.settled;
 }
 
 /** Label and tone of a workspace's badge. */
 export function badgeOf(workspace) {
+  if (workspace.needs_person) return PHASES.ERROR;
   if (!isBusy(workspace)) return PHASES[workspace.phase];
   if (workspace.recovering) return { label: "Looking again…", tone: "move" };
   const doing = OPERATIONS[workspace.operation]?.doing ?? ON_THE_WAY[workspace.desired_state];
   return { label: `${doing}…`, tone: "move" };
+}
+
+/** What went wrong, in a few words. */
+export function failureOf({ error, deleted_at: deleted }) {
+  return deleted ? "It could not be deleted" : FAILURES[error?.reason] ?? "Something went wrong";
 }
 
 export function conditionInWords(key, { status, reason, message }) {

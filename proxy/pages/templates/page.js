@@ -83,8 +83,8 @@
     const shown = main.querySelector("[data-state]:not([hidden]) h1");
     if (shown) document.title = `${shown.textContent} · ${main.querySelector(".name").textContent} · CodeHub`;
   }
-  function end({ phase }) {
-    if (phase === "ERROR" || thenOpen) return leave();
+  function end({ phase, needs_person: needsPerson }) {
+    if (needsPerson || thenOpen) return leave();
     stream.close();
     clearInterval(ticking);
     part("activity").hidden = true;
@@ -96,7 +96,7 @@
     sessionStorage.removeItem(TRIES);
     if (seen.open) return leave();
     if (seen.settled) return end(seen);
-    reveal(seen.operation !== "NONE" ? seen.operation : seen.phase === "ERROR" ? "RECOVERING" : `TO_${seen.desired_state}`);
+    reveal(seen.under_way);
     if (seen.since !== latest?.since) samples = [];
     [since, latest] = [seen.since, seen];
     measure(seen);

@@ -38,6 +38,16 @@ def test_every_archive_of_a_broken_workspace_is_protected() -> None:
     assert protected(stuck_deletion)
 
 
+@pytest.mark.parametrize("phase", LIVING)
+def test_an_archive_that_a_recovery_left_behind_is_protected(phase: Phase) -> None:
+    assert protected(replace(STRANGER, phase=phase, given_up=frozenset({OLD_KEY})))
+
+
+def test_what_a_recovery_left_behind_goes_with_its_workspace() -> None:
+    gone = replace(STRANGER, phase=Phase.DELETED, given_up=frozenset({OLD_KEY}))
+    assert not protected(gone)
+
+
 def test_other_archives_of_a_healthy_workspace_are_orphans() -> None:
     assert not protected(STRANGER)
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from codehub.domain.conditions import ContainerFact, Facts, Reason, Resource, Snapshot
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Reason, Resource, Snapshot
 from codehub.domain.planner import plan
 from codehub.domain.recovery import (
+    CONSEQUENCES,
     MEANINGS,
     Answer,
     RecoverChoice,
@@ -18,9 +19,13 @@ from codehub.domain.recovery import (
     undelete,
 )
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.domain.transitions import claim, commit_archive, mark_restored, settle
 from tests.unit.domain.builders import (
     ARCHIVE_ONLY,
+    NEW_KEY,
+    NEW_OP,
     NOTHING,
+    NOW,
     OLD_KEY,
     OUTAGE,
     VOLUME_AND_ARCHIVE,
@@ -34,6 +39,14 @@ from tests.unit.domain.builders import (
 
 VOLUME_LOST = seen(standby(DesiredState.RUNNING), ARCHIVE_ONLY)
 ARCHIVE_LOST = seen(archived(DesiredState.RUNNING), NOTHING)
+HALF_RESTORED = seen(new_snapshot(key=OLD_KEY), VOLUME_ONLY)
+FOR_A_LOST_VOLUME = (RecoverChoice.RETRY, RecoverChoice.RESTORE_ARCHIVE, RecoverChoice.START_EMPTY)
+
+
+def corrupted(*looks: Facts) -> Snapshot:
+    """The restore of the current archive found it damaged."""
+    failed = replace(archived(DesiredState.RUNNING), error_reason=ErrorReason.ARCHIVE_CORRUPTED)
+    return seen(failed, *looks or (ARCHIVE_ONLY,))
 
 
 def test_only_an_error_can_be_recovered() -> None:
@@ -54,7 +67,7 @@ def test_a_purged_workspace_is_not_recovered() -> None:
 
 
 def test_lost_data_offers_what_can_still_be_had() -> None:
-    assert choices(VOLUME_LOST) == tuple(RecoverChoice)
+    assert choices(VOLUME_LOST) == FOR_A_LOST_VOLUME
     assert choices(ARCHIVE_LOST) == (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
     never_archived = seen(new_snapshot(), VOLUME_ONLY, NOTHING)
     assert choices(never_archived) == (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
@@ -68,7 +81,7 @@ def test_nobody_gives_up_a_home_without_a_look_at_it(silent: Resource) -> None:
 def test_nobody_gives_up_an_archive_while_its_store_is_silent() -> None:
     assert choices(replace(ARCHIVE_LOST, unreachable=(Resource.ARCHIVE,))) == (RecoverChoice.RETRY,)
     # Whoever lost the volume has decided about the archive, whatever its store says now.
-    assert choices(replace(VOLUME_LOST, unreachable=(Resource.ARCHIVE,))) == tuple(RecoverChoice)
+    assert choices(replace(VOLUME_LOST, unreachable=(Resource.ARCHIVE,))) == FOR_A_LOST_VOLUME
 
 
 @pytest.mark.parametrize(("lost", "found"), [(VOLUME_LOST, VOLUME_AND_ARCHIVE), (ARCHIVE_LOST, ARCHIVE_ONLY)])
@@ -98,6 +111,7 @@ def test_an_earlier_choice_is_judged_by_a_fresh_look(
 
 def test_every_choice_has_a_meaning_for_people() -> None:
     assert set(MEANINGS) == set(RecoverChoice)
+    assert set(CONSEQUENCES) == set(RecoverChoice) - {RecoverChoice.RETRY}
 
 
 def test_retry_finds_the_volume_that_was_put_back() -> None:
@@ -125,11 +139,92 @@ def test_start_empty_lets_go_of_the_archive() -> None:
     assert plan(judged).operation is Operation.PROVISIONING
 
 
-def test_start_empty_keeps_the_files_of_a_leftover_volume() -> None:
-    half_restored = seen(new_snapshot(key=OLD_KEY), VOLUME_ONLY)
-    assert half_restored.error_reason is ErrorReason.DATA_LOST
-    judged = seen(recover(half_restored, RecoverChoice.START_EMPTY).snapshot, VOLUME_ONLY)
-    assert judged.phase is Phase.STANDBY
+@pytest.mark.parametrize("broken", [HALF_RESTORED, corrupted(VOLUME_AND_ARCHIVE)])
+def test_a_half_restored_volume_does_not_pass_for_an_empty_home(broken: Snapshot) -> None:
+    facts = VOLUME_AND_ARCHIVE
+    judged = seen(recover(broken, RecoverChoice.START_EMPTY).snapshot, facts)
+    assert (judged.phase, judged.archive_key) == (Phase.PENDING, None)
+    assert not judged.conditions.volume_ready.is_true
+    # An empty archive is made and then restored over what the volume holds.
+    assert plan(judged).operation is Operation.CREATE_EMPTY_ARCHIVE
+    parked = seen(commit_archive(claim(judged, Operation.CREATE_EMPTY_ARCHIVE, NEW_OP)), facts)
+    settled = settle(parked, NOW, 0).snapshot
+    assert (settled.phase, settled.archive_key) == (Phase.ARCHIVED, NEW_KEY)
+    assert plan(settled).operation is Operation.RESTORING
+    restored = seen(mark_restored(claim(settled, Operation.RESTORING, NEW_OP)), facts)
+    assert restored.phase is Phase.STANDBY
+
+
+def test_start_empty_also_parks_what_shall_not_run() -> None:
+    broken = replace(corrupted(VOLUME_AND_ARCHIVE), desired_state=DesiredState.ARCHIVED)
+    judged = seen(recover(broken, RecoverChoice.START_EMPTY).snapshot, VOLUME_AND_ARCHIVE)
+    assert plan(judged).operation is Operation.CREATE_EMPTY_ARCHIVE
+
+
+@pytest.mark.parametrize("broken", [HALF_RESTORED, corrupted(VOLUME_AND_ARCHIVE)])
+def test_what_is_left_on_the_disk_becomes_the_home_only_if_a_person_says_so(broken: Snapshot) -> None:
+    assert RecoverChoice.USE_DISK in choices(broken)
+    judged = seen(recover(broken, RecoverChoice.USE_DISK).snapshot, VOLUME_ONLY)
+    assert (judged.phase, judged.archive_key) == (Phase.STANDBY, None)
+
+
+def test_a_damaged_archive_offers_the_others_and_an_empty_home() -> None:
+    assert choices(corrupted()) == (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
+    assert choices(corrupted(), has_others=True) == FOR_A_LOST_VOLUME
+    leftover = corrupted(VOLUME_AND_ARCHIVE)
+    assert choices(leftover, has_others=True) == tuple(RecoverChoice)
+
+
+def test_a_damaged_archive_that_is_gone_by_now_leaves_the_others() -> None:
+    gone = corrupted(NOTHING)
+    assert gone.error_reason is ErrorReason.DATA_LOST
+    assert choices(gone, has_others=True) == FOR_A_LOST_VOLUME
+
+
+def test_a_complete_home_is_not_given_up_for_a_damaged_archive() -> None:
+    failed = replace(standby(DesiredState.ARCHIVED), error_reason=ErrorReason.ARCHIVE_CORRUPTED)
+    assert choices(seen(failed, VOLUME_AND_ARCHIVE), has_others=True) == (RecoverChoice.RETRY,)
+
+
+@pytest.mark.parametrize("silent", [Resource.CONTAINER, Resource.VOLUME])
+def test_a_damaged_archive_is_not_left_without_a_look_at_the_disk(silent: Resource) -> None:
+    unseen = replace(corrupted(), unreachable=(silent,))
+    assert choices(unseen, has_others=True) == (RecoverChoice.RETRY,)
+    assert answer(unseen, RecoverChoice.RESTORE_ARCHIVE, ArchiveFact.PRESENT) is Answer.WAIT
+
+
+@pytest.mark.parametrize("broken", [VOLUME_LOST, corrupted(), corrupted(VOLUME_AND_ARCHIVE)])
+def test_an_archive_that_a_person_names_is_restored_instead_of_the_current_one(broken: Snapshot) -> None:
+    recovery = recover(broken, RecoverChoice.RESTORE_ARCHIVE, NEW_KEY)
+    assert recovery.remove_container
+    assert recovery.keep_archives
+    judged = seen(recovery.snapshot, ARCHIVE_ONLY)
+    assert (judged.phase, judged.archive_key, judged.restore_marker) == (Phase.ARCHIVED, NEW_KEY, None)
+    assert plan(judged).operation is Operation.RESTORING
+
+
+def test_a_damaged_archive_is_not_restored_without_naming_another() -> None:
+    assert answer(corrupted(), RecoverChoice.RESTORE_ARCHIVE) is Answer.REFUSE
+    with pytest.raises(ValueError, match="cannot recover"):
+        recover(corrupted(), RecoverChoice.RESTORE_ARCHIVE)
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        (ArchiveFact.PRESENT, Answer.CARRY_OUT),
+        (ArchiveFact.UNREACHABLE, Answer.WAIT),
+        (ArchiveFact.ABSENT, Answer.REFUSE),
+    ],
+)
+def test_an_archive_that_a_person_names_must_be_there(named: ArchiveFact, expected: Answer) -> None:
+    assert answer(corrupted(), RecoverChoice.RESTORE_ARCHIVE, named) is expected
+
+
+def test_only_retry_keeps_nothing_for_second_thoughts() -> None:
+    broken = corrupted(VOLUME_AND_ARCHIVE)
+    kept = {each: recover(broken, each, NEW_KEY).keep_archives for each in RecoverChoice}
+    assert kept == {each: each is not RecoverChoice.RETRY for each in RecoverChoice}
 
 
 def test_a_stray_container_is_removed_by_retry() -> None:

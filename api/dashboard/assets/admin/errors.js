@@ -1,4 +1,4 @@
-/** Workspaces in ERROR, the oldest first. */
+/** Workspaces with an error that waits for somebody, the oldest first. */
 
 import { get, post } from "../api.js";
 import { h, replace } from "../dom.js";
@@ -6,7 +6,7 @@ import { ago } from "../format.js";
 import { openRecovery } from "../parts/recover.js";
 import { orTell, toast } from "../parts/toast.js";
 import { link } from "../place.js";
-import { FAILURES } from "../words.js";
+import { failureOf } from "../words.js";
 import { sectionWith } from "../workspace/section.js";
 
 export class Errors {
@@ -27,8 +27,8 @@ export class Errors {
     const heard = { put: () => orTell(() => this.load()) };
     const button = h("button", { type: "button", class: "button second", "aria-label": `Recover ${workspace.name}`, onclick: () => openRecovery(workspace, heard) }, "Recover");
     return h("li", {}, h("div", {}, h("a", { href: link(`/workspaces/${workspace.id}`) }, workspace.name),
-      h("p", { class: "quiet" }, `${FAILURES[workspace.error?.reason] ?? "Something went wrong"}, ${ago(workspace.phase_changed_at)}. Owned by ${workspace.owner.username}.`)),
-    workspace.error?.recover_choices.length && !workspace.recovering ? button : h("span", { class: "tag" }, workspace.recovering ? "looking again" : "being deleted"));
+      h("p", { class: "quiet" }, `${failureOf(workspace)}, ${ago(workspace.phase_changed_at)}. Owned by ${workspace.owner.username}.`)),
+    button);
   }
 
   async retryAll() {

@@ -9,18 +9,19 @@ export const GROUPS = [
   ["busy", "In motion", isBusy],
   ["stopped", "Stopped", (each) => !isBusy(each) && (each.phase === "STANDBY" || each.phase === "PENDING")],
   ["archived", "Archived", (each) => !isBusy(each) && each.phase === "ARCHIVED"],
-  ["error", "Needs you", ({ phase }) => phase === "ERROR"],
+  ["error", "Needs you", ({ needs_person: needed }) => needed],
 ];
 
 const NAMES = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-const LEVELS = ["ERROR", "RUNNING", "STANDBY", "PENDING", "ARCHIVED", "DELETING", "DELETED"];
+const LEVELS = ["RUNNING", "STANDBY", "PENDING", "ARCHIVED", "DELETING", "DELETED"];
+const level = ({ phase, needs_person: needed }) => (needed ? -1 : LEVELS.indexOf(phase));
 const lastUse = (each) => Date.parse(each.last_access_at ?? each.created_at);
 
 export const ORDERS = {
   used: { label: "Last used", compare: (a, b) => lastUse(b) - lastUse(a) },
   name: { label: "Name", compare: (a, b) => NAMES.compare(a.name, b.name) },
   created: { label: "Newest", compare: (a, b) => Date.parse(b.created_at) - Date.parse(a.created_at) },
-  phase: { label: "State", compare: (a, b) => LEVELS.indexOf(a.phase) - LEVELS.indexOf(b.phase) || NAMES.compare(a.name, b.name) },
+  phase: { label: "State", compare: (a, b) => level(a) - level(b) || NAMES.compare(a.name, b.name) },
   size: { label: "Archive size", compare: (a, b) => (b.archive?.size_bytes ?? -1) - (a.archive?.size_bytes ?? -1) },
 };
 

@@ -13,7 +13,7 @@ import { orTell, toast } from "../parts/toast.js";
 
 class ListPage {
   constructor(main, store) {
-    Object.assign(this, { store, rows: new Map(), phases: new Map() });
+    Object.assign(this, { store, rows: new Map(), known: new Map() });
     const create = () => openCreate(store, ({ id }) => this.show(id));
     this.summary = h("p", { class: "quiet", id: "summary" });
     this.toolbar = new Toolbar(() => this.draw());
@@ -76,14 +76,14 @@ class ListPage {
   }
 
   /** Somebody who waits for a start wants to know when it is there. */
-  note({ id, name, phase, url }) {
-    const before = this.phases.get(id);
-    this.phases.set(id, phase);
-    if (before && before !== "RUNNING" && phase === "RUNNING") {
+  note({ id, name, phase, url, needs_person: needed }) {
+    const before = this.known.get(id);
+    this.known.set(id, { phase, needed });
+    if (before && before.phase !== "RUNNING" && phase === "RUNNING") {
       const open = h("a", { href: url, target: "_blank", rel: "noopener" }, "Open");
       toast(`${name} is ready.`, { action: open });
     }
-    if (before && before !== "ERROR" && phase === "ERROR") toast(`${name} needs you.`, { tone: "warn" });
+    if (before && !before.needed && needed) toast(`${name} needs you.`, { tone: "warn" });
   }
 
   show(id) {

@@ -10,10 +10,10 @@ import { actionsKey, actionsOf } from "../parts/actions.js";
 import { badge, updateBadge } from "../parts/badge.js";
 import { whatNext } from "../parts/next.js";
 import { ProgressView } from "../parts/progress.js";
-import { headline, recoveryPanel } from "../parts/recover.js";
+import { recoveryPanel } from "../parts/recover.js";
 import { orTell } from "../parts/toast.js";
 import { idInPath, link } from "../place.js";
-import { isBusy } from "../words.js";
+import { failureOf, isBusy } from "../words.js";
 import { Archives } from "../workspace/archives.js";
 import { Conditions } from "../workspace/conditions.js";
 import { Logs } from "../workspace/logs.js";
@@ -117,11 +117,11 @@ class WorkspacePage {
   }
 
   updateProblem(workspace) {
-    const key = workspace.error && !workspace.recovering ? JSON.stringify([workspace.error, workspace.archive]) : "";
+    const key = workspace.needs_person ? JSON.stringify([workspace.error, workspace.archive, workspace.recover]) : "";
     if (this.problemKey === key) return;
     this.problemKey = key;
     toggle(this.problem, key !== "");
-    replace(this.problem, key ? [h("h2", {}, icon(ICONS.warning), headline(workspace)), recoveryPanel(workspace, this.store)] : []);
+    replace(this.problem, key ? [h("h2", {}, icon(ICONS.warning), failureOf(workspace)), recoveryPanel(workspace, this.store)] : []);
   }
 
   showGone() {

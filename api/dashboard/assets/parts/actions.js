@@ -7,7 +7,7 @@ import { isBusy } from "../words.js";
 import { confirmDelete } from "./delete.js";
 import { orOfferPlace } from "./limit.js";
 import { openMenu } from "./menu.js";
-import { openRecovery } from "./recover.js";
+import { keep, openRecovery } from "./recover.js";
 import { orTell } from "./toast.js";
 
 const REQUESTS = {
@@ -22,12 +22,13 @@ const BY_PHASE = {
   ARCHIVED: { shown: ["restore"], more: ["unpack", "remove"] },
   STANDBY: { shown: ["open", "start"], more: ["archive", "remove"] },
   RUNNING: { shown: ["open", "stop"], more: ["archive", "remove"] },
-  ERROR: { shown: ["recover"], more: ["remove"] },
 };
+const NEEDS_PERSON = { shown: ["recover"], more: ["remove"] };
+const DELETION_FAILED = { shown: ["recover"], more: ["keep", "purge"] };
 
 /** What the buttons depend on: as long as it is the same, they may stay. */
 export function actionsKey(workspace) {
-  return [workspace.phase, isBusy(workspace), workspace.desired_state, workspace.name].join(" ");
+  return [workspace.phase, isBusy(workspace), workspace.needs_person, workspace.desired_state, workspace.name].join(" ");
 }
 
 /** Buttons for a workspace; `store` learns what the API answers. A page that explains the error needs no *Recover*. */
@@ -40,9 +41,8 @@ export function actionsOf(workspace, store, { deleted, recoversHere } = {}) {
 }
 
 function possible(workspace) {
-  if (workspace.desired_state === "DELETED" || workspace.phase.startsWith("DELET")) {
-    return workspace.phase === "ERROR" ? BY_PHASE.ERROR : { shown: [], more: [] };
-  }
+  if (workspace.needs_person) return workspace.deleted_at ? DELETION_FAILED : NEEDS_PERSON;
+  if (workspace.desired_state === "DELETED" || workspace.phase.startsWith("DELET")) return { shown: [], more: [] };
   if (!isBusy(workspace)) return BY_PHASE[workspace.phase];
   // Its page follows it, and opens the editor as soon as it is there.
   return { shown: workspace.desired_state === "RUNNING" ? ["open"] : [], more: [] };
@@ -71,8 +71,12 @@ function moreButton(workspace, store, names, deleted) {
 }
 
 function menuItem(name, workspace, store, deleted) {
-  if (name === "remove") {
-    return { label: "Delete…", icon: ICONS.remove, tone: "danger", act: () => confirmDelete(workspace, store, deleted) };
+  if (name === "remove" || name === "purge") {
+    const label = name === "purge" ? "Delete for good…" : "Delete…";
+    return { label, icon: ICONS.remove, tone: "danger", act: () => confirmDelete(workspace, store, deleted) };
+  }
+  if (name === "keep") {
+    return { label: "Keep the workspace", icon: ICONS.restore, act: () => orTell(() => keep(workspace, store)) };
   }
   const { label, icon: path } = REQUESTS[name];
   return { label, icon: path, act: () => perform(name, workspace, store) };

@@ -8,11 +8,12 @@ import { toast } from "./toast.js";
 
 /** Ask for the name, then delete; `deleted` is called with the answer. */
 export function confirmDelete(workspace, store, deleted = () => {}) {
-  const broken = workspace.phase === "ERROR";
+  // Without a last archive, because none can be made.
+  const broken = workspace.needs_person;
   const typed = h("input", { name: "typed", autocomplete: "off", autocapitalize: "none", spellcheck: "false", required: true });
   const purge = h("input", { type: "checkbox", name: "purge", value: "yes" });
   const form = formOf({ button: "Delete", tone: "danger", submit: async () => {
-    const answer = await remove(`/workspaces/${workspace.id}${purge.checked ? "?purge=true" : ""}`);
+    const answer = await remove(`/workspaces/${workspace.id}${purge.checked || broken ? "?purge=true" : ""}`);
     store.put(answer.workspace);
     dialog.close();
     toast(answer.message);
@@ -28,4 +29,4 @@ export function confirmDelete(workspace, store, deleted = () => {}) {
 }
 
 const USUAL = "A last archive is made on the way. Until that is removed, about two hours later, you can take the deletion back.";
-const BROKEN = "It has a problem, so no last archive can be made: this cannot be taken back.";
+const BROKEN = "It failed, so no last archive can be made: this cannot be taken back.";

@@ -1,11 +1,11 @@
 /** What happens next, and when. */
 
 import { ahead, size } from "../format.js";
-import { FAILURES, PHASES } from "../words.js";
+import { failureOf, PHASES } from "../words.js";
 
 /** One sentence about a workspace at rest. */
 export function whatNext(workspace) {
-  if (workspace.error) return `${FAILURES[workspace.error.reason] ?? "Something went wrong"}.`;
+  if (workspace.needs_person) return `${failureOf(workspace)}.`;
   return [restartToApply(workspace), whenLeftAlone(workspace)].filter(Boolean).join(" ");
 }
 

@@ -1,0 +1,76 @@
+"""The predicates of SQL select what the domain's rules say, for every combination that they look at."""
+
+from collections.abc import Mapping
+from itertools import product
+
+from sqlalchemy import text
+
+from codehub.db import predicates
+from codehub.db.session import Database
+from codehub.domain.attention import Standing
+from codehub.domain.failures import is_terminal
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+
+# Without the table, whose CHECKs would refuse some of them.
+ROWS = """
+SELECT number FROM unnest(
+    CAST(:phases AS text[]), CAST(:operations AS text[]), CAST(:desired AS text[]), CAST(:deleted AS bool[]),
+    CAST(:purges AS bool[]), CAST(:reasons AS text[]), CAST(:recovering AS bool[])
+) WITH ORDINALITY AS given (phase, operation, desired_state, deleted, purge, error_reason, recovering, number)
+CROSS JOIN LATERAL (SELECT
+    CASE WHEN deleted THEN now() END AS deleted_at,
+    now() AS recover_requested_at,
+    CASE WHEN recovering THEN NULL ELSE now() END AS recover_handled_at
+) AS derived
+WHERE
+"""
+
+EVERY_STANDING = [
+    Standing(phase, operation, desired, recovering, deleted, purge, reason)
+    for phase, operation, desired, recovering, deleted, purge, reason in product(
+        Phase, Operation, DesiredState, (False, True), (False, True), (False, True), (None, *ErrorReason)
+    )
+]
+
+
+async def selected(database: Database, predicate: str) -> set[Standing]:
+    async with database.transaction() as session:
+        numbers = await session.scalars(text(f"{ROWS} ({predicate})"), columns())
+        return {EVERY_STANDING[number - 1] for number in numbers}
+
+
+def columns() -> Mapping[str, object]:
+    return {
+        "phases": [each.phase for each in EVERY_STANDING],
+        "operations": [each.operation for each in EVERY_STANDING],
+        "desired": [each.desired_state for each in EVERY_STANDING],
+        "deleted": [each.deleted for each in EVERY_STANDING],
+        "purges": [each.purge for each in EVERY_STANDING],
+        "reasons": [each.error_reason for each in EVERY_STANDING],
+        "recovering": [each.recovering for each in EVERY_STANDING],
+    }
+
+
+def can_be(standing: Standing) -> bool:
+    """Only a purge keeps its operation in a terminal error, and DELETED is wanted of what is deleted only."""
+    ended = not is_terminal(standing.error_reason) or standing.operation is Operation.NONE
+    in_error = standing.phase is Phase.ERROR
+    return (
+        (ended or (standing.deleted and standing.purge))
+        and (standing.deleted or not standing.purge)
+        and standing.deleted is (standing.desired_state is DesiredState.DELETED)
+        and not (in_error and (standing.operation is not Operation.NONE or standing.error_reason is None))
+    )
+
+
+async def test_sql_finds_whoever_needs_a_person(database: Database) -> None:
+    found = await selected(database, predicates.NEEDS_PERSON)
+    assert found == {each for each in EVERY_STANDING if each.needs_person}
+    assert any(each.deleted for each in found)
+
+
+async def test_the_sweep_wakes_what_is_not_settled_and_nothing_else(database: Database) -> None:
+    arms = predicates.NOT_CONVERGED, predicates.BEING_DELETED, predicates.RECOVERING
+    woken = await selected(database, " OR ".join(f"({arm})" for arm in arms))
+    possible = {each for each in EVERY_STANDING if can_be(each)}
+    assert woken & possible == {each for each in possible if not each.is_settled}

@@ -1,0 +1,136 @@
+"""Settled, and needs a person: every combination of what the rules look at."""
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from codehub.domain.attention import Standing
+from codehub.domain.conditions import Snapshot
+from codehub.domain.failures import RETRYABLE, TERMINAL
+from codehub.domain.planner import Decision, plan
+from codehub.domain.recovery import request_deletion
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from tests.unit.domain.builders import (
+    ARCHIVE_ONLY,
+    NOTHING,
+    OUTAGE,
+    VOLUME_AND_ARCHIVE,
+    archived,
+    new_snapshot,
+    running,
+    seen,
+    standby,
+)
+
+NONE = Operation.NONE
+EVERY_STANDING = [
+    Standing(phase, operation, desired, recovering, desired is DesiredState.DELETED, purge, reason)
+    for phase, operation, desired, recovering, purge, reason in product(
+        Phase, Operation, DesiredState, (False, True), (False, True), (None, *ErrorReason)
+    )
+    if desired is DesiredState.DELETED or not purge
+]
+HALTED = Standing(
+    Phase.DELETING, NONE, DesiredState.DELETED, deleted=True, error_reason=ErrorReason.RETRY_EXCEEDED
+)
+
+
+def test_an_error_needs_a_person() -> None:
+    failed = Standing(Phase.ERROR, NONE, DesiredState.RUNNING, error_reason=ErrorReason.TIMEOUT)
+    assert failed.needs_person
+    assert failed.is_settled
+
+
+@pytest.mark.parametrize("reason", sorted(TERMINAL))
+def test_a_halted_deletion_needs_a_person(reason: ErrorReason) -> None:
+    halted = replace(HALTED, error_reason=reason)
+    assert halted.needs_person
+    assert halted.is_settled
+
+
+@pytest.mark.parametrize("reason", [None, *sorted(RETRYABLE)])
+def test_a_deletion_that_goes_on_needs_nobody(reason: ErrorReason | None) -> None:
+    going_on = replace(HALTED, error_reason=reason)
+    assert not going_on.needs_person
+    assert not going_on.is_settled
+
+
+def test_a_purge_goes_on_in_spite_of_errors() -> None:
+    assert not replace(HALTED, purge=True).needs_person
+    assert not replace(HALTED, purge=True).is_settled
+
+
+def test_what_is_deleted_is_settled_and_needs_nobody() -> None:
+    over = replace(HALTED, phase=Phase.DELETED)
+    assert not over.needs_person
+    assert over.is_settled
+
+
+def test_a_deletion_that_was_just_taken_back_is_not_settled() -> None:
+    back = replace(HALTED, deleted=False, desired_state=DesiredState.ARCHIVED)
+    assert not back.needs_person
+    assert not back.is_settled
+
+
+@pytest.mark.parametrize("change", [{"recovering": True}, {"operation": Operation.STOPPING}])
+def test_what_somebody_works_on_needs_nobody_and_is_not_settled(change: dict[str, object]) -> None:
+    busy = replace(HALTED, **change)  # type: ignore[arg-type]
+    assert not busy.needs_person
+    assert not busy.is_settled
+
+
+def test_what_needs_a_person_is_settled() -> None:
+    assert all(each.is_settled for each in EVERY_STANDING if each.needs_person)
+
+
+def test_what_is_settled_is_where_it_should_be_or_needs_a_person() -> None:
+    for each in EVERY_STANDING:
+        if each.is_settled:
+            assert each.phase.value == each.desired_state.value or each.needs_person
+
+
+def standing_of(snapshot: Snapshot) -> Standing:
+    return Standing(
+        snapshot.phase,
+        snapshot.operation,
+        snapshot.desired_state,
+        deleted=snapshot.deleted,
+        purge=snapshot.purge,
+        error_reason=snapshot.error_reason,
+    )
+
+
+def everywhere() -> list[Snapshot]:
+    """Judged rows: wherever a workspace can be, deleted or not, with every error or none."""
+    places = [
+        (new_snapshot(), NOTHING),
+        (archived(DesiredState.RUNNING), ARCHIVE_ONLY),
+        (archived(), ARCHIVE_ONLY),
+        (archived(), NOTHING),
+        (standby(DesiredState.RUNNING), VOLUME_AND_ARCHIVE),
+        (standby(), VOLUME_AND_ARCHIVE),
+        (standby(), ARCHIVE_ONLY),
+        (standby(), OUTAGE),
+        (running(), OUTAGE),
+    ]
+    requests = (None, False, True)
+    found = []
+    for (place, facts), reason, purge in product(places, (None, *ErrorReason), requests):
+        row = replace(place, error_reason=reason)
+        found.append(seen(row if purge is None else request_deletion(row, purge=purge), facts))
+    return found
+
+
+def test_what_needs_a_person_is_what_the_planner_halts_for() -> None:
+    rows = everywhere()
+    for row in rows:
+        halts = plan(row).decision is Decision.HALT and row.phase is not Phase.DELETED
+        assert standing_of(row).needs_person is halts, row
+    assert any(standing_of(row).needs_person and row.deleted for row in rows)
+
+
+def test_what_is_settled_is_what_the_planner_leaves_alone() -> None:
+    for row in everywhere():
+        rests = plan(row).decision in {Decision.CONVERGED, Decision.HALT}
+        assert standing_of(row).is_settled is rests, row
