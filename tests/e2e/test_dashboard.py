@@ -4,6 +4,8 @@ import os
 import re
 import shutil
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import aioboto3
@@ -12,7 +14,8 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from codehub.bootstrap import archive_store_of
-from codehub.domain.conditions import WorkspaceId
+from codehub.db.workspaces import save_observation
+from codehub.domain.conditions import Condition, Reason, Status, WorkspaceId
 from tests.api.behind import halt_deletion
 from tests.chaos.site import Site
 from tests.e2e.browser import PATIENCE, Tab, wait_for_file
@@ -105,6 +108,24 @@ async def deletes_and_takes_back(dashboard: Dashboard) -> None:
     await dashboard.expect_badge("notes", "Archived")
     await dashboard.delete("notes")
     await expect(dashboard.row("notes")).to_have_count(0, timeout=PATIENCE)
+
+
+async def test_a_changed_configuration_is_told_at_once_in_the_list_and_on_its_page(
+    dashboard: Dashboard, site: Site
+) -> None:
+    workspace_id = await dashboard.create("notes", start=False)
+    await dashboard.expect_badge("notes", "Stopped")
+    row = await site.look(workspace_id)
+    outdated = Condition(Status.FALSE, Reason.OUTDATED, "Restart to apply: image, memory.", datetime.now(UTC))
+    conditions = replace(row.conditions, configuration_current=outdated)
+    async with site.database.transaction() as session:
+        await save_observation(session, replace(row, conditions=conditions), datetime.now(UTC))
+    told = re.compile("^Restart to apply: image, memory. ")
+    await expect(dashboard.row("notes").locator(".next")).to_have_text(told, timeout=PATIENCE)
+    await dashboard.page.locator("a.name").click()
+    await expect(dashboard.page.locator(".next")).to_have_text(told)
+    await expect(dashboard.page.locator(".conditions")).to_contain_text(outdated.message)
+    assert dashboard.errors == []
 
 
 async def test_second_user_sees_nothing_of_it(dashboard: Dashboard, browser: Browser, person: Person) -> None:

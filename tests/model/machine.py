@@ -369,6 +369,14 @@ class Lifecycle(RuleBasedStateMachine):
         """The API answers 409 while an operation is claimed."""
         return self.system.row.operation is Operation.NONE
 
+    def _is_in_use(self) -> bool:
+        """It runs, and the control plane has seen that and has nothing else to do."""
+        row = self.system.row
+        undisturbed = self.running is None and not self.world.down and not self.world.failing_calls
+        wanted = row.desired_state is DesiredState.RUNNING and not row.deleted and self._idle()
+        answers = self.world.container is ContainerFact.READY and row.conditions.container_answers.is_true
+        return undisturbed and wanted and row.phase is Phase.RUNNING and answers and self._can_edit()
+
     def _other_archives(self) -> list[str | None]:
         """What a person may choose from: committed, and seen in the same pass."""
         if Resource.ARCHIVE in self.world.down:
