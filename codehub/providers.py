@@ -43,7 +43,9 @@ class Providers:
 
     def guarded(self, database: Database) -> "Providers":
         """The same, but silent while the homes are not where this database says they are."""
-        guard = HomeGuard(database, self.backend, self.home_store)
+        # One statement by itself: no BEGIN and COMMIT to wait for.
+        reading = Database(database.engine.execution_options(isolation_level="AUTOCOMMIT"))
+        guard = HomeGuard(reading, self.backend, self.home_store)
         return replace(
             self,
             instances=GuardedInstances(self.instances, guard),

@@ -182,4 +182,18 @@ MUTATIONS = (
         "        if place.view.owner_user_id is None:\n",
         Tests("tests/front_door/test_passing.py", "nobody_else_gets_anywhere"),
     ),
+    Mutation(
+        "answers of another store of homes are believed",
+        "codehub/services/guarded.py",
+        "        if problem := self._explain(identity):\n            raise",
+        "        if problem := identity is None and self._explain(identity):\n            raise",
+        Tests("tests/contracts/test_guarded_providers.py", "fake and until_it_is_adopted"),
+    ),
+    Mutation(
+        "second host takes part with its own store of homes",
+        "codehub/services/home_store.py",
+        "    if (recorded.backend, recorded.identity) == (backend, identity):\n",
+        "    if recorded.backend == backend and identity:\n",
+        Tests("tests/integration/test_home_store.py", "exactly_one_wins"),
+    ),
 )

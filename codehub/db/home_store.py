@@ -12,6 +12,8 @@ from codehub.db.models import HomeStore, Workspace
 from codehub.domain.conditions import WorkspaceId, conditions_from_json
 from codehub.domain.states import Phase
 
+# Built once: every change to a home begins with it.
+_RECORD = select(HomeStore.backend, HomeStore.identity, HomeStore.location, HomeStore.recorded_at)
 WITH_HOME = frozenset({Phase.RUNNING, Phase.STANDBY})
 
 
@@ -26,8 +28,8 @@ class RecordedStore:
 
 
 async def load_home_store(session: AsyncSession) -> RecordedStore | None:
-    row = await session.scalar(select(HomeStore))
-    return RecordedStore(row.backend, row.identity, row.location, row.recorded_at) if row else None
+    row = (await session.execute(_RECORD)).one_or_none()
+    return RecordedStore(*row) if row else None
 
 
 async def record_home_store(session: AsyncSession, backend: str, identity: str, location: str) -> None:

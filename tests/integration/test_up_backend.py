@@ -168,6 +168,28 @@ async def test_ctrl_c_ends_a_pull(with_docker: dict[str, str], engine: StandInEn
     assert recorded_backend(data) is None
 
 
+async def test_homes_that_were_moved_are_refused_until_a_person_adopts_them(
+    without_docker: dict[str, str], data: DataDir
+) -> None:
+    with up(without_docker) as first:
+        await keeps_backend(data)
+        await stop(first)
+    data.local_homes.rename(data.root / "old-disk")
+    data.local_homes.mkdir()
+    with up(without_docker) as refused:
+        await says(refused, "The homes of this database are in .* is empty or not mounted")
+        assert await asyncio.to_thread(refused.process.wait) == 1
+    with up(without_docker, "--servers-only") as servers:
+        await says(servers, "PostgreSQL +running")
+        adopted = await asyncio.to_thread(codehub, without_docker, "homes", "adopt", "--yes")
+        assert adopted.exit_code == 0, adopted.output
+        await stop(servers)
+    with up(without_docker) as second:
+        # It is started only once the homes are known to be here.
+        await says(second, "Worker +")
+        await stop(second)
+
+
 def worker_environment(variables: dict[str, str]) -> str | None:
     """What the worker was told, once it runs."""
     status = json.loads(codehub(variables, "status", "--json").stdout)
