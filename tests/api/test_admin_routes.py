@@ -199,7 +199,7 @@ async def test_the_state_of_the_system_names_everything(bench: ApiBench, tempora
         "s3": True,
     }
     assert all(each["version"] for each in status["dependencies"])
-    assert len(status["sweeps"]) == 3
+    assert len(status["sweeps"]) == 4
     assert status["phases"]["PENDING"] == 1
     assert status["limits"] == {"running": 1, "max_running_global": 100, "max_running_per_user": 2}
     assert status["live_clients"] == 0

@@ -28,5 +28,5 @@ export function confirmDelete(workspace, store, deleted = () => {}) {
   typed.focus();
 }
 
-const USUAL = "A last archive is made on the way. Until that is removed, about two hours later, you can take the deletion back.";
+const USUAL = "A last archive is made on the way. You can take the deletion back for some days.";
 const BROKEN = "It failed, so no last archive can be made: this cannot be taken back.";
