@@ -1,10 +1,12 @@
 """Chromium, and JupyterLab in a tab of it, used as a person uses it."""
 
+import logging
 import os
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,9 @@ from tests.waiting import DEADLINE_SECONDS, until
 
 # In milliseconds, as Playwright wants it.
 PATIENCE = DEADLINE_SECONDS * 1000
+
+# pytest shows what is logged with a test that fails.
+log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
@@ -106,9 +111,12 @@ class Tab:
     def _note_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self.errors.append(f"{message.text} ({message.location['url']})")
+            log.warning("console: %s", self.errors[-1])
 
     def _note_answer(self, answer: Response) -> None:
         self.answers[answer.status] += 1
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            log.warning("%d %s %s", answer.status, answer.request.method, answer.url)
 
     def _note_socket(self, socket: WebSocket) -> None:
         socket.on("framesent", self._note_sent)
