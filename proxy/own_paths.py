@@ -1,24 +1,25 @@
 """Below `/w/{id}/.codehub/`: what the pages of the proxy itself need."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from codehub.domain.recovery import RecoverChoice
+from codehub.domain.states import DesiredState
 from codehub.ports import ProgressBoard
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress
 from proxy.admission import Admitted
-from proxy.asking import Ask
+from proxy.asking import OWN_PATHS, Ask
 from proxy.callers import Known
 from proxy.directory import Directory, Place
 from proxy.following import follow
 from proxy.forms import FORM_TYPE, MAX_FORM_BYTES, is_form_token, read_form, way_back
 from proxy.lifecycle import Lifecycle
+from proxy.pages import Visit
 from proxy.refusals import redirect, refusal
 from proxy.replies import Replies
-from proxy.transport.routing import Collect, Routed, Stream
+from proxy.transport.routing import Answer, Collect, Routed, Stream
 
-PREFIX = b"/.codehub/"
 STREAM_HEADERS = (
     ("Content-Type", "text/event-stream; charset=utf-8"),
     ("Cache-Control", "no-store"),
@@ -40,9 +41,11 @@ class OwnPaths:
     replies: Replies
 
     def route(self, admitted: Admitted) -> Routed:
-        head, name = admitted.head, admitted.path.rest.removeprefix(PREFIX)
+        head, name = admitted.head, admitted.path.rest.removeprefix(OWN_PATHS)
         if name == b"progress" and head.method == b"GET":
             return self._progress(admitted.known, admitted.place)
+        if name == b"stop" and admitted.ask is Ask.NAVIGATION:
+            return self._confirm_stop(admitted)
         act = self._acts().get(name)
         if act is None:
             return refusal(404, "NOT_FOUND", "The proxy has nothing at this path.")
@@ -57,6 +60,13 @@ class OwnPaths:
         pieces = follow(self.directory, self.board, place.view.workspace_id)
         return Stream(200, STREAM_HEADERS, pieces, known.credential, known.holder)
 
+    def _confirm_stop(self, admitted: Admitted) -> Answer:
+        """For a link on another workspace's page, which must not have this one's token."""
+        visit = _visit_from(admitted, read_form(admitted.path.query.removeprefix(b"?")) or {})
+        if visit.view.desired_state is not DesiredState.RUNNING:
+            return redirect(303, self.replies.base_path + visit.path)
+        return self.replies.pages.confirm_stop(visit)
+
     def _acts(self) -> Mapping[bytes, Act]:
         return {b"start": self._start, b"stop": self._stop, b"recover": self._recover}
 
@@ -67,15 +77,16 @@ class OwnPaths:
         # Only a session has a form's token; a program with a personal token uses the API.
         if form is None or not is_form_token(form.get("token", ""), admitted.shown.session, workspace_id):
             return self.replies.pages.rejected_form()
+        visit = _visit_from(admitted, form)
         try:
             await act(known, place, form)
         except LimitExceeded as refused:
-            return self.replies.limit_reached(Ask.NAVIGATION, admitted.visit, refused)
+            return self.replies.limit_reached(Ask.NAVIGATION, visit, refused)
         except (OperationInProgress, InvalidState):
             # It has moved on since the page was made; the page that it is sent to says where it is.
             pass
         self.directory.note_change(workspace_id)
-        return redirect(303, self.replies.base_path + way_back(form.get("next", ""), workspace_id))
+        return redirect(303, self.replies.base_path + visit.path)
 
     async def _start(self, known: Known, place: Place, _form: Mapping[str, str]) -> None:
         await self.lifecycle.start(known.caller, place.view)
@@ -90,3 +101,9 @@ class OwnPaths:
         if choice in GIVES_UP_FILES and form.get("understood") != "yes":
             return
         await self.lifecycle.recover(known.caller, place.view, choice)
+
+
+def _visit_from(admitted: Admitted, fields: Mapping[str, str]) -> Visit:
+    """The visit of whoever comes from a page of ours, which says where to go next."""
+    path = way_back(fields.get("next", ""), admitted.place.view.workspace_id)
+    return replace(admitted.visit, path=path)
