@@ -11,6 +11,8 @@ from proxy.transport.forwarding import asks_for_websocket, cookie_name
 from proxy.transport.heads import RequestHead
 
 WORKSPACES = b"/w/"
+# Below a workspace's path: the proxy answers here, not the IDE.
+OWN_PATHS = b"/.codehub/"
 ID_LENGTH = 36
 ID_GROUPS = (8, 4, 4, 4, 12)
 HEXADECIMAL = frozenset("0123456789abcdef")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from codehub.domain.conditions import WorkspaceId
-from proxy.asking import parse_path
+from proxy.asking import OWN_PATHS, parse_path
 from proxy.transport.heads import TARGET
 
 FORM_TYPE = b"application/x-www-form-urlencoded"
@@ -29,18 +29,19 @@ def is_form_token(sent: str, session_secret: str | None, workspace_id: Workspace
     return hmac.compare_digest(sent.encode(errors="replace"), expected.encode())
 
 
-def read_form(body: bytes) -> Mapping[str, str] | None:
-    """The fields with their first values; None if it is no form."""
+def read_form(encoded: bytes) -> Mapping[str, str] | None:
+    """The fields of a form or a query with their first values; None if it is neither."""
     try:
-        parsed = parse_qs(body.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
+        parsed = parse_qs(encoded.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
         return None
     return {name: values[0] for name, values in parsed.items()}
 
 
 def way_back(wanted: str, workspace_id: WorkspaceId) -> str:
-    """Where the form's page was, if that is a workspace's page; never another site."""
+    """Where the form's page was, if that is a workspace's page: never another site or a form's address."""
     target = wanted.encode("latin-1", errors="replace")
-    if TARGET.fullmatch(target) is None or parse_path(target) is None:
+    path = parse_path(target) if TARGET.fullmatch(target) else None
+    if path is None or path.rest.startswith(OWN_PATHS):
         return f"/w/{workspace_id}/"
     return wanted

@@ -9,10 +9,10 @@ from codehub.ports import Upstream
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.outages import is_outage
 from proxy.admission import ID_END, Admission, visit_of
-from proxy.asking import WORKSPACES, Ask, WorkspacePath, ask_of, parse_path
+from proxy.asking import OWN_PATHS, WORKSPACES, Ask, WorkspacePath, ask_of, parse_path
 from proxy.decide import Decision, decide, is_open
 from proxy.hosting import Hosting
-from proxy.own_paths import PREFIX, OwnPaths
+from proxy.own_paths import OwnPaths
 from proxy.refusals import redirect, refusal
 from proxy.replies import Replies
 from proxy.transport.heads import RequestHead
@@ -71,7 +71,7 @@ class FrontDoor:
             return None
         known, place = recalled
         target = head.target
-        if target[ID_END : ID_END + 1] != b"/" or target.startswith(PREFIX, ID_END):
+        if target[ID_END : ID_END + 1] != b"/" or target.startswith(OWN_PATHS, ID_END):
             return None
         if place.upstream is None or not is_open(place.standing):
             return None
@@ -100,7 +100,7 @@ class FrontDoor:
         admitted = await self.admission.admit(head, path, ask)
         if isinstance(admitted, Answer):
             return admitted
-        if path.rest.startswith(PREFIX):
+        if path.rest.startswith(OWN_PATHS):
             return self.own_paths.route(admitted)
         return await self.hosting.serve(admitted)
 

@@ -1,25 +1,26 @@
 """Below `/w/{id}/.codehub/`: what the pages of the proxy itself need."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
 from codehub.domain.recovery import CONSEQUENCES, RecoverChoice
+from codehub.domain.states import DesiredState
 from codehub.ports import ProgressBoard
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress
 from proxy.admission import Admitted
-from proxy.asking import Ask
+from proxy.asking import OWN_PATHS, Ask
 from proxy.callers import Known
 from proxy.directory import Directory, Place
 from proxy.following import follow
 from proxy.forms import FORM_TYPE, MAX_FORM_BYTES, is_form_token, read_form, way_back
 from proxy.lifecycle import Lifecycle
+from proxy.pages import Visit
 from proxy.refusals import redirect, refusal
 from proxy.replies import Replies
-from proxy.transport.routing import Collect, Routed, Stream
+from proxy.transport.routing import Answer, Collect, Routed, Stream
 
-PREFIX = b"/.codehub/"
 STREAM_HEADERS = (
     ("Content-Type", "text/event-stream; charset=utf-8"),
     ("Cache-Control", "no-store"),
@@ -39,9 +40,11 @@ class OwnPaths:
     replies: Replies
 
     def route(self, admitted: Admitted) -> Routed:
-        head, name = admitted.head, admitted.path.rest.removeprefix(PREFIX)
+        head, name = admitted.head, admitted.path.rest.removeprefix(OWN_PATHS)
         if name == b"progress" and head.method == b"GET":
             return self._progress(admitted.known, admitted.place)
+        if name == b"stop" and admitted.ask is Ask.NAVIGATION:
+            return self._confirm_stop(admitted)
         act = self._acts().get(name)
         if act is None:
             return refusal(404, "NOT_FOUND", "The proxy has nothing at this path.")
@@ -55,6 +58,13 @@ class OwnPaths:
     def _progress(self, known: Known, place: Place) -> Stream:
         pieces = follow(self.directory, self.board, place.view.workspace_id)
         return Stream(200, STREAM_HEADERS, pieces, known.credential, known.holder)
+
+    def _confirm_stop(self, admitted: Admitted) -> Answer:
+        """For a link on another workspace's page, which must not have this one's token."""
+        visit = _visit_from(admitted, read_form(admitted.path.query.removeprefix(b"?")) or {})
+        if visit.view.desired_state is not DesiredState.RUNNING:
+            return redirect(303, self.replies.base_path + visit.path)
+        return self.replies.pages.confirm_stop(visit)
 
     def _acts(self) -> Mapping[bytes, Act]:
         return {
@@ -72,15 +82,16 @@ class OwnPaths:
         # Only a session has a form's token; a program with a personal token uses the API.
         if form is None or not is_form_token(form.get("token", ""), admitted.shown.session, workspace_id):
             return self.replies.pages.rejected_form()
+        visit = _visit_from(admitted, form)
         try:
             await act(known, place, form)
         except LimitExceeded as refused:
-            return self.replies.limit_reached(Ask.NAVIGATION, admitted.visit, refused)
+            return self.replies.limit_reached(Ask.NAVIGATION, visit, refused)
         except (OperationInProgress, InvalidState):
             # It has moved on since the page was made; the page that it is sent to says where it is.
             pass
         self.directory.note_change(workspace_id)
-        return redirect(303, self.replies.base_path + way_back(form.get("next", ""), workspace_id))
+        return redirect(303, self.replies.base_path + visit.path)
 
     async def _start(self, known: Known, place: Place, _form: Mapping[str, str]) -> None:
         await self.lifecycle.start(known.caller, place.view)
@@ -116,3 +127,9 @@ def _archive(form: Mapping[str, str]) -> UUID | None:
         return UUID(form["archive"])
     except (KeyError, ValueError):
         return None
+
+
+def _visit_from(admitted: Admitted, fields: Mapping[str, str]) -> Visit:
+    """The visit of whoever comes from a page of ours, which says where to go next."""
+    path = way_back(fields.get("next", ""), admitted.place.view.workspace_id)
+    return replace(admitted.visit, path=path)

@@ -53,8 +53,12 @@ class Reader(HTMLParser):
 
 
 def read(answer: Answer) -> Element:
+    return read_text(answer.body.decode())
+
+
+def read_text(text: str) -> Element:
     reader = Reader()
-    reader.feed(answer.body.decode())
+    reader.feed(text)
     reader.close()
     assert reader.open == [reader.root]
     return reader.root

@@ -88,6 +88,10 @@ class Pages:
             everyone=everyone,
         )
 
+    def confirm_stop(self, visit: Visit) -> Answer:
+        """Ask before it is stopped; only this page has the token for that."""
+        return self._about(200, "confirm_stop.html", visit)
+
     def not_answering(self, visit: Visit) -> Answer:
         """It runs, but its IDE does not answer."""
         return self._about(502, "not_answering.html", visit)
@@ -113,5 +117,11 @@ class Pages:
 
     def _about(self, status: int, template: str, visit: Visit, **values: object) -> Answer:
         return self._plain(
-            status, template, visit=visit, view=visit.view, archive=known_archive(visit.view), **values
+            status,
+            template,
+            visit=visit,
+            view=visit.view,
+            address=self._site.base_path + visit.path,
+            archive=known_archive(visit.view),
+            **values,
         )

@@ -1,14 +1,25 @@
 """Chromium, and JupyterLab in a tab of it, used as a person uses it."""
 
+import logging
 import os
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Browser, ConsoleMessage, Page, Response, WebSocket, async_playwright, expect
+from playwright.async_api import (
+    Browser,
+    ConsoleMessage,
+    Error,
+    Page,
+    Response,
+    WebSocket,
+    async_playwright,
+    expect,
+)
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import PLAIN_COOKIE
@@ -17,6 +28,10 @@ from tests.waiting import DEADLINE_SECONDS, until
 
 # In milliseconds, as Playwright wants it.
 PATIENCE = DEADLINE_SECONDS * 1000
+
+# pytest shows what is logged with a test that fails.
+log = logging.getLogger(__name__)
+LOGGED_CHARACTERS = 300
 
 
 @asynccontextmanager
@@ -106,9 +121,16 @@ class Tab:
     def _note_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self.errors.append(f"{message.text} ({message.location['url']})")
+            log.warning("console: %s", self.errors[-1])
 
-    def _note_answer(self, answer: Response) -> None:
+    async def _note_answer(self, answer: Response) -> None:
         self.answers[answer.status] += 1
+        if answer.status >= HTTPStatus.BAD_REQUEST:
+            said = f"{answer.status} {answer.request.method} {answer.url}"
+            # The body tells whether the front door has answered, or the IDE.
+            with suppress(Error):
+                said += f": {(await answer.text())[:LOGGED_CHARACTERS]}"
+            log.warning(said)
 
     def _note_socket(self, socket: WebSocket) -> None:
         socket.on("framesent", self._note_sent)

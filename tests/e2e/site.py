@@ -97,6 +97,9 @@ class Person:
         workspace_id = await self.create(**fields)
         try:
             yield workspace_id
+        except Exception as error:
+            error.add_note(f"The log of {workspace_id}:\n{await self.read_log(workspace_id)}")
+            raise
         finally:
             await self.go(workspace_id, "STANDBY")
 
@@ -129,6 +132,11 @@ class Person:
 
     async def read(self, workspace_id: str, what: str = "") -> dict[str, Any]:
         return await self._ask("GET", f"{WORKSPACES}/{workspace_id}{what}")
+
+    async def read_log(self, workspace_id: str) -> str:
+        """What its IDE has written."""
+        answer = await self.client.get(f"{WORKSPACES}/{workspace_id}/logs")
+        return answer.text
 
     async def ask(self, workspace_id: str, what: str, **form: str) -> dict[str, Any]:
         return await self._ask("POST", f"{WORKSPACES}/{workspace_id}/{what}", form)

@@ -13,7 +13,10 @@ from proxy.forms import form_token_of
 from tests.api.behind import LONG_AGO, damage_archive
 from tests.front_door.ide import running_ide
 from tests.front_door.stage import Person, Stage
+from tests.page_reading import fields as fields_of
+from tests.page_reading import read_text
 from tests.rows import NOW
+from tests.visits import ID
 from tests.waiting import until
 
 
@@ -118,7 +121,10 @@ async def test_a_page_that_follows_a_deletion_learns_that_it_halted(stage: Stage
     assert {"settled": True, "needs_person": True}.items() <= follower.events[-1].items()
 
 
-@pytest.mark.parametrize("next_", ["https://evil.example/", "//evil.example/w/", "/w/x\r\nA: b", "", "/api"])
+@pytest.mark.parametrize(
+    "next_",
+    ["https://evil.example/", "//evil.example/w/", "/w/x\r\nA: b", "", "/api", f"/w/{ID}/.codehub/stop"],
+)
 async def test_a_form_leads_nowhere_else(stage: Stage, ann: Person, next_: str) -> None:
     workspace_id = await stage.workspace(ann, "STANDBY")
     fields = form(ann, workspace_id, next=next_)
@@ -135,6 +141,80 @@ async def test_a_form_needs_its_token(stage: Stage, ann: Person, bob: Person) ->
     )
     assert answer.status == 403
     assert (await stage.row(workspace_id)).desired_state == "STANDBY"
+
+
+async def test_a_page_of_one_workspace_tells_no_token_of_another(stage: Stage, ann: Person) -> None:
+    """Code in a workspace can read the pages at its address, for example with a service worker."""
+    running = [await stage.workspace(ann) for _ in range(2)]
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    page = await stage.ask(f"/w/{workspace_id}/", ann.browser)
+    assert page.status == 502
+    for other in running:
+        assert f"/w/{other}/.codehub/stop" in page.text
+        assert form_token_of(ann.session, other) not in page.text
+        assert (await submit(stage, ann, other, "stop", form(ann, workspace_id)))[0] == 403
+        assert (await stage.row(other)).desired_state == "RUNNING"
+
+
+async def test_a_stop_from_the_page_of_another_workspace(stage: Stage, ann: Person) -> None:
+    running, _ = await stage.workspace(ann), await stage.workspace(ann)
+    workspace_id = await stage.workspace(ann, "STANDBY")
+    wanted = f"/w/{workspace_id}/lab?a=b"
+    limit = read_text((await stage.ask(wanted, ann.browser)).text)
+    address = next(
+        link.attributes["href"] for link in limit.all("a") if f"/w/{running}/" in link.attributes["href"]
+    )
+    page = await stage.ask(address, ann.browser)
+    assert page.status == 200
+    (stop,) = read_text(page.text).all("form")
+    assert await submit(stage, ann, running, "stop", fields_of(stop)) == (303, wanted)
+    assert (await stage.row(running)).desired_state == "STANDBY"
+    # Opened once more, there is nothing to confirm.
+    again = await stage.ask(address, ann.browser)
+    assert (again.status, again.headers["Location"]) == (303, wanted)
+
+
+@pytest.mark.parametrize(
+    "differing",
+    [
+        {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Fetch-Dest": "iframe", "Sec-Fetch-Site": "same-origin"},
+        {"Sec-Purpose": "prefetch"},
+    ],
+)
+async def test_only_a_person_who_opens_it_gets_the_page_that_stops(
+    stage: Stage, ann: Person, differing: dict[str, str]
+) -> None:
+    workspace_id = await stage.workspace(ann)
+    answer = await stage.ask(f"/w/{workspace_id}/.codehub/stop", {**ann.browser, **differing})
+    assert (answer.status, form_token_of(ann.session, workspace_id) in answer.text) == (405, False)
+
+
+async def test_nobody_else_gets_the_page_that_stops(stage: Stage, ann: Person, bob: Person) -> None:
+    workspace_id = await stage.workspace(ann)
+    assert (await stage.ask(f"/w/{workspace_id}/.codehub/stop", bob.browser)).status == 403
+    answer = await stage.ask(f"/w/{workspace_id}/.codehub/stop", ann.browser)
+    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert (await stage.row(workspace_id)).desired_state == "RUNNING"
+
+
+async def test_a_start_for_which_there_is_no_place_leads_back_to_where_it_came_from(
+    stage: Stage, ann: Person
+) -> None:
+    for _ in range(2):
+        await stage.workspace(ann)
+    workspace_id = await stage.workspace(ann, "ARCHIVED")
+    wanted = f"/w/{workspace_id}/lab?a=b"
+    answer = await stage.ask(
+        f"/w/{workspace_id}/.codehub/start",
+        {**ann.cookie, "Origin": stage.url, "Sec-Fetch-Site": "same-origin"},
+        method="POST",
+        data=form(ann, workspace_id, next=wanted),
+    )
+    assert answer.status == 502
+    page = read_text(answer.text).one("main")
+    assert [link.attributes["href"] for link in page.all("a")][-1] == wanted
+    assert "%2F.codehub" not in answer.text
 
 
 async def test_other_methods_paths_and_bodies(stage: Stage, ann: Person) -> None:

@@ -1,23 +1,31 @@
 """The real JupyterLab, in its sandbox where there is one."""
 
+import asyncio
 import importlib.util
 import os
+import runpy
 import uuid
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
 
-from codehub.adapters.local.ides import jupyterlab
+from codehub.adapters.local.ides import RUN_JUPYTERLAB, jupyterlab
 from codehub.adapters.local.instances import LocalInstances
 from codehub.adapters.local.logs import Log
 from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.health import answers
-from codehub.ports import InstanceRequest
+from codehub.ports import InstanceRequest, Upstream
 
 HEALTH_SECONDS = 5
+# About one listing in twenty failed.
+RENAMES = 200
 
 
 @pytest.fixture(autouse=True)
@@ -26,27 +34,81 @@ def _jupyterlab() -> None:
         pytest.skip("JupyterLab is not installed")
 
 
-async def test_jupyterlab_serves_its_workspace_to_those_who_have_the_token(tmp_path: Path) -> None:
-    root, workspace_id = LocalRoot.at(tmp_path), WorkspaceId(str(uuid.uuid4()))
-    root.prepare()
+@asynccontextmanager
+async def running_jupyterlab(tmp_path: Path) -> AsyncIterator[tuple[WorkspaceId, Upstream]]:
+    workspace_id = WorkspaceId(str(uuid.uuid4()))
+    LocalRoot.at(tmp_path).prepare()
     await LocalVolumes(tmp_path).provision(workspace_id)
     instances = LocalInstances(tmp_path, ides={"jupyterlab": jupyterlab()})
     try:
         await instances.start(InstanceRequest(workspace_id, "default"), lambda _: None)
         upstream = await instances.find_upstream(workspace_id)
         assert upstream is not None
+        yield workspace_id, upstream
+    finally:
+        await instances.stop(workspace_id)
+    assert await instances.look(workspace_id) is ContainerFact.ABSENT
+
+
+def session_with(upstream: Upstream) -> ClientSession:
+    return ClientSession(f"http://{upstream.host}:{upstream.port}", headers=upstream.headers)
+
+
+async def test_jupyterlab_serves_its_workspace_to_those_who_have_the_token(tmp_path: Path) -> None:
+    async with running_jupyterlab(tmp_path) as (workspace_id, upstream):
         assert upstream.keep_prefix
         for path in ("lab", "api/contents", "api/terminals", "api/kernelspecs"):
             url = f"/w/{workspace_id}/{path}"
             assert await answers(upstream.port, url, upstream.headers, HEALTH_SECONDS), path
             assert not await answers(upstream.port, url, (), HEALTH_SECONDS), path
-        base_url = f"http://{upstream.host}:{upstream.port}"
-        async with ClientSession(base_url, headers=upstream.headers) as session:
+        async with session_with(upstream) as session:
             for path in ("terminals", "kernels"):
                 async with session.post(f"/w/{workspace_id}/api/{path}") as answer:
                     assert answer.ok, path
-        output, _ = Log(root.instance(workspace_id)).tail(1000)
+        output, _ = Log(LocalRoot.at(tmp_path).instance(workspace_id)).tail(1000)
         assert upstream.headers[0][1].removeprefix("token ").encode() not in output
-    finally:
-        await instances.stop(workspace_id)
-    assert await instances.look(workspace_id) is ContainerFact.ABSENT
+
+
+async def test_jupyterlab_lists_a_directory_while_a_file_in_it_is_renamed(tmp_path: Path) -> None:
+    async with running_jupyterlab(tmp_path) as (workspace_id, upstream), session_with(upstream) as session:
+        contents, seen = f"/w/{workspace_id}/api/contents", Counter[int]()
+
+        async def rename(old: str, new: str) -> None:
+            async with session.patch(f"{contents}/{old}", json={"path": new}) as answer:
+                assert answer.ok, await answer.text()
+
+        async def rename_to_and_fro() -> None:
+            for _ in range(RENAMES // 2):
+                await rename("untitled.txt", "notes.txt")
+                await rename("notes.txt", "untitled.txt")
+
+        async with session.post(contents, json={"type": "file", "ext": ".txt"}) as answer:
+            assert (await answer.json())["name"] == "untitled.txt"
+        renaming = asyncio.create_task(rename_to_and_fro())
+        while not renaming.done():
+            async with session.get(contents, params={"content": "1"}) as answer:
+                seen[answer.status] += 1
+        await renaming
+        assert set(seen) == {HTTPStatus.OK}, seen
+
+
+async def test_a_file_that_vanishes_is_left_out_of_the_listing_of_its_directory(tmp_path: Path) -> None:
+    program = runpy.run_path(str(RUN_JUPYTERLAB))
+
+    class Contents(program["Contents"]):  # type: ignore[misc, valid-type]
+        """Is asked about a file between the two looks at it."""
+
+        def should_list(self, name: str) -> bool:
+            if name == "vanishing.txt":
+                (tmp_path / name).unlink()
+            return bool(super().should_list(name))
+
+    for name in ("kept.txt", "vanishing.txt"):
+        (tmp_path / name).touch()
+    contents = Contents(root_dir=str(tmp_path))
+    listing = await contents.get("")
+    assert [entry["name"] for entry in listing["content"]] == ["kept.txt"]
+    for missing in ("vanishing.txt", "missing/"):
+        with pytest.raises(program["HTTPError"]) as caught:
+            await contents.get(missing)
+        assert caught.value.status_code == HTTPStatus.NOT_FOUND

@@ -46,6 +46,7 @@ EVERY_PAGE = {
     "failed, nothing to choose": (502, PAGES.failed(broken(None), ())),
     "own limit": (502, PAGES.limit_reached(visit(), [running()], 1, everyone=False)),
     "everybody's limit": (502, PAGES.limit_reached(visit(), [], 100, everyone=True)),
+    "confirm stop": (200, PAGES.confirm_stop(visit(phase=Phase.RUNNING))),
     "not answering": (502, PAGES.not_answering(visit(phase=Phase.RUNNING))),
     "not found": (404, PAGES.not_found()),
     "forbidden": (403, PAGES.forbidden("grace")),

@@ -1,5 +1,7 @@
 """Pages that ask: they promise no more than is known, and give up nothing without consent."""
 
+from urllib.parse import quote
+
 import pytest
 
 from codehub.db.running import RunningWorkspace
@@ -135,12 +137,27 @@ def test_no_more_is_promised_than_is_known(page: Visit, promise: str | None) -> 
 
 def test_a_full_house_lists_what_can_be_stopped() -> None:
     page = read(PAGES.limit_reached(visit(), [running()], 2, everyone=False))
-    form = page.one("form")
     assert "You can run 2 workspaces at once." in words(page)
     assert words(page.one("li")) == "website Running Stop"
-    assert form.attributes["action"] == f"/hub/w/{OTHER}/.codehub/stop"
-    assert fields(form) == {"token": TOKEN, "next": PATH}
+    stop, again = page.one("main").all("a")
+    wanted = quote(PATH)
+    assert stop.attributes["href"] == f"/hub/w/{OTHER}/.codehub/stop?next={wanted}"
+    assert again.attributes["href"] == f"/hub{PATH}"
     assert not list(page.all("noscript"))
+
+
+def test_a_page_of_one_workspace_has_no_token_to_stop_another_with() -> None:
+    page = PAGES.limit_reached(visit(), [running()], 2, everyone=False)
+    assert not list(read(page).all("form"))
+    assert TOKEN.encode() not in page.body
+
+
+def test_a_stop_is_confirmed_and_leads_back() -> None:
+    page = read(PAGES.confirm_stop(visit(phase=Phase.RUNNING)))
+    form = page.one("form")
+    assert form.attributes == {"method": "post", "action": f"/hub/w/{ID}/.codehub/stop"}
+    assert fields(form) == {"token": TOKEN, "next": PATH}
+    assert [each.attributes["href"] for each in page.one("main").all("a")] == [f"/hub{PATH}"]
 
 
 @pytest.mark.parametrize(
@@ -150,8 +167,9 @@ def test_a_place_that_is_about_to_be_free_is_waited_for(desired: DesiredState, s
     page = read(PAGES.limit_reached(visit(), [running(desired=desired)], 1, everyone=False))
     assert words(page.one("li")) == f"website {state}"
     assert not list(page.all("form"))
-    assert page.one("main").attributes == {"data-reload": "2"}
-    assert list(page.one("noscript").all("meta"))
+    assert page.one("main").attributes == {"data-reload": "2", "data-address": f"/hub{PATH}"}
+    (refresh,) = page.one("noscript").all("meta")
+    assert refresh.attributes["content"] == f"3; url=/hub{PATH}"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_a_page_that_follows_has_words_for_every_end() -> None:
     # An error has a page of its own.
     assert {f"IS_{phase}" for phase in Phase if phase is not Phase.ERROR} <= ends
     again = [each for each in page.one("main").all("a") if each.text == "Open again"]
-    assert [each.attributes["href"] for each in again] == [PATH]
+    assert [each.attributes["href"] for each in again] == [f"/hub{PATH}"]
 
 
 @pytest.mark.parametrize(

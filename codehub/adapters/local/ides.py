@@ -13,6 +13,8 @@ from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason
 from codehub.health import Headers
 
+RUN_JUPYTERLAB = Path(__file__).with_name("run_jupyterlab.py")
+
 
 @dataclass(frozen=True)
 class Ide:
@@ -76,12 +78,13 @@ def jupyterlab() -> Ide:
         *(("--allow-root",) if os.geteuid() == 0 else ()),
     )
     return Ide(
-        command=(sys.executable, "-m", "jupyterlab", *options),
+        # Without -P, modules beside the program would hide those of the standard library.
+        command=(sys.executable, "-P", str(RUN_JUPYTERLAB), *options),
         health_path="/w/{id}/api/status",
         keep_prefix=True,
         environment={"JUPYTER_TOKEN": "{token}", "JUPYTER_RUNTIME_DIR": "{private}/jupyter"},
         headers=(("Authorization", "token {token}"),),
-        visible=(Path(sys.prefix), Path(sys.base_prefix)),
+        visible=(Path(sys.prefix), Path(sys.base_prefix), RUN_JUPYTERLAB),
         # Neighbours could listen to kernels on the loopback interface. Elsewhere the path may be too long.
         sandboxed_options=("--KernelManager.transport=ipc",),
     )

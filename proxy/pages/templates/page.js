@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const main = document.querySelector("main");
-  const { progress: source, reload, thenOpen } = main.dataset;
+  const { progress: source, reload, address, thenOpen } = main.dataset;
   const part = (name) => main.querySelector(`[data-part="${name}"]`);
   const TRIES = "codehub:tries";
   const FORGET_MS = 60000, LONGEST_S = 20, WINDOW_MS = 8000, SILENCE_MS = 5000, PATIENCE_MS = 1500;
@@ -24,7 +24,9 @@
     if (leaving) return;
     leaving = true;
     if (stream) stream.close();
-    location.reload();
+    // The answer to a form has no address of its own: a reload would send the form again.
+    if (address && location.pathname.includes("/.codehub/")) location.replace(address);
+    else location.reload();
   }
   // A reload may wake the workspace, so nobody's hidden tab does that by itself.
   function leaveOnceSeen() {

@@ -1,0 +1,68 @@
+"""All places are taken: a person stops one workspace to open another, and nobody else can do that."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from codehub.domain.conditions import WorkspaceId
+from proxy.forms import form_token_of
+from tests.e2e.browser import Tab
+from tests.e2e.site import HOUR_SECONDS, Person
+from tests.waiting import until
+
+pytestmark = pytest.mark.timeout(600)
+
+# What code in a workspace can do from its page: [status, body] of each attempt.
+ATTEMPTS = """async ([page, stop, tokens]) => {
+    const send = async (address, options) => {
+        const answer = await fetch(address, { headers: { Accept: "text/html" }, ...options });
+        return [answer.status, await answer.text()];
+    };
+    const form = (token) => ({ method: "POST", body: new URLSearchParams({ token }) });
+    return Promise.all([send(page), send(stop), ...tokens.map((token) => send(stop, form(token)))]);
+}"""
+
+
+@asynccontextmanager
+async def all_places_taken(person: Person) -> AsyncIterator[tuple[WorkspaceId, WorkspaceId, WorkspaceId]]:
+    """Two that run, which is as many as one person may have, and a third that is stopped."""
+    async with (
+        person.workspace(name="third", standby_ttl_seconds=HOUR_SECONDS) as third,
+        person.workspace(name="second", standby_ttl_seconds=HOUR_SECONDS) as second,
+    ):
+        await person.go(third, "STANDBY")
+        async with person.workspace(name="first", standby_ttl_seconds=HOUR_SECONDS) as first:
+            await person.go(first, "RUNNING")
+            await person.go(second, "RUNNING")
+            yield first, second, third
+
+
+async def test_stopping_one_workspace_on_the_page_opens_another(person: Person, tab: Tab) -> None:
+    async with all_places_taken(person) as (first, second, third):
+        await tab.visit(third)
+        assert await tab.read_headline() == "Your places are taken"
+        await tab.page.get_by_label("Stop first").click()
+        assert await tab.read_headline() == "Stop this workspace?"
+        await tab.page.get_by_role("button", name="Stop").click()
+        await tab.wait_for_ide()
+        assert f"/w/{third}/" in tab.page.url
+
+        async def has_settled() -> bool:
+            return await person.finds(third, "RUNNING") and await person.finds(first, "STANDBY")
+
+        await until(has_settled, "the third runs in the place of the first")
+        assert await person.finds(second, "RUNNING")
+
+
+async def test_code_in_a_workspace_cannot_stop_another_one(person: Person, tab: Tab) -> None:
+    async with all_places_taken(person) as (first, second, third):
+        await tab.visit(second)
+        await tab.wait_for_ide()
+        session = person.credentials.session
+        tokens = ["", form_token_of(session, second), form_token_of(session, third)]
+        stop = f"/w/{first}/.codehub/stop"
+        answers = await tab.page.evaluate(ATTEMPTS, [f"/w/{third}/", stop, tokens])
+        assert [status for status, _ in answers] == [503, 405, 403, 403, 403]
+        assert all(form_token_of(session, first) not in body for _, body in answers)
+        assert await person.finds(first, "RUNNING")
