@@ -13,7 +13,12 @@ from typing import NoReturn, Protocol
 from codehub.domain.conditions import ArchiveFact, ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.states import Operation
 
+# A step calls it when it has come further, and only then: one that has not for long is ended.
 Report = Callable[["Progress"], None]
+
+
+class ImageMissing(Exception):
+    """What to start has to be pulled first."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +91,15 @@ class Instances(Protocol):
     async def start(self, request: InstanceRequest, report: Report) -> None:
         """Return once it takes traffic; a running one is left alone, an exited one is replaced.
 
-        Raise Permanent(IMAGE_PULL_FAILED) for an image that cannot be had, Transient(ACTION_FAILED) if the
-        volume does not exist or the IDE does not become ready in time.
+        Raise ImageMissing if its image is not here, Permanent(IMAGE_PULL_FAILED) for one that cannot be had,
+        Transient(ACTION_FAILED) if the volume does not exist or the IDE does not become ready in time.
+        """
+
+    async def pull(self, image_ref: str, report: Report) -> None:
+        """Fetch the image; return at once if it is here.
+
+        Raise Permanent(IMAGE_PULL_FAILED) if it cannot be had. It goes on while bytes arrive; whoever
+        calls it ends one that stands still.
         """
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
@@ -139,7 +151,7 @@ class StorageJobs(Protocol):
     async def restore(self, workspace_id: WorkspaceId, key: str, report: Report) -> None:
         """Make the volume equal to the archive, creating it if absent; can be run again at any time."""
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         """Upload an archive of an empty home under this key."""
 
 

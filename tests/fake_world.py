@@ -46,6 +46,7 @@ class FakeWorld:
     objects: dict[str, FakeObject] = field(default_factory=dict)
     uploads: dict[str, datetime] = field(default_factory=dict)
     images: set[str] = field(default_factory=lambda: {"", "default", IMAGE, NEVER_READY_IMAGE})
+    registry: set[str] = field(default_factory=set)
     now: datetime = LONG_AGO
     down: set[Resource] = field(default_factory=set)
     failures: defaultdict[str, deque[Exception]] = field(default_factory=lambda: defaultdict(deque))

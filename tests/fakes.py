@@ -12,7 +12,15 @@ from codehub.domain.conditions import ArchiveFact, ContainerFact, Resource, Volu
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import ARCHIVE_ROOT, meta_key
 from codehub.domain.states import ErrorReason
-from codehub.ports import ArchiveObject, InstanceRequest, Progress, Report, StoredArchive, Upstream
+from codehub.ports import (
+    ArchiveObject,
+    ImageMissing,
+    InstanceRequest,
+    Progress,
+    Report,
+    StoredArchive,
+    Upstream,
+)
 from tests.fake_world import IMAGE, NEVER_READY_IMAGE, FakeInstance, FakeObject, FakeWorld, Home
 
 __all__ = [
@@ -45,7 +53,7 @@ class FakeInstances:
     async def start(self, request: InstanceRequest, report: Report) -> None:
         await self._world.enter("instances.start", request.workspace_id, Resource.CONTAINER)
         if request.image_ref not in self._world.images:
-            raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {request.image_ref!r}.")
+            raise ImageMissing
         if request.workspace_id not in self._world.volumes:
             raise Transient(ErrorReason.ACTION_FAILED, "The volume does not exist.")
         report(Progress("launch"))
@@ -56,6 +64,14 @@ class FakeInstances:
             self._world.instances.pop(request.workspace_id, None)
             raise Transient(ErrorReason.ACTION_FAILED, "The IDE did not become ready.")
         self._world.instances[request.workspace_id] = FakeInstance(request.image_ref)
+
+    async def pull(self, image_ref: str, report: Report) -> None:
+        await self._world.enter("instances.pull", image_ref, Resource.CONTAINER)
+        if image_ref not in self._world.images | self._world.registry:
+            raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {image_ref!r}.")
+        report(Progress("pull the image", 1, 2))
+        await self._world.pass_gate("instances.pull")
+        self._world.images.add(image_ref)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
         await self._world.enter("instances.stop", workspace_id, Resource.CONTAINER)
@@ -165,8 +181,8 @@ class FakeStorageJobs:
             home = json.loads(content)
             self._world.volumes[workspace_id] = {name: bytes.fromhex(data) for name, data in home.items()}
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
-        async with self._job("jobs.create_empty", workspace_id, lambda _: None):
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        async with self._job("jobs.create_empty", workspace_id, report):
             return (
                 self._world.read_meta(key)
                 if self._world.is_committed(key)

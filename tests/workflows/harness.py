@@ -42,7 +42,7 @@ from tests.fakes import (
     FakeWorld,
 )
 from tests.rows import add_user, add_workspace
-from worker.registry import create_worker
+from worker.registry import create_workers
 
 LIMITS = RunningLimits(per_user=100, total=1000)
 
@@ -207,5 +207,5 @@ async def running_control_plane(
     )
     async with database.transaction() as session:
         owner = await add_user(session)
-    async with create_worker(client, task_queue, ports, Policy()):
+    async with create_workers(client, task_queue, ports, Policy()):
         yield ControlPlane(client, database, task_queue, world, buffer, board, convergence, owner)

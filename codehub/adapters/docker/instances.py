@@ -10,7 +10,7 @@ from aiodocker.containers import DockerContainer
 
 from codehub.adapters.docker.containers import LOOPBACK, Configuration, instance_configuration
 from codehub.adapters.docker.engine import acting, asking, tolerating
-from codehub.adapters.docker.images import ensure_image
+from codehub.adapters.docker.images import ensure_image, find_image
 from codehub.adapters.docker.network import ensure_network
 from codehub.adapters.docker.options import CONFIGURATION_LABEL, DockerOptions
 from codehub.adapters.docker.removing import remove_container, stop_container
@@ -21,7 +21,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
 from codehub.health import answers
-from codehub.ports import InstanceRequest, Progress, Report, Upstream
+from codehub.ports import ImageMissing, InstanceRequest, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05
 LOOK_SECONDS = 0.5
@@ -59,16 +59,21 @@ class DockerInstances:
         return dict(zip(seen, facts, strict=True))
 
     async def start(self, request: InstanceRequest, report: Report) -> None:
-        named = request.image_ref
-        reference = self._options.default_image if named in DEFAULT_NAMES else named
+        reference = self._reference(request.image_ref)
         with acting():
             await self._check_volume(request.workspace_id)
             network_id = await ensure_network(self._engine, self._options.network)
-            image = await ensure_image(self._engine, reference, report, self._options.patience.pull)
+            image = await find_image(self._engine, reference)
+            if image is None:
+                raise ImageMissing
             wanted = instance_configuration(request.workspace_id, reference, image, network_id, self._options)
             report(Progress("launch", unit="steps"))
             await self._launch(request.workspace_id, wanted)
             await self._wait_until_ready(request.workspace_id, report)
+
+    async def pull(self, image_ref: str, report: Report) -> None:
+        with acting():
+            await ensure_image(self._engine, self._reference(image_ref), report)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
         container, patience = self._container(workspace_id), self._options.patience
@@ -92,6 +97,9 @@ class DockerInstances:
             else:
                 for text in await container.log(stdout=True, stderr=True, tail=tail):
                     yield text.encode()
+
+    def _reference(self, image_ref: str) -> str:
+        return self._options.default_image if image_ref in DEFAULT_NAMES else image_ref
 
     def _container(self, workspace_id: WorkspaceId) -> DockerContainer:
         return self._engine.containers.container(container_name(workspace_id))

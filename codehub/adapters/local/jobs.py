@@ -42,8 +42,8 @@ class LocalStorageJobs:
         await self._root.run(lambda: make_volume(self._root.volume(workspace_id)))
         await self._run("restore", workspace_id, key, report)
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
-        output = await self._run("create-empty", workspace_id, key, lambda _: None)
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        output = await self._run("create-empty", workspace_id, key, report)
         return output.stored_as(key)
 
     async def _run(self, operation: str, workspace_id: WorkspaceId, key: str, report: Report) -> JobOutput:
