@@ -70,7 +70,14 @@ def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activi
     instance = InstanceActivities(ports.database, ports.instances, monitor)
     volume = VolumeActivities(ports.database, ports.volumes, ports.archives, monitor)
     archive = ArchiveActivities(ports.database, ports.jobs, monitor)
-    idle = IdleActivities(ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits)
+    idle = IdleActivities(
+        ports.database,
+        ports.buffer,
+        ports.convergence,
+        policy.idle_times,
+        policy.limits,
+        policy.steps.archives,
+    )
     garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.gc_grace)
     drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.convergence)
     return {

@@ -45,6 +45,7 @@ from tests.rows import add_user, add_workspace
 from worker.registry import create_workers
 
 LIMITS = RunningLimits(per_user=100, total=1000)
+DEFAULT_POLICY = Policy()
 
 
 @dataclass
@@ -63,14 +64,8 @@ class ControlPlane:
 
     async def create(self, desired: DesiredState = DesiredState.RUNNING, **columns: object) -> WorkspaceId:
         async with self.database.transaction() as session:
-            return await add_workspace(
-                session,
-                self.owner,
-                desired_state=desired,
-                phase_changed_at=self.now,
-                image_ref=IMAGE,
-                **columns,
-            )
+            usual = {"phase_changed_at": self.now, "image_ref": IMAGE}
+            return await add_workspace(session, self.owner, desired_state=desired, **usual | columns)
 
     async def want(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         await request_state(
@@ -189,7 +184,11 @@ async def skipping_server() -> AsyncIterator[WorkflowEnvironment]:
 
 @asynccontextmanager
 async def running_control_plane(
-    client: Client, database: Database, redis: Redis, instances: type[FakeInstances] = FakeInstances
+    client: Client,
+    database: Database,
+    redis: Redis,
+    instances: type[FakeInstances] = FakeInstances,
+    policy: Policy = DEFAULT_POLICY,
 ) -> AsyncIterator[ControlPlane]:
     task_queue = f"test-{uuid4()}"
     world = FakeWorld()
@@ -207,5 +206,5 @@ async def running_control_plane(
     )
     async with database.transaction() as session:
         owner = await add_user(session)
-    async with create_workers(client, task_queue, ports, Policy()):
+    async with create_workers(client, task_queue, ports, policy):
         yield ControlPlane(client, database, task_queue, world, buffer, board, convergence, owner)

@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 from temporalio.testing import WorkflowEnvironment
 
+from activities.idle import ARCHIVES_PER_SLOT
+from codehub.bootstrap import Policy
 from codehub.db.usage import bucket_of, list_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
@@ -72,6 +74,20 @@ async def test_use_is_noted_by_the_quarter_of_an_hour_and_forgotten_after_a_week
     async with plane.database.transaction() as session:
         noted = await list_usage(session, workspace_id, moments[0] - timedelta(days=1))
     assert noted == [bucket_of(moment) for moment in moments[1:]]
+
+
+async def test_no_more_is_archived_at_once_than_can_begin_soon(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    """What waits for its turn cannot be started by its owner."""
+    most = ARCHIVES_PER_SLOT * Policy().steps.archives
+    idle = [await plane.create(DesiredState.STANDBY, phase=Phase.STANDBY) for _ in range(most + 3)]
+    under_way = {"phase": Phase.STANDBY, "operation": Operation.ARCHIVING, "op_started_at": plane.now}
+    await plane.create(DesiredState.ARCHIVED, **under_way)
+    await skipping.sleep(timedelta(days=9))
+    assert (await plane.run_sweep(TTL))["archived"] == most - 1
+    left = [await plane.look(each) for each in idle]
+    assert sum(each.desired_state is DesiredState.STANDBY for each in left) == 4
 
 
 async def test_a_workspace_with_an_operation_under_way_is_left_alone(
