@@ -177,3 +177,13 @@ def test_progress_is_passed_on_and_noise_is_not() -> None:
     output.take(b"[]\n")
     output.take(b'{"event": "progress", "phase": "upload", "bytes": 5, "total": null}\n')
     assert reports == [Progress("upload", 5, None)]
+
+
+def test_a_job_that_stands_still_reports_nothing_although_it_goes_on_talking() -> None:
+    reports: list[Progress] = []
+    output = JobOutput(reports.append)
+    for work in (7, 7, 7, 8):
+        output.take(
+            b'{"event": "progress", "phase": "upload", "bytes": 5, "total": null, "work": %d}\n' % work
+        )
+    assert reports == [Progress("upload", 5, None)] * 2
