@@ -33,7 +33,7 @@ class InstanceActivities:
     @activity.defn
     async def pull_image(self, request: OperationRequest) -> None:
         """Return once the image is here."""
-        async with self.monitor.watch("pull the image", request.workspace_id) as report:
+        async with self.monitor.watch("pulling the image", request.workspace_id) as report:
             await require_current(self.database, request)
             await self.instances.pull(request.image_ref, report)
 

@@ -199,11 +199,8 @@ class ProgressBoard(Protocol):
     async def post(self, workspace_id: WorkspaceId, progress: Progress) -> None:
         """Show it for ten seconds, or until the next one."""
 
-    async def read(self, workspace_id: WorkspaceId) -> Progress | None:
-        """The latest; None if there is none of late, or nobody can tell."""
-
-    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
-        """The latest of each that has one of late, all at once; empty if nobody can tell."""
+    async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
+        """Return the latest of each that has one of late; None if the board is unavailable."""
 
     async def clear(self, workspace_id: WorkspaceId) -> None:
         """Show nothing any more; succeed if nothing is shown."""

@@ -69,7 +69,7 @@ class FakeInstances:
         await self._world.enter("instances.pull", image_ref, Resource.CONTAINER)
         if image_ref not in self._world.images | self._world.registry:
             raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {image_ref!r}.")
-        report(Progress("pull the image", 1, 2))
+        report(Progress("pulling the image", 1, 2))
         await self._world.pass_gate("instances.pull")
         self._world.images.add(image_ref)
 
@@ -213,13 +213,11 @@ class FakeProgressBoard:
         if self.is_up:
             self._posted[workspace_id] = progress, time.monotonic() + self._lifetime_seconds
 
-    async def read(self, workspace_id: WorkspaceId) -> Progress | None:
-        progress, forgotten_at = self._posted.get(workspace_id, (None, 0.0))
-        return progress if self.is_up and time.monotonic() < forgotten_at else None
-
-    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
-        found = {each: await self.read(each) for each in workspace_ids}
-        return {each: progress for each, progress in found.items() if progress is not None}
+    async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
+        now = time.monotonic()
+        found = {each: self._posted[each] for each in workspace_ids if each in self._posted}
+        latest = {each: progress for each, (progress, forgotten_at) in found.items() if now < forgotten_at}
+        return latest if self.is_up else None
 
     async def clear(self, workspace_id: WorkspaceId) -> None:
         if self.is_up:

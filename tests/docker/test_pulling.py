@@ -108,15 +108,15 @@ async def test_progress_is_the_sum_of_the_layers_first_pulled_and_then_unpacked(
     assert image == Image("sha256:1", ImageTraits(ide="pulled"))
     shown = [(report.step, report.done, report.total) for report in reports]
     assert shown == [
-        ("pull the image", 0, None),
-        ("pull the image", 10, 100),
-        ("pull the image", 15, 150),
-        ("pull the image", 105, 150),
-        ("pull the image", 105, 150),
-        ("unpack the image", 1, 100),
-        ("unpack the image", 100, 100),
-        ("unpack the image", 120, 150),
-        ("unpack the image", 120, 150),
+        ("pulling the image", 0, None),
+        ("pulling the image", 10, 100),
+        ("pulling the image", 15, 150),
+        ("pulling the image", 105, 150),
+        ("pulling the image", 105, 150),
+        ("unpacking the image", 1, 100),
+        ("unpacking the image", 100, 100),
+        ("unpacking the image", 120, 150),
+        ("unpacking the image", 120, 150),
     ]
 
 
@@ -178,7 +178,9 @@ async def test_a_pull_that_stands_still_can_be_tried_again(tmp_path: Path) -> No
             await ensure_image(engine, REFERENCE, report)
 
     async with engine_of(Registry((downloading("one", 1, 2),), hangs=True), tmp_path) as engine:
-        with pytest.raises(Transient, match="Nothing moved for 1 s at the step “pull the image”") as caught:
+        with pytest.raises(
+            Transient, match="Nothing moved for 1 s at the step “pulling the image”"
+        ) as caught:
             await ActivityEnvironment().run(step)
         assert caught.value.reason is ErrorReason.ACTION_FAILED
         del caught

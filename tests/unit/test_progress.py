@@ -12,6 +12,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import Progress
+from tests.boards import posted
 from tests.fakes import FakeProgressBoard
 from tests.waiting import until
 
@@ -52,7 +53,7 @@ def beat_every(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def until_shown(board: FakeProgressBoard, expected: Progress | None) -> None:
     async def is_shown() -> bool:
-        return await board.read(ONE) == expected
+        return await posted(board, ONE) == expected
 
     await until(is_shown, f"{expected} is shown")
 
@@ -119,7 +120,7 @@ async def test_a_board_that_does_not_answer_holds_up_neither_beats_nor_the_step(
         return not progress._showing
 
     await until(is_done, "the board has answered")
-    assert await board.read(ONE) is None
+    assert await posted(board, ONE) is None
 
 
 class Clock:
@@ -150,21 +151,29 @@ async def test_a_step_that_makes_no_progress_is_ended_and_can_be_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock(monkeypatch)
-    with pytest.raises(Transient, match="Nothing moved for 600 s at the step “download”") as caught:
+
+    async def step() -> None:
         async with ended_when_stalled("restore", 600) as report:
             report(HALFWAY)
             await clock.advance(601)
+
+    with pytest.raises(Transient, match="Nothing moved for 600 s at the step “download”") as caught:
+        await step()
     assert caught.value.reason is ErrorReason.ACTION_FAILED
 
 
 async def test_a_report_that_comes_too_late_does_not_disturb_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
-    with pytest.raises(Transient):
+
+    async def step() -> None:
         async with ended_when_stalled("restore", 600) as report:
             try:
                 await clock.advance(601)
             finally:
                 report(HALFWAY)
+
+    with pytest.raises(Transient, match="so it was ended"):
+        await step()
 
 
 async def test_a_step_s_own_timeout_is_its_own_failure() -> None:

@@ -114,8 +114,8 @@ class Layers:
     def progress(self) -> Progress:
         loading = any(done < total for done, total in self.downloads.values())
         if loading or not self.extractions:
-            return _sum("pull the image", self.downloads)
-        return _sum("unpack the image", self.extractions)
+            return _sum("pulling the image", self.downloads)
+        return _sum("unpacking the image", self.extractions)
 
 
 def _advance(layers: dict[str, tuple[int, int]], layer: str, figures: tuple[int, int]) -> bool:
