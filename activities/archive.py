@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from activities.fencing import require_current
-from activities.progress import visible_progress
+from activities.progress import StepMonitor
 from codehub.contracts import OperationRequest
 from codehub.db.archives import load_expected
 from codehub.db.session import Database
 from codehub.domain import naming
 from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason
-from codehub.ports import ExpectedArchive, ProgressBoard, StorageJobs, StoredArchive
+from codehub.ports import ExpectedArchive, StorageJobs, StoredArchive
 
 
 @dataclass(frozen=True)
@@ -21,28 +21,28 @@ class ArchiveActivities:
 
     database: Database
     jobs: StorageJobs
-    board: ProgressBoard
+    monitor: StepMonitor
 
     @activity.defn
     async def upload_archive(self, request: OperationRequest) -> StoredArchive:
         """Upload the home under the key of this claim; skipped if it is committed already."""
-        async with visible_progress("upload", self.board, request.workspace_id) as report:
+        async with self.monitor.watch("upload", request.workspace_id) as report:
             await require_current(self.database, request)
             return await self.jobs.archive(request.workspace_id, _own_key(request), report)
 
     @activity.defn
     async def upload_empty_archive(self, request: OperationRequest) -> StoredArchive:
         """Upload an empty home, so that a fresh workspace can be parked."""
-        async with visible_progress("upload", self.board, request.workspace_id):
+        async with self.monitor.watch("upload", request.workspace_id) as report:
             await require_current(self.database, request)
-            return await self.jobs.create_empty(request.workspace_id, _own_key(request))
+            return await self.jobs.create_empty(request.workspace_id, _own_key(request), report)
 
     @activity.defn
     async def restore_archive(self, request: OperationRequest) -> None:
         """Make the volume equal to the archive, from the start."""
         if request.archive_key is None:
             raise Permanent(ErrorReason.DATA_LOST, "There is no archive to restore.")
-        async with visible_progress("restore", self.board, request.workspace_id) as report:
+        async with self.monitor.watch("restore", request.workspace_id) as report:
             expected = await self._load_expected(request.archive_key)
             await require_current(self.database, request)
             await self.jobs.restore(request.workspace_id, request.archive_key, report, expected)

@@ -11,11 +11,12 @@ from activities.sweep_time import sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
 from codehub.db.idle import due_for_archive, due_for_standby
+from codehub.db.progress import operations_in_progress
 from codehub.db.session import Database
 from codehub.db.usage import load_owner_ids, note_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
-from codehub.domain.states import DesiredState
+from codehub.domain.states import DesiredState, Operation
 from codehub.ports import ActivityBuffer, Convergence
 from codehub.services.errors import RequestRefused
 from codehub.services.workspaces import request_state
@@ -23,6 +24,8 @@ from codehub.services.workspaces import request_state
 ACTOR = "ttl"
 BATCH = 500
 REJECTED_METRIC = "codehub_activity_entries_rejected"
+# A sweep comes every minute. What it asks for beyond this would only wait, and cannot be started meanwhile.
+ARCHIVES_PER_SLOT = 10
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class IdleActivities:
     convergence: Convergence
     times: IdleTimes
     limits: RunningLimits
+    archive_slots: int
     clock: Clock = utc_now
 
     @activity.defn
@@ -69,10 +73,13 @@ class IdleActivities:
 
     @activity.defn
     async def archive_unused(self, request: SweepRequest) -> int:
-        """Ask for ARCHIVED for what has stood by unused."""
+        """Ask for ARCHIVED for what has stood by unused, but for no more than can begin soon."""
         now = sweep_time(request, self.clock)
         async with self.database.transaction() as session:
-            due = await due_for_archive(session, now, self.times.archive, BATCH)
+            under_way = await operations_in_progress(session)
+            archiving = sum(each.operation is Operation.ARCHIVING for each in under_way)
+            room = max(0, ARCHIVES_PER_SLOT * self.archive_slots - archiving)
+            due = await due_for_archive(session, now, self.times.archive, room)
         return await self._ask(due, DesiredState.ARCHIVED, now)
 
     async def _ask(self, due: Iterable[WorkspaceId], desired: DesiredState, now: datetime) -> int:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from activities.fencing import require_current
-from activities.progress import visible_progress
+from activities.progress import StepMonitor
 from codehub.contracts import OperationRequest
 from codehub.db.session import Database
-from codehub.ports import InstanceRequest, Instances, ProgressBoard
+from codehub.ports import ImageMissing, InstanceRequest, Instances
 
 
 @dataclass(frozen=True)
@@ -17,18 +17,29 @@ class InstanceActivities:
 
     database: Database
     instances: Instances
-    board: ProgressBoard
+    monitor: StepMonitor
 
     @activity.defn
-    async def start_instance(self, request: OperationRequest) -> None:
-        """Return once it takes traffic."""
-        async with visible_progress("start", self.board, request.workspace_id) as report:
+    async def start_instance(self, request: OperationRequest) -> bool:
+        """Return once it takes traffic; or, with True, at once if its image must be pulled first."""
+        async with self.monitor.watch("start", request.workspace_id) as report:
             await require_current(self.database, request)
-            await self.instances.start(InstanceRequest(request.workspace_id, request.image_ref), report)
+            try:
+                await self.instances.start(InstanceRequest(request.workspace_id, request.image_ref), report)
+            except ImageMissing:
+                return True
+        return False
+
+    @activity.defn
+    async def pull_image(self, request: OperationRequest) -> None:
+        """Return once the image is here."""
+        async with self.monitor.watch("pulling the image", request.workspace_id) as report:
+            await require_current(self.database, request)
+            await self.instances.pull(request.image_ref, report)
 
     @activity.defn
     async def stop_instance(self, request: OperationRequest) -> None:
         """Return once every trace of it is gone."""
-        async with visible_progress("stop", self.board, request.workspace_id):
+        async with self.monitor.watch("stop", request.workspace_id):
             await require_current(self.database, request)
             await self.instances.stop(request.workspace_id)

@@ -1,17 +1,65 @@
-"""Progress that people can watch while a step runs."""
+"""Progress that people can watch while a step runs; a step that makes none is ended."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
 
 from activities.heartbeat import heartbeats
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.states import ErrorReason
 from codehub.ports import Progress, ProgressBoard, Report
 
 INTERVAL_SECONDS = 1.0
 
 # The event loop itself holds its tasks only weakly.
 _showing: set[asyncio.Task[None]] = set()
+
+
+@dataclass(frozen=True)
+class StepMonitor:
+    """Watches over steps; `stall` is how long one may go without progress."""
+
+    board: ProgressBoard
+    stall: timedelta
+
+    @asynccontextmanager
+    async def watch(self, step: str, workspace_id: WorkspaceId) -> AsyncIterator[Report]:
+        """Show the step's progress to Temporal and to people, and end the step if it makes none."""
+        async with (
+            visible_progress(step, self.board, workspace_id) as show,
+            ended_when_stalled(step, self.stall.total_seconds()) as moved,
+        ):
+
+            def report(progress: Progress) -> None:
+                moved(progress)
+                show(progress)
+
+            yield report
+
+
+@asynccontextmanager
+async def ended_when_stalled(step: str, seconds: float) -> AsyncIterator[Report]:
+    """Cancel the step and raise Transient(ACTION_FAILED) when nothing has been reported for so long."""
+    clock = asyncio.get_running_loop().time
+    latest = step
+    try:
+        async with asyncio.timeout(seconds) as limit:
+
+            def report(progress: Progress) -> None:
+                nonlocal latest
+                latest = progress.step
+                if not limit.expired():
+                    limit.reschedule(clock() + seconds)
+
+            yield report
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        message = f"Nothing moved for {seconds:.0f} s at the step “{latest}”, so it was ended."
+        raise Transient(ErrorReason.ACTION_FAILED, message) from error
 
 
 @asynccontextmanager

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from activities.fencing import load_current, require_current
-from activities.progress import visible_progress
+from activities.progress import StepMonitor
 from codehub.contracts import OperationRequest
 from codehub.db.session import Database
 from codehub.domain.conditions import ArchiveFact, Snapshot
 from codehub.domain.failures import Permanent
 from codehub.domain.removal import may_remove_archived_volume, may_remove_volume
 from codehub.domain.states import ErrorReason
-from codehub.ports import Archives, ProgressBoard, Volumes
+from codehub.ports import Archives, Volumes
 
 
 @dataclass(frozen=True)
@@ -22,19 +22,19 @@ class VolumeActivities:
     database: Database
     volumes: Volumes
     archives: Archives
-    board: ProgressBoard
+    monitor: StepMonitor
 
     @activity.defn
     async def provision_volume(self, request: OperationRequest) -> None:
         """Make an empty home; one that exists is left alone."""
-        async with visible_progress("provision", self.board, request.workspace_id):
+        async with self.monitor.watch("provision", request.workspace_id):
             await require_current(self.database, request)
             await self.volumes.provision(request.workspace_id)
 
     @activity.defn
     async def remove_archived_volume(self, request: OperationRequest, archive_key: str) -> None:
         """Give back the disk of a home whose archive answers right now; never on an earlier answer."""
-        async with visible_progress("remove", self.board, request.workspace_id):
+        async with self.monitor.watch("remove", request.workspace_id):
             if await self.archives.look(archive_key) is not ArchiveFact.PRESENT:
                 message = "The archive is gone, so the volume was kept."
                 raise Permanent(ErrorReason.DATA_LOST, message)
@@ -46,7 +46,7 @@ class VolumeActivities:
     @activity.defn
     async def remove_volume(self, request: OperationRequest) -> None:
         """Remove the volume in a purge, or what else a deletion leaves over."""
-        async with visible_progress("remove", self.board, request.workspace_id):
+        async with self.monitor.watch("remove", request.workspace_id):
             row = await self._load(request)
             # A purge gives up the files, so it does not wait for a store that is silent.
             archive = ArchiveFact.UNREACHABLE if row.purge else await self.archives.look(row.archive_key)

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from api.live_frames import RETRY_MILLISECONDS, Frame
 from codehub.domain.states import Operation
@@ -19,6 +20,7 @@ class LiveWorkspace:
     id: str
     json: str
     operation: Operation = Operation.NONE
+    op_started_at: datetime | None = None
 
 
 class Knowledge:

@@ -12,6 +12,7 @@ from api.schemas.progress import ProgressView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress, ProgressBoard
+from codehub.services.progress import shown_progress
 
 PROGRESS = "workspace_progress"
 
@@ -28,28 +29,31 @@ class Told:
 class UnderWay:
     """The operations under way of one user, and what was last told of each."""
 
-    __slots__ = ("_told", "operations")
+    __slots__ = ("_since", "_told", "operations")
 
     def __init__(self) -> None:
         self.operations: dict[str, Operation] = {}
+        self._since: dict[str, datetime | None] = {}
         self._told: dict[str, Told] = {}
 
     def learn(self, rows: Sequence[LiveWorkspace], asked: Collection[str] | None) -> None:
         """Take in what was found of those asked for, or of all."""
         for workspace_id in list(self.operations) if asked is None else asked:
             self.operations.pop(workspace_id, None)
+            self._since.pop(workspace_id, None)
         for row in rows:
             if row.operation is not Operation.NONE:
                 self.operations[row.id] = row.operation
+                self._since[row.id] = row.op_started_at
         for workspace_id, told in list(self._told.items()):
             if self.operations.get(workspace_id) is not told.operation:
                 del self._told[workspace_id]
 
-    def tell(self, found: Mapping[WorkspaceId, Progress], now: datetime) -> bytes:
+    def tell(self, found: Mapping[WorkspaceId, Progress] | None, now: datetime) -> bytes:
         """Frames for what differs from what was told."""
         news = []
         for workspace_id, operation in self.operations.items():
-            progress = found.get(WorkspaceId(workspace_id))
+            progress = shown_progress(found, WorkspaceId(workspace_id), self._since[workspace_id], now)
             told = self._told.get(workspace_id)
             if progress != (told.progress if told else None):
                 # Without an id, so that the browser keeps the last one.
@@ -104,7 +108,7 @@ class ProgressTicker:
         if not ids:
             self._wanted.clear()
             return
-        found = await self._board.read_many(ids)
+        found = await self._board.read(ids)
         now = datetime.now(UTC)
         for each in self._followers:
             if data := each.under_way.tell(found, now):

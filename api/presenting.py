@@ -68,7 +68,8 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
 
 
 def present_live(view: WorkspaceView, context: Context) -> LiveWorkspace:
-    return LiveWorkspace(view.workspace_id, present(view, context).model_dump_json(), view.operation)
+    text = present(view, context).model_dump_json()
+    return LiveWorkspace(view.workspace_id, text, view.operation, view.op_started_at)
 
 
 def etag_of(version: int) -> str:

@@ -80,8 +80,7 @@ async def open_ground() -> AsyncIterator[Ground]:
     name = f"codehub-benchmark-{uuid4().hex[:8]}"
     async with open_engine(URL) as engine:
         images = {
-            reference: await ensure_image(engine, reference, lambda _: None, START_SECONDS)
-            for reference in IMAGES.values()
+            reference: await ensure_image(engine, reference, lambda _: None) for reference in IMAGES.values()
         }
         try:
             yield Ground(engine, name, await ensure_network(engine, name), images)

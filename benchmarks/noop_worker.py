@@ -11,7 +11,7 @@ from codehub.bootstrap import Ports, connect_temporal, open_database, policy_of,
 from codehub.settings import Settings, load_settings
 from tests.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
 from worker.__main__ import prepare
-from worker.registry import create_worker
+from worker.registry import create_workers
 
 
 async def run(settings: Settings) -> None:
@@ -34,7 +34,7 @@ async def run(settings: Settings) -> None:
             board=RedisProgressBoard(redis),
             convergence=TemporalConvergence(client, task_queue),
         )
-        async with create_worker(client, task_queue, ports, policy_of(settings)):
+        async with create_workers(client, task_queue, ports, policy_of(settings)):
             if settings.worker.ready_file:
                 settings.worker.ready_file.touch()
             await _told_to_stop()

@@ -21,6 +21,7 @@ from cli.amounts import size
 from cli.live import Progress, Seen, Update
 from cli.output import say
 from cli.words import doing
+from codehub.services.progress import NAMED_STEPS
 
 
 class View(Protocol):
@@ -86,7 +87,10 @@ class Bar:
     def _advance(self, progress: Progress) -> None:
         # Seconds are counted up to a deadline, which nobody waits for to be reached.
         total = None if progress.unit == "seconds" else progress.total
-        self._bars.update(self._task, completed=progress.done, total=total, unit=progress.unit)
+        named = f"{self._words}: {progress.step}" if progress.step in NAMED_STEPS else self._words
+        self._bars.update(
+            self._task, description=named, completed=progress.done, total=total, unit=progress.unit
+        )
 
 
 def _words(update: Update) -> str:

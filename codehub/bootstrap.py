@@ -1,6 +1,7 @@
 """The only wiring: which adapters stand behind the ports."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -50,6 +51,8 @@ from codehub.temporal_tls import tls_of
 # A process that only serves does not wait longer than that to learn whose homes it sees.
 CHECK_SECONDS = 5.0
 
+FEWEST_STARTS = 4
+
 
 @dataclass(frozen=True)
 class Ports:
@@ -80,6 +83,16 @@ class FrontPorts:
 
 
 @dataclass(frozen=True)
+class StepLimits:
+    """How many steps of each kind one worker does at once."""
+
+    archives: int = 2
+    restores: int = 2
+    starts: int = 4
+    others: int = 100
+
+
+@dataclass(frozen=True)
 class Policy:
     """The numbers of the settings, as the domain spells them."""
 
@@ -90,7 +103,8 @@ class Policy:
     graces: Graces = field(default_factory=Graces)
     retention: RetentionPeriods = field(default_factory=RetentionPeriods)
     shutdown_grace: timedelta = timedelta(seconds=10)
-    concurrent_activities: int = 100
+    stall: timedelta = timedelta(seconds=600)
+    steps: StepLimits = StepLimits()
 
 
 def policy_of(settings: Settings) -> Policy:
@@ -113,7 +127,24 @@ def policy_of(settings: Settings) -> Policy:
             usage=timedelta(days=settings.retention.usage_days),
         ),
         shutdown_grace=timedelta(seconds=settings.worker.shutdown_grace_seconds),
-        concurrent_activities=settings.worker.concurrent_activities,
+        stall=stall_of(settings),
+        steps=step_limits_of(settings, len(os.sched_getaffinity(0))),
+    )
+
+
+def stall_of(settings: Settings) -> timedelta:
+    """A stop shows no progress while it leaves the IDE the time that it may take to end."""
+    return timedelta(seconds=settings.worker.stall_seconds + settings.docker.stop_seconds)
+
+
+def step_limits_of(settings: Settings, cores: int) -> StepLimits:
+    """An upload or a download keeps a core busy; an IDE that starts needs one for a part of the time."""
+    worker = settings.worker
+    return StepLimits(
+        archives=worker.concurrent_archives or cores,
+        restores=worker.concurrent_restores or cores,
+        starts=worker.concurrent_starts or max(FEWEST_STARTS, 2 * cores),
+        others=worker.concurrent_activities,
     )
 
 

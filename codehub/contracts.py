@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, fields
 from datetime import datetime
+from enum import StrEnum
 
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.planner import Plan, plan
@@ -13,6 +14,23 @@ TTL_SCHEDULE = "codehub-ttl"
 GC_SCHEDULE = "codehub-archive-gc"
 OBSERVE_SCHEDULE = "codehub-observe"
 RETENTION_SCHEDULE = "codehub-retention"
+
+
+class StepQueue(StrEnum):
+    """Task queues beside the main one, which has the workflows and the sweeps.
+
+    Steps are kept apart by how long they take and whether somebody waits for them: what waits in one queue
+    never waits for what runs in another.
+    """
+
+    ARCHIVES = "archives"
+    RESTORES = "restores"
+    STARTS = "starts"
+    INSTANCES = "instances"
+
+
+def queue_name(main_queue: str, queue: StepQueue) -> str:
+    return f"{main_queue}-{queue}"
 
 
 def workspace_workflow_id(workspace_id: WorkspaceId) -> str:

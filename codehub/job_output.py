@@ -20,11 +20,12 @@ MESSAGE_LENGTH = 500
 
 @dataclass
 class JobOutput:
-    """Progress is passed on at once; the last line tells how it ended."""
+    """Progress is passed on at once, and only progress; the last line tells how it ended."""
 
     report: Report
     complaint: str = ""
     last: dict[str, Any] = field(default_factory=dict)
+    _progress: dict[str, Any] = field(default_factory=dict)
 
     def take(self, line: bytes) -> None:
         try:
@@ -33,7 +34,10 @@ class JobOutput:
             return
         if not isinstance(event, dict):
             return
+        if event == self._progress:
+            return  # it runs, but nothing has moved
         if event.get("event") == "progress":
+            self._progress = event
             self.report(Progress(event["phase"], event["bytes"], event["total"]))
         else:
             self.last = event

@@ -13,9 +13,14 @@ from typing import NoReturn, Protocol
 from codehub.domain.conditions import ArchiveFact, ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.states import Operation
 
+# A step calls it when it has come further, and only then: one that has not for long is ended.
 Report = Callable[["Progress"], None]
 # By workspace, what a restart would change: image, memory and so on, in people's words.
 Outdated = Mapping[WorkspaceId, tuple[str, ...]]
+
+
+class ImageMissing(Exception):
+    """What to start has to be pulled first."""
 
 
 @dataclass(frozen=True)
@@ -114,9 +119,17 @@ class Instances(Protocol):
         A running one is left alone even if the image, the limits or anything else would be different now. One
         that does not answer is waited for like one that has just been started.
 
-        Raise Permanent(IMAGE_PULL_FAILED) for an image that cannot be had, Transient(ACTION_FAILED) if the
-        volume does not exist or the IDE does not become ready in time; in that last case nothing is left of
+        Raise ImageMissing if its image is not here, Permanent(IMAGE_PULL_FAILED) for one that cannot be had,
+        Transient(ACTION_FAILED) if the volume does not exist or the IDE does not become ready in time; in
+        that last case nothing is left of
         the instance, so that the next start makes a new one.
+        """
+
+    async def pull(self, image_ref: str, report: Report) -> None:
+        """Fetch the image; return at once if it is here.
+
+        Raise Permanent(IMAGE_PULL_FAILED) if it cannot be had. It goes on while bytes arrive; whoever
+        calls it ends one that stands still.
         """
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
@@ -191,7 +204,7 @@ class StorageJobs(Protocol):
         The archive must match what was recorded besides its meta: whoever can exchange one can exchange both.
         """
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         """Upload an archive of an empty home under this key."""
 
 
@@ -247,11 +260,8 @@ class ProgressBoard(Protocol):
     async def post(self, workspace_id: WorkspaceId, progress: Progress) -> None:
         """Show it for ten seconds, or until the next one."""
 
-    async def read(self, workspace_id: WorkspaceId) -> Progress | None:
-        """The latest; None if there is none of late, or nobody can tell."""
-
-    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
-        """The latest of each that has one of late, all at once; empty if nobody can tell."""
+    async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
+        """Return the latest of each that has one of late; None if the board is unavailable."""
 
     async def clear(self, workspace_id: WorkspaceId) -> None:
         """Show nothing any more; succeed if nothing is shown."""

@@ -116,7 +116,7 @@ def docker_options_of(settings: Settings) -> DockerOptions:
         job_network=docker.job_network,
         limits=Limits(docker.memory_bytes, docker.cpus, docker.pids),
         job_limits=Limits(memory_bytes=docker.job_memory_bytes, pids=docker.pids),
-        patience=Patience(start=docker.start_seconds, stop=docker.stop_seconds, pull=docker.pull_seconds),
+        patience=Patience(start=docker.start_seconds, stop=docker.stop_seconds),
     )
 
 

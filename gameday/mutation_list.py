@@ -40,12 +40,12 @@ MUTATIONS = (
         "restore marker set before extraction",
         "workflows/restoring.py",
         """\
-        await change(ArchiveActivities.restore_archive, request, policy=TRANSFER)
+        await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
         await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
 """,
         """\
         await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
-        await change(ArchiveActivities.restore_archive, request, policy=TRANSFER)
+        await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
 """,
         crash("RESTORING", "before:restore_archive"),
     ),

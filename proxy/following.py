@@ -3,11 +3,14 @@
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import asdict
+from datetime import UTC, datetime
 
+from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation, Phase
 from codehub.ports import Progress, ProgressBoard
 from codehub.services.outages import is_outage
+from codehub.services.progress import progress_since
 from proxy.decide import is_open
 from proxy.directory import Directory, Place
 from proxy.pages.words import under_way
@@ -51,9 +54,16 @@ async def _look(directory: Directory, board: ProgressBoard, workspace_id: Worksp
         if not is_outage(error):
             raise
         return b"", False
-    progress = await board.read(workspace_id) if place.view.operation is not Operation.NONE else None
+    progress = await progress_of(board, place.view)
     settled = opens or (place.standing.is_settled and not running)
     return _frame(_describe(place, progress, opens=opens, settled=settled)), settled
+
+
+async def progress_of(board: ProgressBoard, view: WorkspaceView) -> Progress | None:
+    """How far its operation is; None if nothing is under way, or between two steps."""
+    if view.operation is Operation.NONE:
+        return None
+    return await progress_since(board, view.workspace_id, view.op_started_at, datetime.now(UTC))
 
 
 def _describe(place: Place, progress: Progress | None, *, opens: bool, settled: bool) -> dict[str, object]:

@@ -3,7 +3,6 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from codehub.domain.states import Operation
 from codehub.origins import HOST_COOKIE, PLAIN_COOKIE
 from codehub.ports import ProgressBoard, Upstream
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
@@ -14,6 +13,7 @@ from proxy.asking import Ask
 from proxy.callers import Known
 from proxy.decide import Decision, decide
 from proxy.directory import Directory, Place
+from proxy.following import progress_of
 from proxy.lifecycle import Lifecycle
 from proxy.pages import Visit
 from proxy.replies import Replies
@@ -92,9 +92,7 @@ class Hosting:
         return await self.serve(admitted)
 
     async def _follow(self, admitted: Admitted) -> Answer:
-        view = admitted.place.view
-        busy = view.operation is not Operation.NONE
-        progress = await self.board.read(view.workspace_id) if busy else None
+        progress = await progress_of(self.board, admitted.place.view)
         return self._tell("following", self.replies.following(admitted.ask, admitted.visit, progress))
 
     def _tell(self, what: str, answer: Answer) -> Answer:

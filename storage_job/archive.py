@@ -13,6 +13,7 @@ Commit = Callable[[HomeStream, JobRequest, Progress], Awaitable[Outcome]]
 async def archive(request: JobRequest, progress: Progress) -> Outcome:
     # tar and zstd have begun by the time the client is there, which takes half a second to import.
     with HomeStream(request) as stream:
+        progress.counters.append(lambda: stream.scanner.bytes)
         commit = await asyncio.to_thread(_load)
         return await commit(stream, request, progress)
 

@@ -95,7 +95,7 @@ def _client_options() -> "ClientConfig":
         "connect_timeout": timedelta(seconds=10),
         "read_timeout": timedelta(seconds=60),
         # For all of a transfer, which may take long; one that stalls ends by the timeout above.
-        "timeout": timedelta(days=7),
+        "timeout": timedelta(days=30),
     }
     if bundle := os.environ.get("AWS_CA_BUNDLE"):
         options["root_certificate"] = Path(bundle).read_bytes()

@@ -4,8 +4,8 @@ import asyncio
 import contextlib
 import json
 import sys
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
 
 INTERVAL_SECONDS = 0.5
 
@@ -15,6 +15,12 @@ class Progress:
     phase: str
     bytes: int = 0
     total: int | None = None
+    # Counters of what people are not shown, such as files that are read or removed.
+    counters: list[Callable[[], int]] = field(default_factory=list)
+
+    def work(self) -> int:
+        """Grows while the job does anything; a job for which it does not is stuck."""
+        return self.bytes + sum(count() for count in self.counters)
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ def emit(event: str, **values: object) -> None:
 
 @contextlib.asynccontextmanager
 async def reported(progress: Progress) -> AsyncIterator[None]:
-    """Print the progress while the block runs, also when nothing moves: the lines double as heartbeats."""
+    """Print the progress while the block runs, also when nothing moves: a dead parent is noticed so."""
     job = asyncio.current_task()
     reporter = asyncio.create_task(_report(progress))
     # It ends by itself only when nobody reads any more: the parent is dead, so the job must not run on.
@@ -49,5 +55,6 @@ async def reported(progress: Progress) -> AsyncIterator[None]:
 async def _report(progress: Progress) -> None:
     with contextlib.suppress(OSError):
         while True:
-            emit("progress", phase=progress.phase, bytes=progress.bytes, total=progress.total)
+            figures = {"bytes": progress.bytes, "total": progress.total, "work": progress.work()}
+            emit("progress", phase=progress.phase, **figures)
             await asyncio.sleep(INTERVAL_SECONDS)

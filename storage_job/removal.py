@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,20 +18,23 @@ class _Level:
     waiting: list[str] = field(default_factory=list)
 
 
-def remove_tree(path: Path) -> None:
-    """Remove what is there, be it a directory, a file or nothing; a symlink is removed, never followed."""
+def remove_tree(path: Path, removed: Callable[[], None]) -> None:
+    """Remove what is there, be it a directory, a file or nothing; a symlink is removed, never followed.
+
+    `removed` is called for each entry: a large tree takes long.
+    """
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
     above = os.open(path.parent, _DIRECTORY)
     try:
-        _empty(path.name, above)
+        _empty(path.name, above, removed)
     finally:
         os.close(above)
     path.rmdir()
 
 
-def _empty(name: str, above: int) -> None:
+def _empty(name: str, above: int, removed: Callable[[], None]) -> None:
     """Go down and up with one directory open: trees may be deeper than the stack, paths or open files can be.
 
     It takes no room on the disk either, which may be full.
@@ -40,7 +44,7 @@ def _empty(name: str, above: int) -> None:
     try:
         while True:
             level = levels[-1]
-            level.waiting = level.waiting or _remove_files(here)
+            level.waiting = level.waiting or _remove_files(here, removed)
             if level.waiting:
                 deeper = _Level(level.waiting.pop())
                 here = _instead_of(here, _enter(deeper.name, here))
@@ -48,19 +52,21 @@ def _empty(name: str, above: int) -> None:
             elif len(levels) > 1:
                 here = _instead_of(here, os.open("..", _DIRECTORY, dir_fd=here))
                 os.rmdir(levels.pop().name, dir_fd=here)
+                removed()
             else:
                 return
     finally:
         os.close(here)
 
 
-def _remove_files(here: int) -> list[str]:
+def _remove_files(here: int, removed: Callable[[], None]) -> list[str]:
     """The directories that are left, or as many of them as fit well into memory."""
     directories: list[str] = []
     with os.scandir(here) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=here)
+                removed()
             elif len(directories) < _NAMES_AT_ONCE:
                 directories.append(entry.name)
     return directories

@@ -39,9 +39,11 @@ async def restore(request: JobRequest, progress: Progress) -> Outcome:
     meta = parse_meta(await archive.read_meta())
     _check_recorded_digest(request, meta)
     work = WorkDirectory(request.data_dir)
+    progress.counters.append(lambda: work.removed)
     try:
         await settled(work.create)
         scanner = TarScanner(_limits(request, meta))
+        progress.counters.append(lambda: scanner.bytes)
         download = await archive.download()
         _check_size(download, meta, request)
         progress.total = download.size

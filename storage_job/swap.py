@@ -21,11 +21,13 @@ _NAMES_AT_ONCE = 50_000
 Stage = tuple[Path, Path]
 
 
-@dataclass(frozen=True)
+@dataclass
 class WorkDirectory:
     """The job's own place inside the volume. What a crashed run left in it is worth nothing."""
 
     data_dir: Path
+    # Entries so far.
+    removed: int = 0
 
     @property
     def path(self) -> Path:
@@ -50,7 +52,10 @@ class WorkDirectory:
             directory.mkdir(mode=0o700)
 
     def remove(self) -> None:
-        remove_tree(self.path)
+        remove_tree(self.path, self._count)
+
+    def _count(self) -> None:
+        self.removed += 1
 
 
 def swap(work: WorkDirectory, has_root: bool) -> None:

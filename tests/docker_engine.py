@@ -28,7 +28,7 @@ WORKSPACE_IMAGE = "codehub-workspace:latest"
 STALLED_JOB_IMAGE = "codehub-test-stalled-job"
 TESTS = Path(__file__).parent
 # Enough for a loaded machine: only what is broken uses it up.
-PATIENCE = Patience(start=120, stop=5, health=10, pull=60)
+PATIENCE = Patience(start=120, stop=5, health=10)
 
 
 def docker(*arguments: str) -> str:

@@ -53,6 +53,7 @@ class FakeWorld:
     images: set[str] = field(default_factory=lambda: {"", "default", IMAGE, NEVER_READY_IMAGE})
     configuration: dict[str, str] = field(default_factory=dict)
     start_seconds: float = 0.0
+    registry: set[str] = field(default_factory=set)
     now: datetime = LONG_AGO
     # Of the store that the volumes are in.
     identity: str | None = None

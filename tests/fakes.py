@@ -16,6 +16,7 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import (
     ArchiveObject,
     ExpectedArchive,
+    ImageMissing,
     InstanceRequest,
     Outdated,
     Progress,
@@ -74,7 +75,7 @@ class FakeInstances:
 
     async def _launch(self, request: InstanceRequest) -> None:
         if request.image_ref not in self._world.images:
-            raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {request.image_ref!r}.")
+            raise ImageMissing
         await self._world.pass_gate("instances.start")
         if not self._is_alive(request.workspace_id):
             answers = request.image_ref != NEVER_READY_IMAGE
@@ -88,6 +89,14 @@ class FakeInstances:
         if self._fact(workspace_id) is not ContainerFact.READY:
             self._world.instances.pop(workspace_id, None)
             raise Transient(ErrorReason.ACTION_FAILED, "The IDE did not become ready.")
+
+    async def pull(self, image_ref: str, report: Report) -> None:
+        await self._world.enter("instances.pull", image_ref, Resource.CONTAINER)
+        if image_ref not in self._world.images | self._world.registry:
+            raise Permanent(ErrorReason.IMAGE_PULL_FAILED, f"There is no image {image_ref!r}.")
+        report(Progress("pulling the image", 1, 2))
+        await self._world.pass_gate("instances.pull")
+        self._world.images.add(image_ref)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
         await self._world.enter("instances.stop", workspace_id, Resource.CONTAINER)
@@ -221,8 +230,8 @@ class FakeStorageJobs:
             home = json.loads(content)
             self._world.volumes[workspace_id] = {name: bytes.fromhex(data) for name, data in home.items()}
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
-        async with self._job("jobs.create_empty", workspace_id, lambda _: None):
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        async with self._job("jobs.create_empty", workspace_id, report):
             return (
                 self._world.read_meta(key)
                 if self._world.is_committed(key)
@@ -258,13 +267,11 @@ class FakeProgressBoard:
         if self.is_up:
             self._posted[workspace_id] = progress, time.monotonic() + self._lifetime_seconds
 
-    async def read(self, workspace_id: WorkspaceId) -> Progress | None:
-        progress, forgotten_at = self._posted.get(workspace_id, (None, 0.0))
-        return progress if self.is_up and time.monotonic() < forgotten_at else None
-
-    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
-        found = {each: await self.read(each) for each in workspace_ids}
-        return {each: progress for each, progress in found.items() if progress is not None}
+    async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
+        now = time.monotonic()
+        found = {each: self._posted[each] for each in workspace_ids if each in self._posted}
+        latest = {each: progress for each, (progress, forgotten_at) in found.items() if now < forgotten_at}
+        return latest if self.is_up else None
 
     async def clear(self, workspace_id: WorkspaceId) -> None:
         if self.is_up:

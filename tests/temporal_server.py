@@ -12,19 +12,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from codehub.embedded.temporal import DYNAMIC_CONFIGURATION
+
 START_SECONDS = 30
 POLL_SECONDS = 0.02
 ATTEMPTS = 3
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
-
-# Without these every workflow task is paced at 50 ms, and timers have a floor of about a second.
-DYNAMIC_CONFIGURATION = (
-    "history.transferProcessorMaxPollRPS=5000",
-    "history.timerProcessorMaxPollRPS=5000",
-    "history.visibilityProcessorMaxPollRPS=5000",
-    'history.timerProcessorMaxTimeShift="20ms"',
-)
 
 
 @dataclass(frozen=True)

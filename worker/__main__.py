@@ -27,7 +27,7 @@ from codehub.readiness import say_ready
 from codehub.services.backends import OtherBackend, require_backend
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.crash_points import armed_crash_points
-from worker.registry import create_worker
+from worker.registry import create_workers
 from worker.relay import EventRelay
 from worker.watching import Watcher
 
@@ -55,7 +55,7 @@ async def run(settings: Settings) -> None:
     client = await connect_temporal(settings, runtime=_runtime(settings.worker.metrics_port))
     await prepare(client, settings)
     async with open_ports(settings, client) as ports, open_bus(settings) as bus:
-        worker = create_worker(
+        workers = create_workers(
             client,
             settings.temporal.task_queue,
             ports,
@@ -65,7 +65,7 @@ async def run(settings: Settings) -> None:
         relay = EventRelay(database_url_of(settings), bus)
         async with asyncio.TaskGroup() as tasks:
             stopping = _stop_signal()
-            running = tasks.create_task(worker.run())
+            running = tasks.create_task(workers.run())
             helpers = [tasks.create_task(relay.run())]
             if ports.changes is not None:
                 watcher = Watcher(ports.database, ports.changes, ports.convergence)
@@ -76,7 +76,7 @@ async def run(settings: Settings) -> None:
             told = tasks.create_task(stopping.wait())
             await asyncio.wait([running, told], return_when=asyncio.FIRST_COMPLETED)
             log.info("stopping: steps under way get %s s", settings.worker.shutdown_grace_seconds)
-            await worker.shutdown()
+            await workers.shutdown()
             stopping.set()
             for helper in helpers:
                 helper.cancel()

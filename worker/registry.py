@@ -1,7 +1,7 @@
 """What the worker can do: every workflow and every activity, each named once."""
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -17,10 +17,13 @@ from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from activities.instance import InstanceActivities
 from activities.looking import Eyes
+from activities.progress import StepMonitor
 from activities.retention import RetentionActivities
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
-from codehub.bootstrap import Policy, Ports
+from codehub.bootstrap import Policy, Ports, StepLimits
+from codehub.contracts import StepQueue, queue_name
+from worker.workers import Workers
 from workflows.archiving import Archiving
 from workflows.converge import WorkspaceWorkflow
 from workflows.create_empty_archive import CreateEmptyArchive
@@ -60,67 +63,102 @@ STICKY_TIMEOUT = timedelta(seconds=2)
 HEARTBEAT_THROTTLE = timedelta(seconds=1)
 
 
-def activities_of(ports: Ports, policy: Policy) -> list[Callable[..., Any]]:
-    """Bind the activities to their ports."""
+Activities = list[Callable[..., Any]]
+
+
+def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activities]:
+    """Bind the activities to their ports; by the queue that they are called on, None for the main one."""
     workspace = WorkspaceActivities(ports.database, Eyes(ports.instances, ports.volumes, ports.archives))
-    instance = InstanceActivities(ports.database, ports.instances, ports.board)
-    volume = VolumeActivities(ports.database, ports.volumes, ports.archives, ports.board)
-    archive = ArchiveActivities(ports.database, ports.jobs, ports.board)
+    monitor = StepMonitor(ports.board, policy.stall)
+    instance = InstanceActivities(ports.database, ports.instances, monitor)
+    volume = VolumeActivities(ports.database, ports.volumes, ports.archives, monitor)
+    archive = ArchiveActivities(ports.database, ports.jobs, monitor)
     idle = IdleActivities(
-        ports.database, ports.buffer, ports.convergence, policy.idle_times, policy.limits, ports.clock
+        ports.database,
+        ports.buffer,
+        ports.convergence,
+        policy.idle_times,
+        policy.limits,
+        policy.steps.archives,
+        ports.clock,
     )
     garbage = GarbageActivities(ports.database, ports.archives, ports.convergence, policy.graces, ports.clock)
     retention = RetentionActivities(
         ports.database, ports.archives, policy.retention, policy.graces.undelete, ports.clock
     )
     drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.archives, ports.convergence)
-    return [
-        workspace.observe,
-        workspace.claim,
-        workspace.commit_archive,
-        workspace.mark_restored,
-        workspace.settle,
-        workspace.record_failure,
-        instance.start_instance,
-        instance.stop_instance,
-        volume.provision_volume,
-        volume.remove_archived_volume,
-        volume.remove_volume,
-        archive.upload_archive,
-        archive.upload_empty_archive,
-        archive.restore_archive,
-        idle.store_last_access,
-        idle.stop_unused,
-        idle.archive_unused,
-        garbage.collect,
-        drift.wake_what_drifted,
-        retention.remove_deleted_workspaces,
-        retention.remove_collected_archives,
-        retention.remove_old_events,
-        retention.remove_ended_sessions,
-        retention.remove_ended_tokens,
-        retention.remove_old_usage,
-    ]
+    return {
+        None: [
+            workspace.observe,
+            workspace.claim,
+            workspace.commit_archive,
+            workspace.mark_restored,
+            workspace.settle,
+            workspace.record_failure,
+            idle.store_last_access,
+            idle.stop_unused,
+            idle.archive_unused,
+            garbage.collect,
+            drift.wake_what_drifted,
+            retention.remove_deleted_workspaces,
+            retention.remove_collected_archives,
+            retention.remove_old_events,
+            retention.remove_ended_sessions,
+            retention.remove_ended_tokens,
+            retention.remove_old_usage,
+        ],
+        StepQueue.ARCHIVES: [archive.upload_archive, archive.upload_empty_archive],
+        StepQueue.RESTORES: [archive.restore_archive],
+        StepQueue.STARTS: [instance.start_instance],
+        StepQueue.INSTANCES: [
+            instance.stop_instance,
+            instance.pull_image,
+            volume.provision_volume,
+            volume.remove_archived_volume,
+            volume.remove_volume,
+        ],
+    }
 
 
-def create_worker(
+def create_workers(
     client: Client, task_queue: str, ports: Ports, policy: Policy, interceptors: Sequence[Interceptor] = ()
-) -> Worker:
-    """A worker for everything; run it with `await worker.run()`, which does not swallow a fatal error."""
-    with _no_garbage_collection():
+) -> Workers:
+    """One for each queue; run them with `await workers.run()`, which does not swallow a fatal error."""
+    activities = activities_of(ports, policy)
+
+    def create(queue: str, steps: Activities, at_once: int, workflows: Sequence[type] = ()) -> Worker:
         return Worker(
             client,
-            task_queue=task_queue,
-            workflows=WORKFLOWS,
-            activities=activities_of(ports, policy),
+            task_queue=queue,
+            workflows=workflows,
+            activities=steps,
             interceptors=[FailureInterceptor(), *interceptors],
             workflow_runner=sandboxed_runner(),
             sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
             graceful_shutdown_timeout=policy.shutdown_grace,
-            max_concurrent_activities=policy.concurrent_activities,
+            max_concurrent_activities=at_once,
             max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
             default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
         )
+
+    # All of them: a release without separate queues has scheduled every step on the main one.
+    everything = [each for steps in activities.values() for each in steps]
+    with _no_garbage_collection():
+        main = create(task_queue, everything, policy.steps.others, WORKFLOWS)
+    others = [
+        create(queue_name(task_queue, queue), activities[queue], at_once)
+        for queue, at_once in _limits_of(policy.steps).items()
+    ]
+    return Workers([main, *others])
+
+
+def _limits_of(steps: StepLimits) -> Mapping[StepQueue, int]:
+    return {
+        StepQueue.ARCHIVES: steps.archives,
+        StepQueue.RESTORES: steps.restores,
+        StepQueue.STARTS: steps.starts,
+        StepQueue.INSTANCES: steps.others,
+    }
 
 
 def sandboxed_runner() -> SandboxedWorkflowRunner:

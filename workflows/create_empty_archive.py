@@ -5,7 +5,7 @@ from temporalio import workflow
 from activities.archive import ArchiveActivities
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import OperationRequest
-from workflows.policies import COMMIT, TRANSFER
+from workflows.policies import ARCHIVE, COMMIT
 from workflows.steps import change, update_row
 
 
@@ -15,5 +15,5 @@ class CreateEmptyArchive:
 
     @workflow.run
     async def run(self, request: OperationRequest) -> None:
-        archive = await change(ArchiveActivities.upload_empty_archive, request, policy=TRANSFER)
+        archive = await change(ArchiveActivities.upload_empty_archive, request, policy=ARCHIVE)
         await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)

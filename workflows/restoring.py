@@ -5,7 +5,7 @@ from temporalio import workflow
 from activities.archive import ArchiveActivities
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import OperationRequest
-from workflows.policies import COMMIT, TRANSFER
+from workflows.policies import COMMIT, RESTORE
 from workflows.steps import change, update_row
 
 
@@ -15,5 +15,5 @@ class Restoring:
 
     @workflow.run
     async def run(self, request: OperationRequest) -> None:
-        await change(ArchiveActivities.restore_archive, request, policy=TRANSFER)
+        await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
         await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)

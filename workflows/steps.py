@@ -6,7 +6,8 @@ from typing import Any, TypeVar
 from temporalio import workflow
 from temporalio.workflow import ActivityCancellationType
 
-from workflows.policies import ROW, LocalStep, Step
+from codehub.contracts import queue_name
+from workflows.policies import ROW, LocalStep, StepPolicy
 
 Result = TypeVar("Result")
 
@@ -19,12 +20,18 @@ async def update_row(
 
 
 async def change(
-    step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object, policy: Step
+    step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object, policy: StepPolicy
 ) -> Result:
     """A step that changes the world: any worker may run it; a cancelled one has ended when this returns."""
     return await workflow.execute_activity_method(
         step,
         args=arguments,
+        task_queue=_queue_of(policy),
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
-        **policy,
+        **policy.options,
     )
+
+
+def _queue_of(policy: StepPolicy) -> str | None:
+    """By the workflow's own queue, which its history holds; settings would differ between replays."""
+    return queue_name(workflow.info().task_queue, policy.queue) if policy.queue else None

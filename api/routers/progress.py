@@ -13,6 +13,7 @@ from api.schemas.progress import Activity, CurrentProgress
 from api.workspace_paths import SeenWorkspace
 from codehub.db.usage import BUCKET, bucket_of, list_usage
 from codehub.domain.states import Operation
+from codehub.services.progress import progress_since
 
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["history"])
 
@@ -24,8 +25,9 @@ async def read_progress(workspace: SeenWorkspace, context: Provided) -> Response
     """The step under way; live events tell the same as it moves."""
     if workspace.operation is Operation.NONE:
         return answer(CurrentProgress(progress=None))
-    found = await context.board.read(workspace.workspace_id)
-    view = view_of(workspace.workspace_id, workspace.operation, found, context.now()) if found else None
+    now = context.now()
+    found = await progress_since(context.board, workspace.workspace_id, workspace.op_started_at, now)
+    view = view_of(workspace.workspace_id, workspace.operation, found, now) if found else None
     return answer(CurrentProgress(progress=view))
 
 

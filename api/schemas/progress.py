@@ -11,7 +11,9 @@ class ProgressView(Document):
 
     id: str = Field(description="Of the workspace.")
     operation: Operation
-    step: str | None = Field(description="`null` between two steps, or when nobody can tell.")
+    step: str | None = Field(
+        description="`waiting for its turn` if none has run for some seconds; `null` between two steps."
+    )
     done: int
     total: int | None = Field(description="`null` while nobody knows.")
     unit: str | None

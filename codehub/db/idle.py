@@ -23,7 +23,7 @@ async def due_for_standby(
 async def due_for_archive(
     session: AsyncSession, now: datetime, default_ttl: timedelta, limit: int
 ) -> list[WorkspaceId]:
-    """In standby, with nothing under way, for longer than its archive TTL."""
+    """In standby, with nothing under way, for longer than its archive TTL; owners take turns."""
     return workspace_ids(await session.scalars(select_due_for_archive(now, default_ttl, limit)))
 
 
@@ -31,22 +31,22 @@ def select_due_for_standby(now: datetime, default_ttl: timedelta, limit: int) ->
     # GREATEST passes over NULL: a workspace that was never used counts from its start.
     used_at = func.greatest(Workspace.last_access_at, Workspace.phase_changed_at)
     due_at = used_at + _ttl(Workspace.standby_ttl_seconds, default_ttl)
-    return _oldest_due(predicates.IDLE_RUNNING, due_at, now, limit)
+    due = _due(predicates.IDLE_RUNNING, due_at, now).subquery()
+    return select(due.c.id).order_by(due.c.phase_changed_at).limit(limit)
 
 
 def select_due_for_archive(now: datetime, default_ttl: timedelta, limit: int) -> Select[UUID]:
     due_at = Workspace.phase_changed_at + _ttl(Workspace.archive_ttl_seconds, default_ttl)
-    return _oldest_due(predicates.IDLE_STANDBY, due_at, now, limit)
+    due = _due(predicates.IDLE_STANDBY, due_at, now).subquery()
+    turn = func.row_number().over(partition_by=due.c.owner_user_id, order_by=due.c.phase_changed_at)
+    return select(due.c.id).order_by(turn, due.c.phase_changed_at).limit(limit)
 
 
 def _ttl(seconds: InstrumentedAttribute[int | None], default: timedelta) -> ColumnElement[timedelta]:
     return func.coalesce(seconds * literal(timedelta(seconds=1)), default)
 
 
-def _oldest_due(candidates: str, due_at: ColumnElement[datetime], now: datetime, limit: int) -> Select[UUID]:
-    return (
-        select(Workspace.id)
-        .where(text(candidates), due_at < literal(now, DateTime(timezone=True)))
-        .order_by(Workspace.phase_changed_at)
-        .limit(limit)
+def _due(candidates: str, due_at: ColumnElement[datetime], now: datetime) -> Select[UUID, UUID, datetime]:
+    return select(Workspace.id, Workspace.owner_user_id, Workspace.phase_changed_at).where(
+        text(candidates), due_at < literal(now, DateTime(timezone=True))
     )

@@ -18,6 +18,10 @@ DYNAMIC_CONFIGURATION = (
     "history.timerProcessorMaxPollRPS=5000",
     "history.visibilityProcessorMaxPollRPS=5000",
     'history.timerProcessorMaxTimeShift="20ms"',
+    # Owners take turns in a queue. Within one partition they do so exactly, else only nearly.
+    "matching.enableFairness=true",
+    "matching.numTaskqueueReadPartitions=1",
+    "matching.numTaskqueueWritePartitions=1",
 )
 # Acknowledged work survives kill -9 so, at a fraction of the cost.
 SQLITE_PRAGMAS = ("journal_mode=wal", "synchronous=normal")

@@ -92,6 +92,10 @@ class GuardedInstances:
         await self.guard.confirm(before_change=True)
         await self.instances.start(request, report)
 
+    async def pull(self, image_ref: str, report: Report) -> None:
+        await self.guard.confirm(before_change=True)
+        await self.instances.pull(image_ref, report)
+
     async def stop(self, workspace_id: WorkspaceId) -> None:
         await self.guard.confirm(before_change=True)
         await self.instances.stop(workspace_id)
@@ -155,6 +159,6 @@ class GuardedStorageJobs:
         await self.guard.confirm(before_change=True)
         await self.jobs.restore(workspace_id, key, report, expected)
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         await self.guard.confirm(before_change=True)
-        return await self.jobs.create_empty(workspace_id, key)
+        return await self.jobs.create_empty(workspace_id, key, report)

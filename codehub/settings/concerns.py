@@ -27,6 +27,7 @@ from codehub.settings.types import (
     RedisUrl,
     Seconds,
     SecretText,
+    StepSeconds,
     StorageBackend,
     Switch,
 )
@@ -255,9 +256,8 @@ class Docker(Concern):
     memory_bytes: Count = Field(2_147_483_648, description="Memory that one workspace may use.")
     cpus: Cpus = Field(2.0, description="Processors that one workspace may use.")
     pids: Count = Field(1024, description="Processes and threads that one workspace may have.")
-    start_seconds: Seconds = Field(60, description="How long an IDE may take to become ready.")
-    stop_seconds: Seconds = Field(10, description="How long an IDE may take to end before it is killed.")
-    pull_seconds: Seconds = Field(1800, description="How long fetching an image may take.")
+    start_seconds: StepSeconds = Field(60, description="How long an IDE may take to become ready.")
+    stop_seconds: StepSeconds = Field(10, description="How long an IDE may take to end before it is killed.")
     job_image: str = Field("codehub-storage-job:latest", description="Image of the storage jobs.")
     job_network: Label | None = Field(
         None,
@@ -322,7 +322,25 @@ class Worker(Concern):
 
     model_config = SettingsConfigDict(env_prefix="CODEHUB_WORKER_")
 
-    concurrent_activities: Count = Field(100, description="Steps that one worker does at once.")
+    concurrent_archives: Count | None = Field(
+        None, description="Homes that one worker archives at once; unset means one per processor."
+    )
+    concurrent_restores: Count | None = Field(
+        None, description="Homes that one worker restores at once; unset means one per processor."
+    )
+    concurrent_starts: Count | None = Field(
+        None, description="IDEs that one worker starts at once; unset means two per processor, at least 4."
+    )
+    concurrent_activities: Count = Field(
+        100,
+        description="Other steps that one worker does at once: sweeps, and apart from those stops, pulls and "
+        "changes to volumes.",
+    )
+    stall_seconds: StepSeconds = Field(
+        600,
+        description="How long a step may make no progress before it is ended and tried again; one that makes "
+        "progress is not ended.",
+    )
     shutdown_grace_seconds: Seconds = Field(
         10, description="How long steps may go on after the worker was asked to stop."
     )

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, Secret, SecretStr
 MASK = "********"
 SECRET_PARAMETER = re.compile(r"([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", re.IGNORECASE)
 GREATEST_PORT = 65535
+GREATEST_STEP_SECONDS = 86_400
 CONFLICT = "conflict_with_another_setting"
 
 
@@ -79,6 +80,12 @@ Switch = Annotated[bool, Words("true or false")]
 SecretText = Annotated[SecretStr, Words("text, never printed")]
 Count = Annotated[int, Field(ge=1), Words("a whole number of at least 1")]
 Seconds = Annotated[int, Field(ge=1), Words("a whole number of seconds, at least 1")]
+# The longest that any of them may be is far below the backstop of the workflows' policies.
+StepSeconds = Annotated[
+    int,
+    Field(ge=1, le=GREATEST_STEP_SECONDS),
+    Words(f"a whole number of seconds, 1 to {GREATEST_STEP_SECONDS}"),
+]
 Port = Annotated[int, Field(ge=1, le=GREATEST_PORT), Words(f"a whole number from 1 to {GREATEST_PORT}")]
 Host = Annotated[str, Field(pattern=r"^[0-9A-Za-z.:_-]+$"), Words("a host name or an IP address")]
 Address = Annotated[str, AfterValidator(_check_address), Words("host:port, such as temporal.example:7233")]

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from codehub.ports import Progress
+from codehub.services.progress import NAMED_STEPS
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 STEP = 1000
@@ -40,7 +41,12 @@ def share(progress: Progress | None) -> tuple[int, int] | None:
 
 
 def figures(progress: Progress | None, elapsed: timedelta | None) -> str:
-    """Bytes where bytes move, else how long it has taken so far."""
+    """Bytes where bytes move, else how long it has taken so far; before that a step that needs a name."""
+    named = [progress.step.capitalize()] if progress is not None and progress.step in NAMED_STEPS else []
+    return " · ".join([*named, _amount(progress, elapsed)])
+
+
+def _amount(progress: Progress | None, elapsed: timedelta | None) -> str:
     if progress is None or progress.unit != "bytes" or not (progress.done or progress.total):
         return f"{duration(elapsed)} so far" if elapsed is not None else ""
     return size(progress.done) + (f" of {size(progress.total)}" if progress.total else "")

@@ -34,7 +34,7 @@ from tests.api.bench import ApiBench
 from tests.fake_world import FakeWorld
 from tests.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
 from tests.identities import CHEAP
-from worker.registry import create_worker
+from worker.registry import create_workers
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -158,7 +158,7 @@ async def working(bench: ApiBench) -> AsyncIterator[FakeWorld]:
             archives=FakeArchives(world),
             convergence=TemporalConvergence(client, task_queue),
         )
-        async with create_worker(client, task_queue, ports, policy_of(bench.settings)):
+        async with create_workers(client, task_queue, ports, policy_of(bench.settings)):
             yield world
 
 

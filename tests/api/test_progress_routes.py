@@ -69,8 +69,14 @@ async def test_progress_is_that_of_the_operation_under_way(
         "total": 42,
         "unit": "bytes",
     }
-    await board.clear(WorkspaceId(workspace_id))
-    assert await read(ada, workspace_id, "progress") == {"progress": None}
+
+
+async def test_an_operation_of_which_nothing_runs_waits_for_its_turn(bench: ApiBench) -> None:
+    ada = await bench.person()
+    workspace_id = (await ada.create())["id"]
+    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    progress = (await read(ada, workspace_id, "progress"))["progress"]
+    assert (progress["operation"], progress["step"]) == ("ARCHIVING", "waiting for its turn")
 
 
 async def test_activity_is_that_of_the_last_day(bench: ApiBench) -> None:

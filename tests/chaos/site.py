@@ -33,7 +33,7 @@ from tests.docker_engine import volume_path
 from tests.rows import add_user, add_workspace
 from tests.trees import make_rich_home
 from tests.waiting import until
-from worker.registry import create_worker
+from worker.registry import create_workers
 
 BIN = Path(__file__).with_name("bin")
 RETENTION = Duration(seconds=24 * 3600)
@@ -141,7 +141,7 @@ class Site:
         """A worker in this process, which starts at once."""
         async with open_ports(self.settings, self.client) as ports:
             task_queue = self.settings.temporal.task_queue
-            async with create_worker(self.client, task_queue, ports, policy_of(self.settings)):
+            async with create_workers(self.client, task_queue, ports, policy_of(self.settings)):
                 yield
 
     @contextmanager

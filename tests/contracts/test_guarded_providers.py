@@ -47,7 +47,7 @@ class Guarded:
             self.volumes.remove(workspace_id),
             self.jobs.archive(workspace_id, KEY, lambda _: None),
             self.jobs.restore(workspace_id, KEY, lambda _: None, UNRECORDED),
-            self.jobs.create_empty(workspace_id, KEY),
+            self.jobs.create_empty(workspace_id, KEY, lambda _: None),
         ]
 
 

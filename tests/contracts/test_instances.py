@@ -11,7 +11,7 @@ import pytest
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
-from codehub.ports import InstanceRequest, Progress
+from codehub.ports import ImageMissing, InstanceRequest, Progress
 from tests.contracts.instance_benches import (
     FakeBench,
     InstanceBench,
@@ -52,8 +52,14 @@ async def workspace_id(bench: InstanceBench) -> WorkspaceId:
 
 
 async def start(bench: InstanceBench, workspace_id: WorkspaceId, image_ref: str = IMAGE) -> list[Progress]:
+    """As the workflow does it: an image that is not here is pulled first."""
     reports: list[Progress] = []
-    await bench.instances.start(InstanceRequest(workspace_id, image_ref), reports.append)
+    request = InstanceRequest(workspace_id, image_ref)
+    try:
+        await bench.instances.start(request, reports.append)
+    except ImageMissing:
+        await bench.instances.pull(image_ref, reports.append)
+        await bench.instances.start(request, reports.append)
     return reports
 
 
@@ -216,6 +222,15 @@ async def test_an_unknown_image_cannot_be_had(bench: InstanceBench, workspace_id
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
     assert "no-such-image" in caught.value.message
     assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+
+
+async def test_pulling_an_image_that_is_here_changes_nothing(
+    bench: InstanceBench, workspace_id: WorkspaceId
+) -> None:
+    await bench.instances.pull(IMAGE, lambda _: None)
+    await start(bench, workspace_id)
+    await bench.instances.pull(IMAGE, lambda _: None)
+    assert await bench.instances.look(workspace_id) is ContainerFact.READY
 
 
 async def test_nothing_starts_without_its_volume(bench: InstanceBench) -> None:

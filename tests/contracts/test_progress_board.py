@@ -12,6 +12,7 @@ from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.progress import RedisProgressBoard
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress, ProgressBoard
+from tests.boards import posted
 from tests.fakes import FakeProgressBoard
 from tests.redis_server import RedisServer, running_redis
 from tests.waiting import until
@@ -79,13 +80,13 @@ async def bench(kind: str, tmp_path: Path) -> AsyncIterator[Bench]:
 @pytest.mark.parametrize("progress", [STARTED, HALFWAY, WAITING], ids=lambda progress: progress.step)
 async def test_progress_is_read_as_it_was_posted(bench: Bench, progress: Progress) -> None:
     await bench.board.post(ONE, progress)
-    assert await bench.board.read(ONE) == progress
+    assert await posted(bench.board, ONE) == progress
 
 
 async def test_the_latest_of_each_workspace_is_read(bench: Bench) -> None:
     for workspace_id, progress in ((ONE, STARTED), (OTHER, WAITING), (ONE, HALFWAY)):
         await bench.board.post(workspace_id, progress)
-    assert (await bench.board.read(ONE), await bench.board.read(OTHER)) == (HALFWAY, WAITING)
+    assert (await posted(bench.board, ONE), await posted(bench.board, OTHER)) == (HALFWAY, WAITING)
 
 
 async def test_what_was_cleared_or_never_posted_is_not_there(bench: Bench) -> None:
@@ -93,17 +94,17 @@ async def test_what_was_cleared_or_never_posted_is_not_there(bench: Bench) -> No
         await bench.board.post(workspace_id, STARTED)
     await bench.board.clear(ONE)
     await bench.board.clear(ONE)
-    assert (await bench.board.read(ONE), await bench.board.read(OTHER)) == (None, STARTED)
-    assert await bench.board.read(WorkspaceId("never posted")) is None
+    assert (await posted(bench.board, ONE), await posted(bench.board, OTHER)) == (None, STARTED)
+    assert await posted(bench.board, WorkspaceId("never posted")) is None
 
 
 async def test_many_are_read_at_once_without_those_that_have_none(bench: Bench) -> None:
     await bench.board.post(ONE, HALFWAY)
     await bench.board.post(OTHER, WAITING)
     asked = (ONE, WorkspaceId("never posted"), OTHER)
-    assert await bench.board.read_many(asked) == {ONE: HALFWAY, OTHER: WAITING}
-    assert await bench.board.read_many([OTHER]) == {OTHER: WAITING}
-    assert await bench.board.read_many([]) == {}
+    assert await bench.board.read(asked) == {ONE: HALFWAY, OTHER: WAITING}
+    assert await bench.board.read([OTHER]) == {OTHER: WAITING}
+    assert await bench.board.read([]) == {}
 
 
 async def test_what_is_not_posted_again_is_forgotten(kind: str, tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ async def test_what_is_not_posted_again_is_forgotten(kind: str, tmp_path: Path) 
         await bench.board.post(ONE, STARTED)
 
         async def is_forgotten() -> bool:
-            return await bench.board.read(ONE) is None
+            return await posted(bench.board, ONE) is None
 
         await until(is_forgotten, "the progress is forgotten")
 
@@ -120,9 +121,9 @@ async def test_an_outage_raises_nothing_and_shows_nothing(bench: Bench) -> None:
     await bench.board.post(ONE, STARTED)
     bench.lose()
     await bench.board.post(ONE, HALFWAY)
-    assert await bench.board.read(ONE) is None
-    assert await bench.board.read_many([ONE, OTHER]) == {}
+    assert await posted(bench.board, ONE) is None
+    assert await bench.board.read([ONE, OTHER]) is None
     await bench.board.clear(ONE)
     bench.restore()
     await bench.board.post(ONE, WAITING)
-    assert await bench.board.read(ONE) == WAITING
+    assert await posted(bench.board, ONE) == WAITING

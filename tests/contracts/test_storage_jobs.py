@@ -123,8 +123,8 @@ async def test_a_restore_makes_the_volume_and_can_be_run_again(
 async def test_an_empty_archive_restores_to_an_empty_home(
     bench: JobBench, workspace_id: WorkspaceId, key: str
 ) -> None:
-    stored = await bench.jobs.create_empty(workspace_id, key)
-    assert await bench.jobs.create_empty(workspace_id, key) == stored
+    stored = await bench.jobs.create_empty(workspace_id, key, ignore)
+    assert await bench.jobs.create_empty(workspace_id, key, ignore) == stored
     assert bench.read_home(workspace_id) is None
     await bench.jobs.restore(workspace_id, key, ignore, UNRECORDED)
     assert bench.read_home(workspace_id) == {}

@@ -74,7 +74,7 @@ async def test_nobody_waits_forever(hanging: Docker) -> None:
         volumes.remove(WORKSPACE_ID),
         jobs.archive(WORKSPACE_ID, "key", lambda _: None),
         jobs.restore(WORKSPACE_ID, "key", lambda _: None, UNRECORDED),
-        jobs.create_empty(WORKSPACE_ID, "key"),
+        jobs.create_empty(WORKSPACE_ID, "key", lambda _: None),
     )
     async with asyncio.timeout(DEADLINE_SECONDS):
         outcomes = await asyncio.gather(*calls, return_exceptions=True)

@@ -168,6 +168,8 @@ def check_confined(container: dict[str, Any], capabilities: set[str]) -> None:
     assert host["ReadonlyRootfs"]
     assert host["Memory"] == host["MemorySwap"] == 512 * 1024 * 1024
     assert host["PidsLimit"] == 128
+    # 1024 for everybody else.
+    assert host["CpuShares"] == 102
     assert not host["Privileged"]
 
 

@@ -7,20 +7,23 @@ import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from aiodocker import Docker
 from aiohttp import web
+from temporalio.testing import ActivityEnvironment
 
+from activities.progress import StepMonitor
 from codehub.adapters.docker.engine import acting, open_engine
 from codehub.adapters.docker.images import Image, ImageTraits, ensure_image
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
-from codehub.ports import InstanceRequest, Progress
+from codehub.ports import ImageMissing, InstanceRequest, Progress
 from tests.contracts.instance_benches import opened_docker_bench
-from tests.waiting import DEADLINE_SECONDS
+from tests.fakes import FakeProgressBoard
 
 REFERENCE = "registry.example/team/ide:1"
 Events = tuple[dict[str, object], ...]
@@ -81,23 +84,69 @@ def downloading(layer: str, current: int, total: int) -> dict[str, object]:
     return {"status": "Downloading", "id": layer, "progressDetail": {"current": current, "total": total}}
 
 
-async def test_progress_is_the_sum_of_the_layers(tmp_path: Path) -> None:
+def extracting(layer: str, current: int, total: int) -> dict[str, object]:
+    return {"status": "Extracting", "id": layer, "progressDetail": {"current": current, "total": total}}
+
+
+async def test_progress_is_the_sum_of_the_layers_first_pulled_and_then_unpacked(tmp_path: Path) -> None:
     registry = Registry(
         (
             {"status": "Pulling from team/ide", "id": "1"},
             downloading("one", 10, 100),
             downloading("two", 5, 50),
             downloading("one", 100, 100),
-            {"status": "Extracting", "id": "one", "progressDetail": {"current": 1, "total": 1000}},
+            extracting("one", 1, 100),
+            {"status": "Download complete", "id": "two"},
+            extracting("one", 100, 100),
+            extracting("two", 20, 50),
+            {"status": "Pull complete", "id": "one"},
         )
     )
     reports: list[Progress] = []
     async with engine_of(registry, tmp_path) as engine:
-        image = await ensure_image(engine, REFERENCE, reports.append, DEADLINE_SECONDS)
+        image = await ensure_image(engine, REFERENCE, reports.append)
     assert image == Image("sha256:1", ImageTraits(ide="pulled"))
-    assert {report.step for report in reports} == {"pull the image"}
-    shown = [(report.done, report.total) for report in reports]
-    assert shown == [(0, None), (0, None), (10, 100), (15, 150), (105, 150), (105, 150)]
+    shown = [(report.step, report.done, report.total) for report in reports]
+    assert shown == [
+        ("pulling the image", 0, None),
+        ("pulling the image", 10, 100),
+        ("pulling the image", 15, 150),
+        ("pulling the image", 105, 150),
+        ("pulling the image", 105, 150),
+        ("unpacking the image", 1, 100),
+        ("unpacking the image", 100, 100),
+        ("unpacking the image", 120, 150),
+        ("unpacking the image", 120, 150),
+    ]
+
+
+async def test_only_what_has_come_further_is_reported(tmp_path: Path) -> None:
+    """Else a pull that stands still would look as if it moved."""
+    registry = Registry(
+        (
+            downloading("one", 10, 100),
+            downloading("one", 10, 100),
+            {"status": "Waiting", "id": "two"},
+            {"status": "Retrying in 5 seconds", "id": "one"},
+            {"status": "Retrying in 4 seconds", "id": "one"},
+        )
+    )
+    reports: list[Progress] = []
+    async with engine_of(registry, tmp_path) as engine:
+        await ensure_image(engine, REFERENCE, reports.append)
+    assert [report.done for report in reports] == [0, 10]
+
+
+async def test_an_engine_that_tells_only_how_long_it_unpacks_makes_progress(tmp_path: Path) -> None:
+    timed: dict[str, object] = {
+        "status": "Extracting",
+        "id": "one",
+        "progressDetail": {"current": 7, "units": "s"},
+    }
+    reports: list[Progress] = []
+    async with engine_of(Registry((timed,)), tmp_path) as engine:
+        await ensure_image(engine, REFERENCE, reports.append)
+    assert len(reports) == 2
 
 
 async def test_the_registry_s_words_are_passed_on(tmp_path: Path) -> None:
@@ -105,7 +154,7 @@ async def test_the_registry_s_words_are_passed_on(tmp_path: Path) -> None:
     registry = Registry(({"errorDetail": {"message": words}, "error": words},))
     async with engine_of(registry, tmp_path) as engine:
         with pytest.raises(Permanent) as caught:
-            await ensure_image(engine, REFERENCE, lambda _: None, DEADLINE_SECONDS)
+            await ensure_image(engine, REFERENCE, lambda _: None)
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
     assert caught.value.message == (
         f"The image {REFERENCE} cannot be had: {words}. Build or pull it, or choose another image."
@@ -116,17 +165,24 @@ async def test_a_pull_that_the_engine_breaks_off_can_be_tried_again(tmp_path: Pa
     """As when it is restarted: nobody has said that there is no such image."""
     async with engine_of(Registry((downloading("one", 1, 2),), breaks_off=True), tmp_path) as engine:
         with pytest.raises(Transient) as caught, acting():
-            await ensure_image(engine, REFERENCE, lambda _: None, DEADLINE_SECONDS)
+            await ensure_image(engine, REFERENCE, lambda _: None)
     assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
 # The client closes what it gave up only when it is collected.
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*Connection:pytest.PytestUnraisableExceptionWarning")
-async def test_a_pull_does_not_take_forever(tmp_path: Path) -> None:
-    async with engine_of(Registry((), hangs=True), tmp_path) as engine:
-        with pytest.raises(Permanent, match="it took longer than 1 s") as caught:
-            await ensure_image(engine, REFERENCE, lambda _: None, 1)
-        assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
+async def test_a_pull_that_stands_still_can_be_tried_again(tmp_path: Path) -> None:
+    async def step() -> None:
+        monitor = StepMonitor(FakeProgressBoard(), timedelta(seconds=1))
+        async with monitor.watch("start", WorkspaceId("one")) as report:
+            await ensure_image(engine, REFERENCE, report)
+
+    async with engine_of(Registry((downloading("one", 1, 2),), hangs=True), tmp_path) as engine:
+        with pytest.raises(
+            Transient, match="Nothing moved for 1 s at the step “pulling the image”"
+        ) as caught:
+            await ActivityEnvironment().run(step)
+        assert caught.value.reason is ErrorReason.ACTION_FAILED
         del caught
         gc.collect()
 
@@ -137,8 +193,10 @@ async def test_docker_s_words_are_passed_on_when_there_is_no_registry() -> None:
     reference = "127.0.0.1:1/team/ide:1"
     async with opened_docker_bench() as bench:
         await bench.volumes.provision(workspace_id)
-        with pytest.raises(Permanent, match="connection refused") as caught:
+        with pytest.raises(ImageMissing):
             await bench.instances.start(InstanceRequest(workspace_id, reference), lambda _: None)
+        with pytest.raises(Permanent, match="connection refused") as caught:
+            await bench.instances.pull(reference, lambda _: None)
         assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
         assert caught.value.message.startswith(f"The image {reference} cannot be had: ")
         assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT

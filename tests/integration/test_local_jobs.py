@@ -93,6 +93,16 @@ async def test_no_secret_is_visible_from_outside(
     assert "CODEHUB_" not in visible
 
 
+async def test_a_job_lets_the_rest_of_the_machine_go_first(jobs: LocalStorageJobs) -> None:
+    task = await begin(jobs)
+    (job,) = running_jobs()
+    niceness = job.nice()
+    group = Path(f"/proc/{job.pid}/autogroup")
+    group_niceness = group.read_text().split()[-1] if group.exists() else "10"
+    await end(task)
+    assert (niceness, group_niceness) == (10, "10")
+
+
 async def test_a_job_that_does_not_end_when_asked_is_killed(jobs: LocalStorageJobs) -> None:
     task = await begin(jobs)
     (job,) = running_jobs()
@@ -177,3 +187,13 @@ def test_progress_is_passed_on_and_noise_is_not() -> None:
     output.take(b"[]\n")
     output.take(b'{"event": "progress", "phase": "upload", "bytes": 5, "total": null}\n')
     assert reports == [Progress("upload", 5, None)]
+
+
+def test_a_job_that_stands_still_reports_nothing_although_it_goes_on_talking() -> None:
+    reports: list[Progress] = []
+    output = JobOutput(reports.append)
+    for work in (7, 7, 7, 8):
+        output.take(
+            b'{"event": "progress", "phase": "upload", "bytes": 5, "total": null, "work": %d}\n' % work
+        )
+    assert reports == [Progress("upload", 5, None)] * 2

@@ -9,6 +9,7 @@ from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.progress import LIFETIME_SECONDS, RedisProgressBoard
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
+from tests.boards import posted
 from tests.fixtures_services import redis_client, redis_server
 
 __all__ = ["redis_client", "redis_server"]
@@ -45,15 +46,15 @@ async def test_every_post_is_kept_for_ten_seconds_from_then(redis_client: Redis)
 async def test_what_is_not_progress_is_nothing(redis_client: Redis, content: str | bytes) -> None:
     await redis_client.set(KEY, content)
     board = RedisProgressBoard(redis_client)
-    assert await board.read(ONE) is None
-    assert await board.read_many([ONE]) == {}
+    assert await posted(board, ONE) is None
+    assert not await board.read([ONE])
 
 
 async def test_what_is_not_progress_hides_that_of_no_other(redis_client: Redis) -> None:
     board = RedisProgressBoard(redis_client)
     await redis_client.set(KEY, "nonsense")
     await board.post(WorkspaceId("other"), Progress("download"))
-    assert await board.read_many([ONE, WorkspaceId("other")]) == {WorkspaceId("other"): Progress("download")}
+    assert await board.read([ONE, WorkspaceId("other")]) == {WorkspaceId("other"): Progress("download")}
 
 
 async def test_nobody_waits_for_a_redis_that_never_answers() -> None:
@@ -66,6 +67,6 @@ async def test_nobody_waits_for_a_redis_that_never_answers() -> None:
     async with server, create_client(f"redis://127.0.0.1:{port}/0", timeout_seconds=AGES) as client:
         board = RedisProgressBoard(client)
         await board.post(ONE, Progress("download"))
-        assert await board.read(ONE) is None
-        assert await board.read_many([ONE]) == {}
+        assert await posted(board, ONE) is None
+        assert not await board.read([ONE])
         await board.clear(ONE)

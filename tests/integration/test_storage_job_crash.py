@@ -146,3 +146,21 @@ async def test_a_job_whose_parent_is_gone_ends_by_itself(bucket: Bucket, home: P
     transport.close()
     assert await asyncio.wait_for(job.process.wait(), DEADLINE_SECONDS) != 0
     assert await bucket.unfinished_uploads() == []
+
+
+async def test_a_job_that_reads_does_work_although_nothing_is_sent_yet(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    """Gigabytes of zeros fill no part: a job that gets through them must not look stuck."""
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "zeros").write_bytes(bytes(HOME_BYTES))
+    job = await stalled("archive", request_for(bucket, home), "zstd", enough=0)
+    event = await job.next_event()
+    while event is not None and event["work"] < HOME_BYTES:
+        event = await job.next_event()
+    assert event is not None
+    assert event["bytes"] == 0
+    assert await job.next_event() == event
+    job.process.kill()
+    await job.process.wait()

@@ -87,6 +87,18 @@ async def test_deleted_workspaces_are_never_idle(database: Database) -> None:
         assert await due_for_standby(session, NOW + timedelta(days=9), DEFAULTS.standby, 1) == []
 
 
+async def test_owners_take_turns_when_not_all_can_be_archived(database: Database) -> None:
+    row = {"phase": "STANDBY", "desired_state": "STANDBY"}
+    owners = [[new_workspace_id() for _ in range(count)] for count in (5, 1, 2)]
+    for number, ids in enumerate(owners):
+        # The first owner's have been idle for longest, and would fill every sweep.
+        since = NOW - timedelta(seconds=9000 - number)
+        await add_rows(database, [{**row, "id": each, "phase_changed_at": since} for each in ids])
+    async with database.transaction() as session:
+        due = await due_for_archive(session, NOW, DEFAULTS.archive, 6)
+    assert [sum(each in due for each in ids) for ids in owners] == [3, 1, 2]
+
+
 async def test_those_idle_for_longest_come_first(database: Database) -> None:
     ages = [5000, 9000, 7000]
     row = {"phase": "STANDBY", "desired_state": "STANDBY"}

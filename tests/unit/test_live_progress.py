@@ -26,9 +26,9 @@ class WatchedBoard(FakeProgressBoard):
         super().__init__(lifetime_seconds=600)
         self.looks: list[set[WorkspaceId]] = []
 
-    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
+    async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
         self.looks.append(set(workspace_ids))
-        return await super().read_many(workspace_ids)
+        return await super().read(workspace_ids)
 
     async def until_next_look(self) -> None:
         # The one under way may have begun before whatever the test has just done.

@@ -7,9 +7,12 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities import heartbeat, progress
-from activities.progress import visible_progress
+from activities.progress import ended_when_stalled, visible_progress
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Transient
+from codehub.domain.states import ErrorReason
 from codehub.ports import Progress
+from tests.boards import posted
 from tests.fakes import FakeProgressBoard
 from tests.waiting import until
 
@@ -50,7 +53,7 @@ def beat_every(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def until_shown(board: FakeProgressBoard, expected: Progress | None) -> None:
     async def is_shown() -> bool:
-        return await board.read(ONE) == expected
+        return await posted(board, ONE) == expected
 
     await until(is_shown, f"{expected} is shown")
 
@@ -117,4 +120,63 @@ async def test_a_board_that_does_not_answer_holds_up_neither_beats_nor_the_step(
         return not progress._showing
 
     await until(is_done, "the board has answered")
-    assert await board.read(ONE) is None
+    assert await posted(board, ONE) is None
+
+
+class Clock:
+    """The event loop's time, moved by the test alone."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: self.now)
+
+    async def advance(self, seconds: float) -> None:
+        self.now += seconds
+        # Once for what is due now, once for what that leads to.
+        for _ in range(2):
+            await asyncio.sleep(0)
+
+
+async def test_a_step_that_makes_progress_is_not_ended_however_long_it_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch)
+    async with ended_when_stalled("restore", 600) as report:
+        for _ in range(1000):
+            await clock.advance(599)
+            report(HALFWAY)
+
+
+async def test_a_step_that_makes_no_progress_is_ended_and_can_be_tried_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = Clock(monkeypatch)
+
+    async def step() -> None:
+        async with ended_when_stalled("restore", 600) as report:
+            report(HALFWAY)
+            await clock.advance(601)
+
+    with pytest.raises(Transient, match="Nothing moved for 600 s at the step “download”") as caught:
+        await step()
+    assert caught.value.reason is ErrorReason.ACTION_FAILED
+
+
+async def test_a_report_that_comes_too_late_does_not_disturb_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(monkeypatch)
+
+    async def step() -> None:
+        async with ended_when_stalled("restore", 600) as report:
+            try:
+                await clock.advance(601)
+            finally:
+                report(HALFWAY)
+
+    with pytest.raises(Transient, match="so it was ended"):
+        await step()
+
+
+async def test_a_step_s_own_timeout_is_its_own_failure() -> None:
+    with pytest.raises(TimeoutError):
+        async with ended_when_stalled("restore", NEVER):
+            raise TimeoutError

@@ -2,11 +2,14 @@
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.ports import Progress
+from codehub.services.progress import NAMED_STEPS, WAITING
+from proxy import pages
 from proxy.pages.amounts import moment, size
 from tests.page_reading import read, shown, words
 from tests.visits import ID, NOW, PAGES, PATH, under_way, visit
@@ -55,6 +58,8 @@ def test_a_page_that_follows_has_words_for_every_end() -> None:
         (Progress("wait for the IDE", 4, 120, "seconds"), (None, None), "4 s so far"),
         (Progress("launch", 1, 3, "steps"), ("1", "3"), "4 s so far"),
         (Progress("stop"), (None, None), "4 s so far"),
+        (Progress("pulling the image", 4_000_000), (None, None), "Pulling the image · 4.0 MB"),
+        (WAITING, (None, None), "Waiting for its turn · 4 s so far"),
     ],
 )
 def test_progress_is_shown_as_far_as_it_is_known(
@@ -65,6 +70,11 @@ def test_progress_is_shown_as_far_as_it_is_known(
     assert (attributes.get("value"), attributes.get("max")) == bar
     (said,) = [each for each in page.all("span") if each.attributes["data-part"] == "figures"]
     assert said.text == figures
+
+
+def test_the_script_names_the_same_steps() -> None:
+    script = (Path(pages.__file__).parent / "templates" / "page.js").read_text()
+    assert all(f'"{step}"' in script for step in NAMED_STEPS)
 
 
 @pytest.mark.parametrize(("seconds", "slow"), [(90, False), (91, True)])

@@ -51,6 +51,16 @@ def test_a_swap_interrupted_after_any_move_is_repaired_by_the_next(tmp_path: Pat
     assert not (volume / WORK_NAME).exists()
 
 
+def test_old_entries_are_counted_as_they_are_removed(tmp_path: Path) -> None:
+    """A home of millions of files takes long to remove, and must not look stuck."""
+    volume = tmp_path / "volume"
+    fill(volume, OLD, "old")
+    work = stage(volume)
+    swap(work, has_root=True)
+    nested, emptied = 1, len(("staging", "trash"))
+    assert work.removed == len(OLD) + nested + emptied
+
+
 def test_an_archived_entry_with_the_name_of_the_work_directory_is_dropped(tmp_path: Path) -> None:
     work = WorkDirectory(tmp_path / "volume")
     work.data_dir.mkdir()

@@ -44,9 +44,10 @@ from tests.fakes import (
     FakeWorld,
 )
 from tests.rows import add_user, add_workspace
-from worker.registry import create_worker
+from worker.registry import create_workers
 
 LIMITS = RunningLimits(per_user=100, total=1000)
+DEFAULT_POLICY = Policy()
 
 
 @dataclass
@@ -85,14 +86,8 @@ class ControlPlane:
 
     async def create(self, desired: DesiredState = DesiredState.RUNNING, **columns: object) -> WorkspaceId:
         async with self.database.transaction() as session:
-            return await add_workspace(
-                session,
-                self.owner,
-                desired_state=desired,
-                phase_changed_at=self.now,
-                image_ref=IMAGE,
-                **columns,
-            )
+            usual = {"phase_changed_at": self.now, "image_ref": IMAGE}
+            return await add_workspace(session, self.owner, desired_state=desired, **usual | columns)
 
     async def want(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         await request_state(
@@ -215,7 +210,11 @@ async def skipping_server() -> AsyncIterator[WorkflowEnvironment]:
 
 @asynccontextmanager
 async def running_control_plane(
-    client: Client, database: Database, redis: Redis, instances: type[FakeInstances] = FakeInstances
+    client: Client,
+    database: Database,
+    redis: Redis,
+    instances: type[FakeInstances] = FakeInstances,
+    policy: Policy = DEFAULT_POLICY,
 ) -> AsyncIterator[ControlPlane]:
     task_queue = f"test-{uuid4()}"
     world = FakeWorld()
@@ -235,5 +234,5 @@ async def running_control_plane(
     )
     async with database.transaction() as session:
         owner = await add_user(session)
-    async with create_worker(client, task_queue, ports, Policy()):
+    async with create_workers(client, task_queue, ports, policy):
         yield ControlPlane(client, database, task_queue, world, buffer, board, convergence, owner, clock)

@@ -11,8 +11,10 @@ from temporalio.testing import ActivityEnvironment
 from activities.archive import ArchiveActivities
 from activities.instance import InstanceActivities
 from activities.looking import Eyes
+from activities.progress import StepMonitor
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
+from codehub.bootstrap import Policy
 from codehub.contracts import ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.models import Archive, Workspace
 from codehub.db.session import Database
@@ -40,12 +42,12 @@ class Bench:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.world = FakeWorld()
-        archives, board = FakeArchives(self.world), FakeProgressBoard()
+        archives, monitor = FakeArchives(self.world), StepMonitor(FakeProgressBoard(), Policy().stall)
         volumes, instances = FakeVolumes(self.world), FakeInstances(self.world)
         self.workspace = WorkspaceActivities(database, Eyes(instances, volumes, archives))
-        self.instance = InstanceActivities(database, instances, board)
-        self.volume = VolumeActivities(database, volumes, archives, board)
-        self.archive = ArchiveActivities(database, FakeStorageJobs(self.world), board)
+        self.instance = InstanceActivities(database, instances, monitor)
+        self.volume = VolumeActivities(database, volumes, archives, monitor)
+        self.archive = ArchiveActivities(database, FakeStorageJobs(self.world), monitor)
         self.call = ActivityEnvironment().run
 
     async def claimed(self, operation: Operation, desired: DesiredState) -> OperationRequest:

@@ -10,6 +10,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState
 from codehub.ports import Progress
+from tests.boards import posted
 from tests.temporal_server import free_port
 from tests.waiting import until
 from tests.workflows.harness import ControlPlane, running_control_plane
@@ -20,7 +21,7 @@ TRANSFER, LAUNCH, STOP = Progress("upload"), Progress("launch"), Progress("stop"
 
 async def until_shown(plane: ControlPlane, workspace_id: WorkspaceId, progress: Progress | None) -> None:
     async def is_shown() -> bool:
-        return await plane.board.read(workspace_id) == progress
+        return await posted(plane.board, workspace_id) == progress
 
     await until(is_shown, f"{progress} is shown")
 

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 from temporalio.testing import ActivityEnvironment, WorkflowEnvironment
 
-from activities.idle import BATCH, REJECTED_METRIC, IdleActivities
+from activities.idle import ARCHIVES_PER_SLOT, BATCH, REJECTED_METRIC, IdleActivities
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.bootstrap import Policy
 from codehub.contracts import SweepRequest
@@ -91,7 +91,7 @@ async def test_bad_entries_are_counted(plane: ControlPlane, redis_client: Redis)
     metrics = MetricBuffer(100)
     environment = ActivityEnvironment()
     environment.metric_meter = Runtime(telemetry=TelemetryConfig(metrics=metrics)).metric_meter
-    idle = IdleActivities(plane.database, plane.buffer, plane.convergence, Policy().idle_times, LIMITS)
+    idle = IdleActivities(plane.database, plane.buffer, plane.convergence, Policy().idle_times, LIMITS, 1)
     assert await environment.run(idle.store_last_access, SweepRequest(plane.now)) == 0
     [counted] = [each for each in metrics.retrieve_updates() if each.metric.name == REJECTED_METRIC]
     assert counted.value == 2
@@ -111,6 +111,20 @@ async def test_use_in_the_future_counts_as_now_and_keeps_nothing_awake_for_ever(
     assert await sweep_until_settled(plane, workspace_id) is Phase.RUNNING
     await skipping.sleep(timedelta(hours=5))
     assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
+
+
+async def test_no_more_is_archived_at_once_than_can_begin_soon(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    """What waits for its turn cannot be started by its owner."""
+    most = ARCHIVES_PER_SLOT * Policy().steps.archives
+    idle = [await plane.create(DesiredState.STANDBY, phase=Phase.STANDBY) for _ in range(most + 3)]
+    under_way = {"phase": Phase.STANDBY, "operation": Operation.ARCHIVING, "op_started_at": plane.now}
+    await plane.create(DesiredState.ARCHIVED, **under_way)
+    await skipping.sleep(timedelta(days=9))
+    assert (await plane.run_sweep(TTL))["archived"] == most - 1
+    left = [await plane.look(each) for each in idle]
+    assert sum(each.desired_state is DesiredState.STANDBY for each in left) == 4
 
 
 async def test_a_workspace_with_an_operation_under_way_is_left_alone(

@@ -1,8 +1,7 @@
 """Images: what they say about themselves, and fetching those that are not here."""
 
-import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any
 
@@ -50,11 +49,11 @@ class Image:
     traits: ImageTraits
 
 
-async def ensure_image(engine: Docker, reference: str, report: Report, seconds: float) -> Image:
+async def ensure_image(engine: Docker, reference: str, report: Report) -> Image:
     """The image, fetched if it is not here."""
     found = await find_image(engine, reference)
     if found is None:
-        await _pull(engine, reference, report, seconds)
+        await _pull(engine, reference, report)
         found = await find_image(engine, reference)
     if found is None:
         raise _failed(reference, "the registry has it, but not for this machine")
@@ -73,30 +72,61 @@ async def find_image(engine: Docker, reference: str) -> Image | None:
     return Image(answer["Id"], traits_of(answer["Config"]["Labels"]))
 
 
-async def _pull(engine: Docker, reference: str, report: Report, seconds: float) -> None:
-    layers: dict[str, tuple[int, int]] = {}
+async def _pull(engine: Docker, reference: str, report: Report) -> None:
+    """For as long as it makes progress: it is the caller who ends one that does not."""
+    layers = Layers()
+    report(layers.progress())
     try:
-        async with asyncio.timeout(seconds):
-            report(Progress("pull the image"))
-            async for event in engine.images.pull(reference, stream=True):
-                _note(layers, event)
-                done = sum(current for current, _ in layers.values())
-                total = sum(size for _, size in layers.values())
-                report(Progress("pull the image", done, total or None))
+        async for event in engine.images.pull(reference, stream=True):
+            if layers.note(event):
+                report(layers.progress())
     except DockerError as error:
         if error.status == NO_CONNECTION:
             raise silent(error) from error
         raise _failed(reference, words_of(error)) from error
-    except TimeoutError as error:
-        raise _failed(reference, f"it took longer than {seconds:.0f} s") from error
     except aiohttp.ClientError as error:
         raise silent(error) from error
 
 
-def _note(layers: dict[str, tuple[int, int]], event: Mapping[str, Any]) -> None:
-    detail = event.get("progressDetail") or {}
-    if event.get("status") == "Downloading" and "total" in detail:
-        layers[event["id"]] = (detail.get("current", 0), detail["total"])
+@dataclass
+class Layers:
+    """How far a pull is: done and total bytes of each layer, first on its way here, then onto the disk."""
+
+    downloads: dict[str, tuple[int, int]] = field(default_factory=dict)
+    extractions: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+    def note(self, event: Mapping[str, Any]) -> bool:
+        """Whether it has come further; an engine that waits for its registry says so again and again."""
+        layer, detail = event.get("id", ""), event.get("progressDetail") or {}
+        match event.get("status"):
+            case "Downloading" if "total" in detail:
+                return _advance(self.downloads, layer, (detail.get("current", 0), detail["total"]))
+            case "Extracting" if "total" in detail:
+                return _advance(self.extractions, layer, (detail.get("current", 0), detail["total"]))
+            case "Download complete" if layer in self.downloads:
+                total = self.downloads[layer][1]
+                return _advance(self.downloads, layer, (total, total))
+            # Newer engines tell only for how long they have been unpacking a layer.
+            case "Extracting" | "Pull complete" | "Already exists":
+                return True
+        return False
+
+    def progress(self) -> Progress:
+        loading = any(done < total for done, total in self.downloads.values())
+        if loading or not self.extractions:
+            return _sum("pulling the image", self.downloads)
+        return _sum("unpacking the image", self.extractions)
+
+
+def _advance(layers: dict[str, tuple[int, int]], layer: str, figures: tuple[int, int]) -> bool:
+    advanced = layers.get(layer) != figures
+    layers[layer] = figures
+    return advanced
+
+
+def _sum(step: str, layers: Mapping[str, tuple[int, int]]) -> Progress:
+    done, total = (sum(figures) for figures in zip((0, 0), *layers.values(), strict=True))
+    return Progress(step, done, total or None)
 
 
 def _failed(reference: str, words: str) -> Permanent:

@@ -21,7 +21,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
 from codehub.health import answers
-from codehub.ports import InstanceRequest, Outdated, Progress, Report, Upstream
+from codehub.ports import ImageMissing, InstanceRequest, Outdated, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05
 LOOK_SECONDS = 0.5
@@ -68,10 +68,14 @@ class DockerInstances:
             await self._check_volume(request.workspace_id)
             seen = await self._see(request.workspace_id)
             if seen is None or not seen.is_left_alone:
-                wanted = await self._prepare(request, report)
+                wanted = await self._prepare(request)
                 report(Progress("launch", unit="steps"))
                 await self._launch(request.workspace_id, wanted)
             await self._wait_until_ready(request.workspace_id, report)
+
+    async def pull(self, image_ref: str, report: Report) -> None:
+        with acting():
+            await ensure_image(self._engine, self._options.resolve_image(image_ref), report)
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
         container, patience = self._container(workspace_id), self._options.patience
@@ -96,11 +100,13 @@ class DockerInstances:
                 for text in await container.log(stdout=True, stderr=True, tail=tail):
                     yield text.encode()
 
-    async def _prepare(self, request: InstanceRequest, report: Report) -> Configuration:
+    async def _prepare(self, request: InstanceRequest) -> Configuration:
         """Have what a container needs, and say how to make it."""
         network_id = await ensure_network(self._engine, self._options.network)
         reference = self._options.resolve_image(request.image_ref)
-        image = await ensure_image(self._engine, reference, report, self._options.patience.pull)
+        image = await find_image(self._engine, reference)
+        if image is None:
+            raise ImageMissing
         return instance_configuration(request, image, network_id, self._options)
 
     async def _compare(self, running: Sequence[tuple[InstanceRequest, str]]) -> Outdated:

@@ -48,8 +48,8 @@ class DockerStorageJobs:
             await make_volume(self._engine, self._options, workspace_id)
         await self._run("restore", workspace_id, key, report, expected)
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
-        output = await self._run("create-empty", workspace_id, key, lambda _: None)
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        output = await self._run("create-empty", workspace_id, key, report)
         return output.stored_as(key)
 
     async def _run(
@@ -62,8 +62,7 @@ class DockerStorageJobs:
     ) -> JobOutput:
         output = JobOutput(report)
         with acting():
-            patience = self._options.patience.pull
-            await ensure_image(self._engine, self._options.job_image, report, patience)
+            await ensure_image(self._engine, self._options.job_image, report)
             async with self._created(operation, workspace_id) as container:
                 status = await self._talk(container, self._request(key, expected), JobLines(output))
         output.check(status)

@@ -34,7 +34,6 @@ class Patience:
     start: float = 60.0
     stop: int = 10
     health: float = 2.0
-    pull: float = 1800.0
     # On top of a stop's own time.
     answer: float = ANSWER_SECONDS
 

@@ -22,6 +22,7 @@ from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, Sto
 # What a job needs of our environment; the rest holds credentials that are none of its business.
 PASSED_ON = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+NICENESS = 10
 _log = logging.getLogger(__name__)
 
 
@@ -43,8 +44,8 @@ class LocalStorageJobs:
         await self._root.run(lambda: make_volume(self._root.volume(workspace_id)))
         await self._run("restore", workspace_id, key, report, expected)
 
-    async def create_empty(self, workspace_id: WorkspaceId, key: str) -> StoredArchive:
-        output = await self._run("create-empty", workspace_id, key, lambda _: None)
+    async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
+        output = await self._run("create-empty", workspace_id, key, report)
         return output.stored_as(key)
 
     async def _run(
@@ -90,6 +91,7 @@ class LocalStorageJobs:
             # A Ctrl-C in our terminal is ours to handle: the job ends when it is cancelled, and tidily.
             start_new_session=True,
         )
+        _yield_to_others(process.pid)
         try:
             yield process
         finally:
@@ -124,6 +126,17 @@ class LocalStorageJobs:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+
+
+def _yield_to_others(process_id: int) -> None:
+    """People wait for what else this machine does, and a job only takes a little longer.
+
+    Where the kernel groups processes by session, it compares the groups, and niceness counts inside of one.
+    """
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process_id, NICENESS)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process_id}/autogroup").write_text(str(NICENESS))
 
 
 async def _log_lines(stream: asyncio.StreamReader, output: JobOutput) -> None:

@@ -28,7 +28,7 @@ def progress_key(workspace_id: WorkspaceId) -> str:
 
 
 class RedisProgressBoard:
-    """A `ProgressBoard`; an outage looks as if nobody had posted anything."""
+    """A `ProgressBoard`."""
 
     def __init__(self, client: Redis, *, lifetime_seconds: float = LIFETIME_SECONDS) -> None:
         self._client = client
@@ -38,14 +38,12 @@ class RedisProgressBoard:
         content = json.dumps(asdict(progress))
         await _ask(self._client.set(progress_key(workspace_id), content, px=self._lifetime_milliseconds))
 
-    async def read(self, workspace_id: WorkspaceId) -> Progress | None:
-        content = await _ask(self._client.get(progress_key(workspace_id)))
-        return None if content is None else _parse(content)
-
-    async def read_many(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress]:
+    async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
         ids = list(workspace_ids)
-        contents = await _ask(self._client.mget([progress_key(each) for each in ids])) if ids else None
-        pairs = zip(ids, contents or [], strict=False)
+        contents = await _ask(self._client.mget([progress_key(each) for each in ids])) if ids else []
+        if contents is None:
+            return None
+        pairs = zip(ids, contents, strict=True)
         found = {each: _parse(content) for each, content in pairs if content is not None}
         return {each: progress for each, progress in found.items() if progress is not None}
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from temporalio.client import Client
-from temporalio.common import WorkflowIDConflictPolicy, WorkflowIDReusePolicy
+from temporalio.common import Priority, WorkflowIDConflictPolicy, WorkflowIDReusePolicy
 from temporalio.service import RPCError
 
 from codehub import contracts
@@ -54,5 +54,7 @@ class TemporalConvergence:
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             search_attributes=attributes_of(workspace_id, owner_id),
+            # Inherited by its operations and their steps: in every queue, owners take turns.
+            priority=Priority(fairness_key=owner_id),
             static_summary=f"Brings workspace {workspace_id} to its desired state",
         )

@@ -66,11 +66,16 @@
     }
     return words.join(" · ");
   }
+  const NAMED = ["pulling the image", "unpacking the image", "waiting for its turn"];
+  function named(text) {
+    const step = latest?.step ?? "";
+    return NAMED.includes(step) ? `${step[0].toUpperCase()}${step.slice(1)} · ${text}` : text;
+  }
   function draw() {
     const elapsed = since ? (Date.now() + skew - Date.parse(since)) / 1000 : NaN;
     const moving = latest && latest.unit === "bytes" && (latest.done || latest.total);
-    if (moving) part("figures").textContent = transfer(latest);
-    else if (latest || !bar.hasAttribute("value")) part("figures").textContent = since ? `${duration(elapsed)} so far` : "";
+    if (moving) part("figures").textContent = named(transfer(latest));
+    else if (latest || !bar.hasAttribute("value")) part("figures").textContent = since ? named(`${duration(elapsed)} so far`) : "";
     part("slow").hidden = moving || !(elapsed > main.dataset.slowAfter);
   }
   function measure({ step, done, total, unit }) {

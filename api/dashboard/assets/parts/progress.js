@@ -6,6 +6,8 @@ import { duration, size } from "../format.js";
 import { isBusy } from "../words.js";
 
 const SILENCE_MS = 5000;
+// The headline says as much.
+const OBVIOUS = new Set(["upload", "download"]);
 
 export class ProgressView {
   constructor() {
@@ -27,7 +29,7 @@ export class ProgressView {
   }
 }
 
-/** 120 MB of 312 MB · 40 MB/s · 5 s left. */
+/** 120 MB of 312 MB · 40 MB/s · 5 s left; or Pulling the image · 120 MB of 312 MB. */
 export function figures(workspace, progress) {
   if (progress?.unit === "bytes" && (progress.done || progress.total)) return transfer(progress);
   const since = workspace.operation_started_at;
@@ -36,10 +38,11 @@ export function figures(workspace, progress) {
   return step + elapsed;
 }
 
-function transfer({ done, total, samples }) {
+function transfer({ step, done, total, samples }) {
   const [first, last] = [samples[0], samples.at(-1)];
   const rate = ((last.done - first.done) / (last.at - first.at)) * 1000;
   const words = [total ? `${size(done)} of ${size(total)}` : size(done)];
+  if (!OBVIOUS.has(step)) words.unshift(capital(step));
   if (rate > 0 && Date.now() - last.at < SILENCE_MS) {
     words.push(`${size(rate)}/s`);
     if (total > done) words.push(`${duration(Math.ceil((total - done) / rate))} left`);

@@ -1,0 +1,69 @@
+"""Timeouts of steps come from settings: nothing in the workflows can cut one short."""
+
+from datetime import timedelta
+
+import pytest
+
+from codehub.bootstrap import StepLimits, policy_of, stall_of, step_limits_of
+from codehub.contracts import StepQueue
+from codehub.settings import load_settings
+from codehub.settings.types import GREATEST_STEP_SECONDS
+from workflows.policies import ARCHIVE, BACKSTOP, CHANGE, RESTORE, START, StepPolicy
+
+STEPS = {"archive": ARCHIVE, "restore": RESTORE, "start": START, "change": CHANGE}
+# Of every setting that says how long a step, or a part of one, may take.
+LONGEST = {
+    "CODEHUB_DOCKER_START_SECONDS": str(GREATEST_STEP_SECONDS),
+    "CODEHUB_DOCKER_STOP_SECONDS": str(GREATEST_STEP_SECONDS),
+    "CODEHUB_WORKER_STALL_SECONDS": str(GREATEST_STEP_SECONDS),
+}
+
+
+@pytest.mark.parametrize("policy", STEPS.values(), ids=STEPS)
+def test_no_setting_allows_a_step_to_take_as_long_as_the_backstop(policy: StepPolicy) -> None:
+    settings = load_settings(LONGEST)
+    longest = stall_of(settings) + timedelta(seconds=settings.docker.start_seconds)
+    assert policy.options["start_to_close_timeout"] == BACKSTOP
+    assert longest * 5 < BACKSTOP
+
+
+@pytest.mark.parametrize("variable", LONGEST)
+def test_a_longer_time_than_the_backstop_covers_is_refused(variable: str) -> None:
+    with pytest.raises(Exception, match=f"{variable}=86401: must be a whole number of seconds, 1 to 86400"):
+        load_settings({variable: str(GREATEST_STEP_SECONDS + 1)})
+
+
+@pytest.mark.parametrize("policy", STEPS.values(), ids=STEPS)
+def test_the_wait_for_a_slot_counts_against_no_timeout(policy: StepPolicy) -> None:
+    assert not {"schedule_to_close_timeout", "schedule_to_start_timeout"} & policy.options.keys()
+
+
+def test_each_kind_of_step_has_a_queue_of_its_own() -> None:
+    assert {policy.queue for policy in STEPS.values()} == set(StepQueue)
+
+
+def test_a_stop_may_take_its_own_time_before_it_counts_as_stalled() -> None:
+    settings = load_settings({"CODEHUB_DOCKER_STOP_SECONDS": "900", "CODEHUB_WORKER_STALL_SECONDS": "600"})
+    assert policy_of(settings).stall == timedelta(seconds=1500)
+
+
+@pytest.mark.parametrize(
+    ("cores", "expected"),
+    [
+        (1, StepLimits(archives=1, restores=1, starts=4, others=100)),
+        (2, StepLimits(archives=2, restores=2, starts=4, others=100)),
+        (16, StepLimits(archives=16, restores=16, starts=32, others=100)),
+    ],
+)
+def test_limits_follow_the_processors(cores: int, expected: StepLimits) -> None:
+    assert step_limits_of(load_settings({}), cores) == expected
+
+
+def test_limits_can_be_set() -> None:
+    environment = {
+        "CODEHUB_WORKER_CONCURRENT_ARCHIVES": "7",
+        "CODEHUB_WORKER_CONCURRENT_RESTORES": "8",
+        "CODEHUB_WORKER_CONCURRENT_STARTS": "9",
+        "CODEHUB_WORKER_CONCURRENT_ACTIVITIES": "10",
+    }
+    assert step_limits_of(load_settings(environment), 2) == StepLimits(7, 8, 9, 10)

@@ -1,0 +1,192 @@
+"""Steps of one kind do not wait for those of another, and owners take turns."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from redis.asyncio import Redis
+from temporalio.client import Client
+from temporalio.service import RPCError
+
+from codehub.bootstrap import Policy, StepLimits
+from codehub.contracts import workflow_id_of
+from codehub.db.session import Database
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from tests.rows import add_user
+from tests.waiting import until
+from tests.workflows.harness import ControlPlane, running_control_plane
+from tests.workflows.real import temporal_client, temporal_server
+from workflows.policies import BACKSTOP
+
+__all__ = ["temporal_client", "temporal_server"]
+
+CROWD = 200
+SLOTS = 2
+FEW = Policy(steps=StepLimits(archives=SLOTS, restores=1, starts=1))
+ELSEWHERE = "registry.example/ide:1"
+
+
+@pytest.fixture
+async def real_plane(
+    temporal_client: Client, database: Database, redis_client: Redis
+) -> AsyncIterator[ControlPlane]:
+    async with running_control_plane(temporal_client, database, redis_client, policy=FEW) as plane:
+        yield plane
+
+
+async def neighbour(plane: ControlPlane) -> ControlPlane:
+    """The same control plane as somebody else sees it."""
+    async with plane.database.transaction() as session:
+        return replace(plane, owner=await add_user(session))
+
+
+def hold(plane: ControlPlane, call: str) -> asyncio.Event:
+    """Calls of this name do not end until the event is set."""
+    return plane.world.gates.setdefault(call, asyncio.Event())
+
+
+async def wake(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+    await plane.convergence.wake(workspace_id, str(plane.owner))
+
+
+async def arrive(plane: ControlPlane, workspace_id: WorkspaceId, phase: Phase) -> None:
+    async def arrived() -> bool:
+        row = await plane.look(workspace_id)
+        assert row.error_reason is None, row.error_message
+        return (row.phase, row.operation) == (phase, Operation.NONE)
+
+    await until(arrived, f"{phase} reached")
+
+
+async def until_called(plane: ControlPlane, call: str, count: int = 1) -> None:
+    async def called() -> bool:
+        return len(subjects(plane, call)) >= count
+
+    await until(called, f"{count} calls of {call}")
+
+
+def subjects(plane: ControlPlane, call: str) -> list[str]:
+    return [subject for name, subject in plane.world.calls if name == call]
+
+
+async def begin_archive(plane: ControlPlane) -> WorkspaceId:
+    """A home on its way into an archive."""
+    workspace_id = await plane.create(DesiredState.ARCHIVED)
+    plane.write(workspace_id, "precious")
+    await wake(plane, workspace_id)
+    return workspace_id
+
+
+async def queue_crowd(plane: ControlPlane) -> None:
+    """Many archives of one owner: some hold every slot and do not end, all others wait."""
+    hold(plane, "jobs.archive")
+    for _ in range(CROWD):
+        await begin_archive(plane)
+    running = f'WorkflowType = "Archiving" AND OwnerId = "{plane.owner}" AND ExecutionStatus = "Running"'
+
+    async def queued() -> bool:
+        return (await plane.client.count_workflows(running)).count == CROWD
+
+    await until(queued, "all archives are under way or wait")
+    await until_called(plane, "jobs.archive", SLOTS)
+
+
+async def test_two_hundred_archives_of_one_owner_hold_up_nobody_else(real_plane: ControlPlane) -> None:
+    ada = await neighbour(real_plane)
+    restored = await ada.reach(DesiredState.ARCHIVED)
+    await queue_crowd(real_plane)
+
+    started = await ada.create(DesiredState.RUNNING)
+    await ada.want(restored, DesiredState.STANDBY)
+    for each in (started, restored):
+        await wake(ada, each)
+    await arrive(ada, started, Phase.RUNNING)
+    await arrive(ada, restored, Phase.STANDBY)
+    assert len(subjects(ada, "jobs.archive")) == SLOTS
+
+    archived = await begin_archive(ada)
+    await until_queued(ada, archived)
+    hold(ada, "jobs.archive").set()
+    await arrive(ada, archived, Phase.ARCHIVED)
+    turn = subjects(ada, "jobs.archive").index(archived)
+    # Whatever slots were free before the server knew of it, and then at most one of the others first.
+    assert turn <= 2 * SLOTS + 1
+
+
+async def until_queued(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+    """Its step waits in its queue."""
+    handle = plane.client.get_workflow_handle(workflow_id_of(workspace_id, Operation.ARCHIVING))
+
+    async def queued() -> bool:
+        try:
+            return bool((await handle.describe()).raw_description.pending_activities)
+        except RPCError:
+            return False  # not yet there
+
+    await until(queued, "the step waits")
+
+
+async def test_a_stop_does_not_wait_for_a_slow_start(real_plane: ControlPlane) -> None:
+    running = await real_plane.reach(DesiredState.RUNNING)
+    hold(real_plane, "instances.start")
+    starting = await real_plane.create(DesiredState.RUNNING)
+    await wake(real_plane, starting)
+    await until_called(real_plane, "instances.start", 2)
+    await real_plane.want(running, DesiredState.STANDBY)
+    await wake(real_plane, running)
+    await arrive(real_plane, running, Phase.STANDBY)
+    hold(real_plane, "instances.start").set()
+    await arrive(real_plane, starting, Phase.RUNNING)
+
+
+async def test_no_more_start_at_once_than_may(real_plane: ControlPlane) -> None:
+    hold(real_plane, "instances.start")
+    starting = [await real_plane.create(DesiredState.RUNNING) for _ in range(5)]
+    for each in starting:
+        await wake(real_plane, each)
+    await until_called(real_plane, "instances.start")
+    # One that comes after all of them, by other queues, shows that those had the time to begin.
+    await real_plane.reach(DesiredState.ARCHIVED)
+    assert len(subjects(real_plane, "instances.start")) == FEW.steps.starts
+    hold(real_plane, "instances.start").set()
+    for each in starting:
+        await arrive(real_plane, each, Phase.RUNNING)
+
+
+async def test_a_slow_registry_holds_up_nobody_else_s_start(real_plane: ControlPlane) -> None:
+    real_plane.world.registry.add(ELSEWHERE)
+    hold(real_plane, "instances.pull")
+    pulling = await real_plane.create(DesiredState.RUNNING, image_ref=ELSEWHERE)
+    await wake(real_plane, pulling)
+    await until_called(real_plane, "instances.pull")
+    await real_plane.reach(DesiredState.RUNNING)
+    hold(real_plane, "instances.pull").set()
+    await arrive(real_plane, pulling, Phase.RUNNING)
+    assert real_plane.world.instances[pulling].image_ref == ELSEWHERE
+
+
+async def test_an_image_that_cannot_be_had_ends_in_an_error(plane: ControlPlane) -> None:
+    workspace_id = await plane.create(DesiredState.RUNNING, image_ref=ELSEWHERE)
+    snapshot = await plane.converge(workspace_id)
+    assert (snapshot.phase, snapshot.error_reason) == (Phase.ERROR, ErrorReason.IMAGE_PULL_FAILED)
+
+
+async def test_the_wait_for_a_slot_is_no_timeout(real_plane: ControlPlane) -> None:
+    workspace_id = await real_plane.reach(DesiredState.STANDBY)
+    await real_plane.want(workspace_id, DesiredState.ARCHIVED)
+    await real_plane.converge(workspace_id)
+    handle = real_plane.client.get_workflow_handle(workflow_id_of(workspace_id, Operation.ARCHIVING))
+    steps = [
+        event.activity_task_scheduled_event_attributes
+        async for event in handle.fetch_history_events()
+        if event.HasField("activity_task_scheduled_event_attributes")
+    ]
+    assert [step.activity_type.name for step in steps] == ["upload_archive", "remove_archived_volume"]
+    for step in steps:
+        # None at all; the server writes the workflow's own limit, which is none either.
+        limits = step.schedule_to_start_timeout, step.schedule_to_close_timeout
+        assert [each.ToTimedelta() for each in limits] == [timedelta(0)] * 2
+        assert step.start_to_close_timeout.ToTimedelta() == BACKSTOP
