@@ -19,7 +19,6 @@ NEW_COLUMNS = {
     },
     "sessions": {"token_hash": "bytea"},
     "workspaces": {
-        "home_ctx": "jsonb NOT NULL DEFAULT '{}'::jsonb",
         "conditions": "jsonb NOT NULL DEFAULT '{}'::jsonb",
         "observed_at": "timestamptz",
         "phase": "text",
@@ -89,12 +88,22 @@ SAME_BUT_FOR_CASE = text(
     "GROUP BY lower(username) HAVING count(*) > 1"
 )
 
+# Columns that M1 had under these names; see migrations.m1.
+SET_ASIDE = text(
+    "SELECT table_name, column_name FROM information_schema.columns "
+    "WHERE table_schema = current_schema() AND table_name IN ('users', 'sessions', 'workspaces') "
+    "AND column_name LIKE 'm1\\_%'"
+)
+
 
 def upgrade() -> None:
     refuse_ambiguous_usernames()
     for table, columns in NEW_COLUMNS.items():
         additions = ", ".join(f"ADD COLUMN {name} {definition}" for name, definition in columns.items())
         op.execute(f"ALTER TABLE {table} {additions}")
+    # Databases that came to 0001 with an earlier version of it lack this one.
+    op.execute("ALTER TABLE workspaces ADD COLUMN IF NOT EXISTS home_ctx jsonb")
+    op.execute("ALTER TABLE workspaces ALTER home_ctx SET DEFAULT '{}'::jsonb")
     for table, definition in NEW_TABLES.items():
         op.execute(f"CREATE TABLE {table} ({definition})")
     for index in NEW_TABLES_INDEXES:
@@ -108,6 +117,9 @@ def downgrade() -> None:
         op.execute(f"DROP TABLE {table}")
     for table, columns in NEW_COLUMNS.items():
         op.execute(f"ALTER TABLE {table} " + ", ".join(f"DROP COLUMN {name}" for name in columns))
+    op.execute("ALTER TABLE workspaces ALTER home_ctx DROP DEFAULT")
+    for table, name in op.get_bind().execute(SET_ASIDE).all():
+        op.execute(f'ALTER TABLE {table} RENAME "{name}" TO "{name.removeprefix("m1_")}"')
 
 
 def refuse_ambiguous_usernames() -> None:
