@@ -1,4 +1,4 @@
-"""A database as M1 left it is recognized, stamped and carried over; one that is neither M1's nor ours is not."""
+"""A database as M1 left it is stamped and carried over; one that only resembles it is left alone."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from codehub.domain.states import DesiredState, Phase
 from migrations import runner
 from migrations.errors import MigrationRefused
 from tests.integration.test_migrations_schema import CATALOGUES, read_catalogue
-from tests.m1.leftovers import ANN, IDS, fill_database
+from tests.m1.leftovers import IDS, STATUSES, fill_database
 
 ALEMBIC = "CREATE TABLE alembic_version (version_num character varying(32) PRIMARY KEY)"
 ITS_OWN_REVISION = (ALEMBIC, "INSERT INTO alembic_version VALUES ('3f8a0c1d2e4b')")
@@ -39,14 +39,13 @@ VARIANTS = {
         "CREATE TABLE sessions (token text PRIMARY KEY, user_id uuid REFERENCES users (id))",
     ),
     "status as an enum": (
-        "CREATE TYPE workspace_status AS ENUM ('CREATED', 'PROVISIONING', 'RUNNING', 'STOPPING', 'STOPPED', "
-        "'DELETING', 'ERROR', 'DELETED')",
-        "ALTER TABLE workspaces ALTER status TYPE workspace_status USING status::workspace_status, "
-        "ALTER status SET DEFAULT 'CREATED'",
+        f"CREATE TYPE workspace_status AS ENUM {STATUSES}",
+        "ALTER TABLE workspaces ALTER status TYPE workspace_status USING status::workspace_status",
+        "ALTER TABLE workspaces ALTER status SET DEFAULT 'CREATED'",
     ),
     "times without a zone": (
-        "ALTER TABLE workspaces ALTER created_at TYPE timestamp, ALTER updated_at TYPE timestamp, "
-        "ALTER deleted_at TYPE timestamp",
+        "ALTER TABLE workspaces ALTER created_at TYPE timestamp, ALTER updated_at TYPE timestamp",
+        "ALTER TABLE workspaces ALTER deleted_at TYPE timestamp",
     ),
     "ids as text": (
         "ALTER TABLE sessions DROP CONSTRAINT sessions_user_id_fkey",
@@ -122,7 +121,10 @@ async def test_a_user_of_m1_can_be_joined_by_a_new_one(empty_database_url: str) 
 
 
 async def test_going_back_gives_m1_its_rows(empty_database_url: str) -> None:
-    query = "SELECT id, owner_user_id, name, memo, status, image_ref, instance_backend, storage_backend, home_store_key, created_at FROM workspaces WHERE status NOT IN ('DELETING') ORDER BY id"
+    query = (
+        "SELECT id, owner_user_id, name, memo, status, image_ref, instance_backend, storage_backend, "
+        "home_store_key, created_at, updated_at FROM workspaces ORDER BY id"
+    )
     await fill_database(empty_database_url)
     before = await fetch(empty_database_url, query)
     await runner.upgrade(empty_database_url)
@@ -172,11 +174,11 @@ async def test_our_tables_without_their_revision_are_not_taken_for_m1(database_u
 
 async def test_the_whole_database_comes_over_or_nothing(empty_database_url: str) -> None:
     """A name that differs only in case is refused by the revision after the stamp; mended, it goes on."""
-    await fill_database(empty_database_url, f"UPDATE users SET username = 'Bob' WHERE id = '{ANN}'")
+    await fill_database(empty_database_url, "UPDATE users SET username = 'Bob' WHERE username = 'ann'")
     with pytest.raises(MigrationRefused, match="Bob"):
         await runner.upgrade(empty_database_url)
     assert await runner.current(empty_database_url) == "0001_m1"
-    await fetch(empty_database_url, "UPDATE users SET username = 'ann' WHERE id = $1", ANN)
+    await fetch(empty_database_url, "UPDATE users SET username = 'ann' WHERE username = 'Bob'")
     assert (await runner.upgrade(empty_database_url)).before == "0001_m1"
 
 
