@@ -20,6 +20,8 @@ OWNERS = dict.fromkeys(STATUSES[:4], ANN) | dict.fromkeys(STATUSES[4:], BOB)
 # M1 makes the directory when it provisions, and removes it when it deletes.
 WITH_HOMES = ("PROVISIONING", "RUNNING", "STOPPING", "STOPPED", "DELETING", "ERROR")
 
+RICH = ("RUNNING", "STOPPED")
+
 
 async def fill_database(url: str, *more: str) -> None:
     """Make M1's tables and rows; `more` are statements for an M1 that was a little different."""
@@ -36,10 +38,12 @@ def home_key(status: str) -> str:
     return f"users/{OWNERS[status]}/workspaces/{IDS[status]}/home"
 
 
-def make_homes(directory: Path, *statuses: str) -> dict[str, Path]:
-    """Rich homes where M1 keeps them, for these statuses or for all that have one."""
-    homes = {status: directory / home_key(status) for status in statuses or WITH_HOMES}
-    for number, home in enumerate(homes.values()):
-        home.parent.mkdir(parents=True)
-        make_rich_home(home, seed=number)
+def make_homes(directory: Path) -> dict[str, Path]:
+    """Homes where M1 keeps them, two of them with everything that homes can have."""
+    homes = {status: directory / home_key(status) for status in WITH_HOMES}
+    for status, home in homes.items():
+        home.mkdir(parents=True)
+        (home / "notes.txt").write_text(f"{status} in M1")
+        if status in RICH:
+            make_rich_home(home)
     return homes
