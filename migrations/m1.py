@@ -87,32 +87,6 @@ INDEXES = {
 }
 # Later revisions make these, so they must not be there yet.
 NOT_OF_M1 = ("api_tokens", "archives", "workspace_events", "idempotency_keys", "workspace_usage")
-# Later revisions add these; a column of M1 with such a name is set aside under another.
-LATER_COLUMNS = {
-    "users": {"role", "disabled_at", "failed_login_count", "locked_until"},
-    "sessions": {"token_hash", "user_agent", "last_seen_at"},
-    "workspaces": {
-        "conditions",
-        "observed_at",
-        "phase_changed_at",
-        "operation",
-        "op_started_at",
-        "archive_op_id",
-        "archive_key",
-        "error_reason",
-        "error_message",
-        "error_count",
-        "desired_state",
-        "purge",
-        "last_access_at",
-        "standby_ttl_seconds",
-        "archive_ttl_seconds",
-        "recover_choice",
-        "recover_requested_at",
-        "recover_handled_at",
-        "version",
-    },
-}
 INVALID_VALUE = "22"
 
 COLUMNS = """
@@ -248,8 +222,6 @@ def _shape(
         # Columns that we do not know stay, but nobody fills them any more.
         if found[name].demanded:
             connection.execute(text(f'ALTER TABLE {table} ALTER "{name}" DROP NOT NULL'))
-        if name in LATER_COLUMNS[table]:
-            connection.execute(text(f"ALTER TABLE {table} RENAME {name} TO m1_{name}"))
 
 
 def _convert(connection: Connection, table: str, name: str, old: str, new: str) -> None:

@@ -1,5 +1,7 @@
 """Add what M2 needs beside what M1 has: no table is rewritten or read."""
 
+from collections.abc import Sequence
+
 from alembic import op
 from sqlalchemy import text
 
@@ -88,17 +90,22 @@ SAME_BUT_FOR_CASE = text(
     "GROUP BY lower(username) HAVING count(*) > 1"
 )
 
-# Columns that M1 had under these names; see migrations.m1.
-SET_ASIDE = text(
-    "SELECT table_name, column_name FROM information_schema.columns "
-    "WHERE table_schema = current_schema() AND table_name IN ('users', 'sessions', 'workspaces') "
-    "AND column_name LIKE 'm1\\_%'"
+# The columns of 0008.
+LATER_COLUMNS = {
+    "sessions": ("user_agent", "last_seen_at"),
+    "workspaces": ("recover_choice", "recover_requested_at", "recover_handled_at", "version"),
+}
+COLUMNS = text(
+    "SELECT column_name FROM information_schema.columns "
+    "WHERE table_schema = current_schema() AND table_name = :table"
 )
+SET_ASIDE = "m1_"
 
 
 def upgrade() -> None:
     refuse_ambiguous_usernames()
     for table, columns in NEW_COLUMNS.items():
+        set_aside(table, [*columns, *LATER_COLUMNS.get(table, ())])
         additions = ", ".join(f"ADD COLUMN {name} {definition}" for name, definition in columns.items())
         op.execute(f"ALTER TABLE {table} {additions}")
     # Databases that came to 0001 with an earlier version of it lack this one.
@@ -118,8 +125,21 @@ def downgrade() -> None:
     for table, columns in NEW_COLUMNS.items():
         op.execute(f"ALTER TABLE {table} " + ", ".join(f"DROP COLUMN {name}" for name in columns))
     op.execute("ALTER TABLE workspaces ALTER home_ctx DROP DEFAULT")
-    for table, name in op.get_bind().execute(SET_ASIDE).all():
-        op.execute(f'ALTER TABLE {table} RENAME "{name}" TO "{name.removeprefix("m1_")}"')
+    for table in NEW_COLUMNS:
+        bring_back(table)
+
+
+def set_aside(table: str, names: Sequence[str]) -> None:
+    """Rename columns of M1 that have names of ours; `bring_back` gives them back to it."""
+    for name in op.get_bind().scalars(COLUMNS, {"table": table}).all():
+        if name in names:
+            op.execute(f"ALTER TABLE {table} RENAME {name} TO {SET_ASIDE}{name}")
+
+
+def bring_back(table: str) -> None:
+    for name in op.get_bind().scalars(COLUMNS, {"table": table}).all():
+        if name.startswith(SET_ASIDE):
+            op.execute(f"ALTER TABLE {table} RENAME {name} TO {name.removeprefix(SET_ASIDE)}")
 
 
 def refuse_ambiguous_usernames() -> None:

@@ -135,6 +135,8 @@ async def test_going_back_gives_m1_its_rows(empty_database_url: str) -> None:
     [row] = await fetch(empty_database_url, "SELECT home_ctx FROM workspaces WHERE name = 'running'")
     assert row["home_ctx"] == '{"mount": "bind"}'
     assert await fetch(empty_database_url, "SELECT locked_until, failed_login_attempts FROM users")
+    assert await runner.upgrade(empty_database_url) == runner.Change("0001_m1", runner.revisions()[-1])
+    await expect_every_row(empty_database_url)
 
 
 REFUSED = {
