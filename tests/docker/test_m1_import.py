@@ -75,11 +75,14 @@ async def test_what_is_there_already_is_left_alone(servers: Servers, tmp_path: P
     async with open_docker_site(servers, tmp_path / "data") as site:
         workspace_id = await add_m1_workspace(site, tmp_path / "m1")
         container, volume = container_name(workspace_id), volume_name(workspace_id)
+        # M1 knew none of our labels.
+        docker("create", "--name", container, site.image_ref)
+        try:
+            assert f"its container {container} still exists" in await import_homes(site, tmp_path / "m1")
+        finally:
+            docker("rm", container)
         project = f"codehub.io/project={site.settings.docker.project}"
         labels = ("--label", project, "--label", f"codehub.io/workspace-id={workspace_id}")
-        docker("create", *labels, "--name", container, site.image_ref)
-        assert f"its container {container} still exists" in await import_homes(site, tmp_path / "m1")
-        docker("rm", container)
         docker("volume", "create", *labels, volume)
         assert f"there is a volume {volume} already" in await import_homes(site, tmp_path / "m1")
         docker("volume", "rm", volume)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +21,7 @@ from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.m1.leftovers import IDS, STATUSES, WITH_HOMES, fill_database, home_key, make_homes
 from tests.storage_job_runs import path_with_fake, restore
 from tests.trees import Description, describe_tree
-from tests.up_command import CODEHUB
+from tests.up_command import CODEHUB, up
 from tests.waiting import until
 
 __all__ = ["bucket", "s3_server"]
@@ -319,6 +320,17 @@ async def test_without_s3_nothing_is_begun(site: M1Site) -> None:
     run = await M1Site(site.url, site.bucket, site.directory, {}, environment).import_homes()
     assert run.code == 2
     assert "CODEHUB_S3_ENDPOINT_URL is not set" in run.output
+
+
+async def test_the_servers_of_codehub_up_are_found(site: M1Site) -> None:
+    environment = {name: value for name, value in site.environment.items() if "S3" not in name}
+    with up(environment, "--servers-only") as running:
+        await asyncio.to_thread(running.read_until, "CodeHub is ready")
+        run = await M1Site(site.url, site.bucket, site.directory, {}, environment).import_homes()
+        assert run.code == 0, run.output
+        running.process.send_signal(signal.SIGINT)
+        await asyncio.to_thread(running.process.wait)
+    assert (await site.rows())["STOPPED"]["phase"] == "ARCHIVED"
 
 
 async def test_a_store_that_is_away_is_a_sentence(site: M1Site) -> None:
