@@ -1,11 +1,16 @@
-"""The database that a command works on: the one that the settings name, or that of a running `codehub up`."""
+"""The servers that a command works on: those that the settings name, or those of a running `codehub up`."""
 
+import os
+
+from codehub.embedded.backend_record import recorded_backend
 from codehub.embedded.children import ChildState
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.postgres import POSTGRES
-from codehub.embedded.servers import last_known
+from codehub.embedded.servers import environment, last_known
 from codehub.embedded.state import RunningStack, read_running
-from codehub.settings import Settings
+from codehub.settings import Settings, load_settings
+
+BACKEND = "CODEHUB_WORKSPACES_INSTANCE_BACKEND"
 
 
 class NoDatabase(Exception):
@@ -27,6 +32,16 @@ def database_url(settings: Settings) -> str:
         raise NoDatabase("CodeHub runs with CODEHUB_DATABASE_URL; set it for this command too.")
     # Only this server is asked: the others may be external ones, which this shell knows nothing about.
     return POSTGRES.environment(last_known(data, settings))["CODEHUB_DATABASE_URL"]
+
+
+def settings_of_stack(settings: Settings) -> Settings:
+    """The settings with the addresses and the backend of a running `codehub up`, if they name no S3."""
+    data = DataDir(settings.general.data_dir.absolute())
+    if settings.s3.endpoint_url is not None or read_running(data) is None:
+        return settings
+    backend = recorded_backend(data)
+    recorded = {BACKEND: backend} if backend else {}
+    return load_settings({**recorded, **os.environ, **environment(last_known(data, settings))})
 
 
 def _is_external(running: RunningStack) -> bool:

@@ -17,6 +17,7 @@ from codehub.embedded.backends import (
 from codehub.embedded.docker_probe import look_and_pull
 from codehub.embedded.stack import EmbeddedStack
 from codehub.services.backends import require_backend
+from codehub.services.m1_homes import require_homes_imported
 from codehub.settings import Settings, load_settings
 
 
@@ -28,10 +29,11 @@ async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -
 
 
 async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
-    """Remember it for the next start; raise OtherBackend or SettingsError if the homes are somewhere else."""
+    """Remember it for the next start, unless the database knows better: then raise what it knows."""
     if (backend := stack.instance_backend) is None:
         return
     async with database.transaction() as session:
+        await require_homes_imported(session)
         await require_backend(session, backend)
     await claim_homes(load_settings({**os.environ, **stack.environment}), database)
     record_backend(stack.data, backend)

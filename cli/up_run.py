@@ -19,6 +19,7 @@ from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
 from codehub.services.accounts import ensure_admin
 from codehub.services.backends import OtherBackend
+from codehub.services.m1_homes import HomesNotImported
 from codehub.settings import Settings, SettingsError
 from migrations import runner
 from migrations.errors import MigrationError
@@ -31,6 +32,7 @@ FAILURES = (
     CannotPrepare,
     CredentialsDamaged,
     DatabaseUnavailable,
+    HomesNotImported,
     MigrationError,
     NoFreePort,
     OtherBackend,

@@ -39,8 +39,8 @@ class State:
 # A home that M1 had counts as complete, also in ERROR: if it is not there, that is a loss (DataLost), and
 # nobody is handed an empty one.
 STATES = {
-    # Never started: parked is the least that it can be, and an empty archive costs no disk.
-    "CREATED": State("PENDING", "ARCHIVED"),
+    # Its owner has asked for it, and M1 had not come to starting it.
+    "CREATED": State("PENDING", "RUNNING"),
     "PROVISIONING": State("STANDBY", "RUNNING", COMPLETE),
     "RUNNING": State("RUNNING", "RUNNING", COMPLETE, READY),
     "STOPPING": State("RUNNING", "STANDBY", COMPLETE, READY),
@@ -70,6 +70,10 @@ BEGIN
     NEW.conditions := replace(carried.conditions, '$NOW', transition_time)::jsonb;
     NEW.error_reason := carried.error_reason;
     NEW.error_message := carried.error_message;
+    -- Later versions add keys of their own, so it has to be an object.
+    IF coalesce(jsonb_typeof(NEW.home_ctx), 'null') <> 'object' THEN
+        NEW.home_ctx := jsonb_strip_nulls(jsonb_build_object('m1', NEW.home_ctx));
+    END IF;
     IF carried.desired_state = 'DELETED' THEN
         NEW.deleted_at := coalesce(NEW.deleted_at, NEW.updated_at);
     END IF;
@@ -79,7 +83,7 @@ $function$
 """
 
 TRIGGER = """
-CREATE TRIGGER m1_carry_over BEFORE INSERT OR UPDATE OF status, deleted_at ON workspaces
+CREATE TRIGGER m1_carry_over BEFORE INSERT OR UPDATE OF status, deleted_at, home_ctx ON workspaces
 FOR EACH ROW EXECUTE FUNCTION m1_carry_over()
 """
 

@@ -5,26 +5,37 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
-from sqlalchemy import Connection
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError, PendingRollbackError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 from sqlalchemy.pool import NullPool
 
 from codehub.db.session import connect
-from migrations.errors import MigrationBlocked, MigrationInterrupted
+from migrations import m1
+from migrations.errors import MigrationBlocked, MigrationInterrupted, MigrationRefused, UnknownRevision
 
 logger = logging.getLogger(__name__)
 
 MIGRATION_LOCK = 0x636F6465687562  # "codehub"
 NAME = "codehub migrate"
 LOCK_NOT_AVAILABLE = "55P03"
+HEAD, BASE = "head", "base"
+# By the name that every process of CodeHub gives its connections.
+IN_USE = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND application_name = 'codehub' AND pid <> pg_backend_pid()
+"""
 
 Step = Callable[[Config, str], None]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -45,13 +56,13 @@ PATIENT = Patience()
 
 @dataclass(frozen=True)
 class Change:
-    """The revisions before and after; None is an empty database."""
+    """The revisions before and after; None is an empty database, M1 one that was not stamped yet."""
 
     before: str | None
     after: str | None
 
 
-async def upgrade(url: str, revision: str = "head", patience: Patience = PATIENT) -> Change:
+async def upgrade(url: str, revision: str = HEAD, patience: Patience = PATIENT) -> Change:
     """Bring the schema to this revision; nothing happens where it is there already."""
     return await _migrate(url, command.upgrade, revision, patience)
 
@@ -61,27 +72,67 @@ async def downgrade(url: str, revision: str, patience: Patience = PATIENT) -> Ch
     return await _migrate(url, command.downgrade, revision, patience)
 
 
+async def go_to(url: str, revision: str, patience: Patience = PATIENT) -> Change:
+    """Upgrade or downgrade, whichever leads to this revision; going back is refused while CodeHub runs."""
+    target = find_revision(revision)
+    path = [BASE, *revisions()]
+    before = await current(url)
+    if before in path and path.index(target) < path.index(before):
+        await _refuse_while_in_use(url)
+        return await downgrade(url, target, patience)
+    return await upgrade(url, target, patience)
+
+
 async def current(url: str) -> str | None:
     """The revision of the schema; None for an empty database."""
     async with _connection(url) as connection:
         return await connection.run_sync(_revision)
 
 
+def revisions() -> list[str]:
+    """All that this version knows, the oldest first."""
+    script = ScriptDirectory.from_config(_config())
+    return [each.revision for each in reversed(list(script.walk_revisions()))]
+
+
+def find_revision(name: str) -> str:
+    """The revision that a person means: its name, the beginning of one, `head` or `base`."""
+    known = revisions()
+    if name in (HEAD, BASE):
+        return known[-1] if name == HEAD else BASE
+    matching = [each for each in known if each.startswith(name)]
+    if len(matching) != 1:
+        raise UnknownRevision(name, [BASE, *known, HEAD])
+    return matching[0]
+
+
 async def _migrate(url: str, step: Step, revision: str, patience: Patience) -> Change:
     async with _only_migrator(url, patience):
         before = await current(url)
-        await _until_not_blocked(url, step, revision, patience)
-        return Change(before, await current(url))
+        adopting = partial(m1.adopt, known_revisions=revisions(), revision=before)
+        adopted = await _until_not_blocked(url, adopting, patience)
+        await _until_not_blocked(url, partial(_run, step=step, revision=revision), patience)
+        return Change("M1" if adopted else before, await current(url))
 
 
-async def _until_not_blocked(url: str, step: Step, revision: str, patience: Patience) -> None:
+async def _refuse_while_in_use(url: str) -> None:
+    async with _connection(url) as connection:
+        others = await connection.scalar(text(IN_USE))
+    if others:
+        raise MigrationRefused(
+            f"CodeHub is connected to this database ({others} connections). Stop every process of it, "
+            "then go back to the older revision."
+        )
+
+
+async def _until_not_blocked(url: str, work: Callable[[Connection], Result], patience: Patience) -> Result:
     """Every revision is atomic or can be run again, so a lock that is not to be had costs an attempt."""
     for attempt in range(1, patience.attempts + 1):
         try:
             async with _connection(
                 url, lock_timeout=f"{round(patience.lock_timeout_seconds * 1000)}ms"
             ) as connection:
-                return await connection.run_sync(_run, step, revision)
+                return await connection.run_sync(work)
         except (DBAPIError, PendingRollbackError) as error:
             _raise_unless_blocked(error)
             logger.info("A table is in use; attempt %d of %d.", attempt, patience.attempts)
@@ -103,10 +154,14 @@ def _raise_unless_blocked(error: DBAPIError | PendingRollbackError) -> None:
 
 
 def _run(connection: Connection, step: Step, revision: str) -> None:
+    step(_config(connection), revision)
+
+
+def _config(connection: Connection | None = None) -> Config:
     config = Config(attributes={"connection": connection})
     config.set_main_option("script_location", str(Path(__file__).parent))
     config.set_main_option("path_separator", "os")
-    step(config, revision)
+    return config
 
 
 def _revision(connection: Connection) -> str | None:

@@ -1,4 +1,4 @@
-"""`python -m storage_job archive|restore|create-empty`, with the request on stdin or in a file."""
+"""`python -m storage_job archive|restore|create-empty|verify`, with the request on stdin or in a file."""
 
 import argparse
 import asyncio

@@ -1,5 +1,6 @@
 """One job from start to end: hold the volume, run the operation, report meanwhile."""
 
+from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 
 from storage_job.archive import archive
@@ -8,13 +9,22 @@ from storage_job.request import JobRequest, Operation
 from storage_job.restore import restore
 from storage_job.volume import locked
 
+PHASES = {Operation.RESTORE: "download", Operation.VERIFY: "verify"}
+
 
 async def perform(request: JobRequest) -> Outcome:
-    restoring = request.operation is Operation.RESTORE
-    operation = restore if restoring else archive
-    progress = Progress("download" if restoring else "upload")
+    progress = Progress(PHASES.get(request.operation, "upload"))
     # An empty archive comes out of nothing, so that job has no volume.
     volume = nullcontext() if request.operation is Operation.CREATE_EMPTY else locked(request.data_dir)
     with volume:
         async with reported(progress):
-            return await operation(request, progress)
+            return await _work_of(request.operation)(request, progress)
+
+
+def _work_of(operation: Operation) -> Callable[[JobRequest, Progress], Awaitable[Outcome]]:
+    if operation is Operation.VERIFY:
+        # Rare, and what it imports would delay every restore.
+        from storage_job.verify import verify  # noqa: PLC0415
+
+        return verify
+    return restore if operation is Operation.RESTORE else archive

@@ -32,6 +32,8 @@ class Outcome:
     entries: int | None
     uncompressed: int | None
     skipped: bool = False
+    # What was compared and differs.
+    difference: str | None = None
 
 
 def emit(event: str, **values: object) -> None:

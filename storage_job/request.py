@@ -24,6 +24,7 @@ class Operation(StrEnum):
     ARCHIVE = "archive"
     RESTORE = "restore"
     CREATE_EMPTY = "create-empty"
+    VERIFY = "verify"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class JobRequest:
         unclear = not self.key.isprintable() or _UNCLEAR & {*self.key.split("/")}
         _check(not unclear, "archive_url must have no empty parts, dots for parts or control characters")
         _check(_is_address(self.endpoint_url), "endpoint_url must look like https://host or http://host:port")
-        writes = self.operation is not Operation.RESTORE
+        writes = self.operation in (Operation.ARCHIVE, Operation.CREATE_EMPTY)
         _check(not writes or self.key.endswith(".tar.zst"), "new archives are .tar.zst only")
         _check(self.data_dir.is_absolute(), "data_dir must be an absolute path")
         _check(1 <= self.compression_level <= HIGHEST_COMPRESSION, "compression_level must be 1 to 19")
@@ -98,7 +99,7 @@ def parse_request(document: str, operation: str | None) -> JobRequest:
         raise InvalidRequest("The request is invalid: it is not a JSON document.") from error
     _check(isinstance(values, dict), "it is not a JSON object")
     named = {values.get("operation"), operation} - {None}
-    _check(len(named) == 1, "name one operation: archive, restore or create-empty")
+    _check(len(named) == 1, "name one operation: archive, restore, create-empty or verify")
     values["operation"] = named.pop()
     return JobRequest(**_typed(values))
 

@@ -45,7 +45,7 @@ async def restore(request: JobRequest, progress: Progress) -> Outcome:
         scanner = TarScanner(_limits(request, meta))
         progress.counters.append(lambda: scanner.bytes)
         download = await archive.download()
-        _check_size(download, meta, request)
+        check_size(download, meta, request)
         progress.total = download.size
         async with Writeback(request.data_dir):
             sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
@@ -83,7 +83,7 @@ def _check_recorded_digest(request: JobRequest, meta: ArchiveMeta) -> None:
         raise CorruptedArchive("its sha256 is not the one that was recorded when it was made")
 
 
-def _check_size(download: Download, meta: ArchiveMeta, request: JobRequest) -> None:
+def check_size(download: Download, meta: ArchiveMeta, request: JobRequest) -> None:
     if meta.size not in (None, download.size):
         raise CorruptedArchive(f"it has {download.size} bytes and not {meta.size}")
     if request.expected_size not in (None, download.size):
@@ -92,12 +92,13 @@ def _check_size(download: Download, meta: ArchiveMeta, request: JobRequest) -> N
 
 
 def _start_children(request: JobRequest, staging: Path) -> tuple[Child, Child]:
-    command = next(command for suffix, command in _DECOMPRESS.items() if request.key.endswith(suffix))
     advice = "the home was not restored; see to that file, then try again"
-    return (
-        Child(command, "the archive is damaged; restore an older one", Reason.ARCHIVE_CORRUPTED),
-        Child((*_EXTRACT, f"--directory={staging}"), advice),
-    )
+    return start_decompressor(request), Child((*_EXTRACT, f"--directory={staging}"), advice)
+
+
+def start_decompressor(request: JobRequest) -> Child:
+    command = next(command for suffix, command in _DECOMPRESS.items() if request.key.endswith(suffix))
+    return Child(command, "the archive is damaged; restore an older one", Reason.ARCHIVE_CORRUPTED)
 
 
 async def _extract(
@@ -106,12 +107,12 @@ async def _extract(
     """Run the whole stream through the children and return its sha256."""
     with Pipeline(decompressor, tar) as pipeline:
         copying = pipeline.in_thread(copy_scanned, decompressor, tar, scanner)
-        _, sha256 = await together(copying, _feed(download, decompressor, pipeline, progress))
+        _, sha256 = await together(copying, feed(download, decompressor, pipeline, progress))
         await pipeline.in_thread(tar.check)
     return sha256
 
 
-async def _feed(download: Download, decompressor: Child, pipeline: Pipeline, progress: Progress) -> str:
+async def feed(download: Download, decompressor: Child, pipeline: Pipeline, progress: Progress) -> str:
     digest = hashlib.sha256()
 
     def pass_on(chunk: memoryview) -> None:

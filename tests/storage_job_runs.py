@@ -39,6 +39,10 @@ async def restore(bucket: Bucket, data_dir: Path, **overrides: object) -> Outcom
     return await perform(parse_request(json.dumps(request_for(bucket, data_dir, **overrides)), "restore"))
 
 
+async def verify(bucket: Bucket, data_dir: Path, **overrides: object) -> Outcome:
+    return await perform(parse_request(json.dumps(request_for(bucket, data_dir, **overrides)), "verify"))
+
+
 async def store_archive(bucket: Bucket, tar_zst: bytes, key: str = KEY) -> None:
     """Commit an archive that somebody else made."""
     await bucket.write(key, tar_zst)

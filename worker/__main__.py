@@ -25,6 +25,7 @@ from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.readiness import say_ready
 from codehub.services.backends import OtherBackend, require_backend
+from codehub.services.m1_homes import HomesNotImported, require_homes_imported
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.crash_points import armed_crash_points
 from worker.registry import create_workers
@@ -109,8 +110,9 @@ async def refuse_other_backends(settings: Settings) -> None:
     """Before anything is looked at: a home that another backend has would count as lost."""
     try:
         async with open_database(settings) as database, database.transaction() as session:
+            await require_homes_imported(session)
             await require_backend(session, settings.workspaces.instance_backend)
-    except OtherBackend as error:
+    except (HomesNotImported, OtherBackend) as error:
         raise SettingsError([str(error)]) from error
 
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import TextClause, func, insert, select, text, update
+from sqlalchemy import TextClause, func, insert, not_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
+from codehub.db.m1_homes import never_ours
 from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
@@ -68,8 +69,8 @@ async def lock_visible_workspace(session: AsyncSession, workspace_id: WorkspaceI
 
 
 async def has_workspaces(session: AsyncSession) -> bool:
-    """Whether there ever was one; deleted ones count."""
-    return await session.scalar(select(Workspace.id).limit(1)) is not None
+    """Whether there ever was one; deleted ones count, those that only M1 had do not."""
+    return await session.scalar(select(Workspace.id).where(not_(never_ours())).limit(1)) is not None
 
 
 async def set_desired_state(

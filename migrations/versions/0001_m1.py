@@ -1,6 +1,9 @@
 """The schema of M1, as it was."""
 
 from alembic import op
+from sqlalchemy import text
+
+from migrations.errors import MigrationRefused
 
 revision = "0001_m1"
 down_revision = None
@@ -36,6 +39,7 @@ CREATE TABLE workspaces (
     instance_backend text NOT NULL,
     storage_backend text NOT NULL,
     home_store_key text NOT NULL,
+    home_ctx jsonb,
     status text NOT NULL CONSTRAINT ck_workspaces_status CHECK (status IN (
         'CREATED', 'PROVISIONING', 'RUNNING', 'STOPPING', 'STOPPED', 'DELETING', 'ERROR', 'DELETED')),
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -43,6 +47,8 @@ CREATE TABLE workspaces (
     deleted_at timestamptz
 )
 """
+
+IN_USE = text("SELECT EXISTS (SELECT FROM users) OR EXISTS (SELECT FROM workspaces)")
 
 
 def upgrade() -> None:
@@ -53,5 +59,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    if op.get_bind().scalar(IN_USE):
+        raise MigrationRefused(
+            "Going back beyond 0001_m1 would drop every user and workspace. Drop the database yourself if "
+            "that is what you want."
+        )
     for table in ("workspaces", "sessions", "users"):
         op.execute(f"DROP TABLE {table}")

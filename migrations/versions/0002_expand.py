@@ -1,5 +1,7 @@
 """Add what M2 needs beside what M1 has: no table is rewritten or read."""
 
+from collections.abc import Sequence
+
 from alembic import op
 from sqlalchemy import text
 
@@ -19,7 +21,6 @@ NEW_COLUMNS = {
     },
     "sessions": {"token_hash": "bytea"},
     "workspaces": {
-        "home_ctx": "jsonb NOT NULL DEFAULT '{}'::jsonb",
         "conditions": "jsonb NOT NULL DEFAULT '{}'::jsonb",
         "observed_at": "timestamptz",
         "phase": "text",
@@ -89,12 +90,27 @@ SAME_BUT_FOR_CASE = text(
     "GROUP BY lower(username) HAVING count(*) > 1"
 )
 
+# The columns of 0008.
+LATER_COLUMNS = {
+    "sessions": ("user_agent", "last_seen_at"),
+    "workspaces": ("recover_choice", "recover_requested_at", "recover_handled_at", "version"),
+}
+COLUMNS = text(
+    "SELECT column_name FROM information_schema.columns "
+    "WHERE table_schema = current_schema() AND table_name = :table"
+)
+SET_ASIDE = "m1_"
+
 
 def upgrade() -> None:
     refuse_ambiguous_usernames()
     for table, columns in NEW_COLUMNS.items():
+        set_aside(table, [*columns, *LATER_COLUMNS.get(table, ())])
         additions = ", ".join(f"ADD COLUMN {name} {definition}" for name, definition in columns.items())
         op.execute(f"ALTER TABLE {table} {additions}")
+    # Databases that came to 0001 with an earlier version of it lack this one.
+    op.execute("ALTER TABLE workspaces ADD COLUMN IF NOT EXISTS home_ctx jsonb")
+    op.execute("ALTER TABLE workspaces ALTER home_ctx SET DEFAULT '{}'::jsonb")
     for table, definition in NEW_TABLES.items():
         op.execute(f"CREATE TABLE {table} ({definition})")
     for index in NEW_TABLES_INDEXES:
@@ -108,6 +124,22 @@ def downgrade() -> None:
         op.execute(f"DROP TABLE {table}")
     for table, columns in NEW_COLUMNS.items():
         op.execute(f"ALTER TABLE {table} " + ", ".join(f"DROP COLUMN {name}" for name in columns))
+    op.execute("ALTER TABLE workspaces ALTER home_ctx DROP DEFAULT")
+    for table in NEW_COLUMNS:
+        bring_back(table)
+
+
+def set_aside(table: str, names: Sequence[str]) -> None:
+    """Rename columns of M1 that have names of ours; `bring_back` gives them back to it."""
+    for name in op.get_bind().scalars(COLUMNS, {"table": table}).all():
+        if name in names:
+            op.execute(f"ALTER TABLE {table} RENAME {name} TO {SET_ASIDE}{name}")
+
+
+def bring_back(table: str) -> None:
+    for name in op.get_bind().scalars(COLUMNS, {"table": table}).all():
+        if name.startswith(SET_ASIDE):
+            op.execute(f"ALTER TABLE {table} RENAME {name} TO {name.removeprefix(SET_ASIDE)}")
 
 
 def refuse_ambiguous_usernames() -> None:

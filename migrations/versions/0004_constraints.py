@@ -5,7 +5,7 @@ from migrations.steps import add_checks, drop_constraints, drop_not_null, set_no
 revision = "0004_constraints"
 down_revision = "0003_carry_over"
 
-REQUIRED = ("phase", "phase_changed_at", "desired_state")
+REQUIRED = ("phase", "phase_changed_at", "desired_state", "home_ctx")
 
 USER_CHECKS = {
     "ck_users_role": "role IN ('user', 'admin')",

@@ -31,12 +31,14 @@ STATUS_OF_PHASE = """CASE
     WHEN phase = 'PENDING' THEN 'CREATED'
 END"""
 
-# Their files are, or are about to be, only in an archive; M1 would show an empty home and forget the archive.
+# Their files are, or are about to be, only in an archive, or elsewhere than in M1's directory of homes; M1
+# would show an empty home and forget the archive.
 NOT_FOR_M1 = text("""
     SELECT id FROM workspaces WHERE deleted_at IS NULL AND (
         (archive_key IS NOT NULL AND phase NOT IN ('STANDBY', 'RUNNING'))
         OR operation IN ('RESTORING', 'ARCHIVING', 'CREATE_EMPTY_ARCHIVE')
-        OR storage_backend <> 'local-dir')
+        OR storage_backend <> 'local-dir'
+        OR home_ctx ? 'imported_from')
     ORDER BY id LIMIT 21
 """)
 NAMED_AT_MOST = 20

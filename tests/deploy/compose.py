@@ -24,8 +24,8 @@ SECRETS = (
     "S3_SECRET_KEY",
     "GRAFANA_PASSWORD",
 )
-OURS = ("migrate", "api", "proxy", "worker-1", "worker-2")
-ONE_SHOTS = ("migrate", "temporal-schema", "temporal-namespace")
+OURS = ("migrate", "import-homes", "api", "proxy", "worker-1", "worker-2")
+ONE_SHOTS = ("migrate", "import-homes", "temporal-schema", "temporal-namespace")
 
 Service = Mapping[str, Any]
 
@@ -59,7 +59,8 @@ def config(environment_file: str) -> "subprocess.CompletedProcess[str]":
         file = Path(directory) / "env"
         file.write_text(environment_file)
         environment = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        return run(*_compose(), "--env-file", str(file), "config", environment=environment)
+        command = (*_compose(), "--env-file", str(file), "--profile", "import-homes", "config")
+        return run(*command, environment=environment)
 
 
 @functools.cache

@@ -86,11 +86,12 @@ def test_only_the_gate_holds_docker_s_socket() -> None:
     assert services()["docker-gate"]["network_mode"] == "none"
 
 
-def test_only_workers_may_change_anything_in_docker() -> None:
+def test_only_workers_and_imports_may_change_anything_in_docker() -> None:
     gates = {name: sources_of(each).get("/run/docker-gate") for name, each in services().items()}
     write = {name for name, volume in gates.items() if volume and "write" in volume}
     read = {name for name, volume in gates.items() if volume and "read" in volume}
-    assert write == {"worker-1", "worker-2"}
+    # An operator's command, which looks for volumes that it must not replace.
+    assert write == {"worker-1", "worker-2", "import-homes"}
     assert read == {"api", "proxy"}
 
 
@@ -120,7 +121,13 @@ def test_ours_can_change_nothing_on_their_disk(name: str) -> None:
     service = services()[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert service["user"] == "10001:10001"
+    assert service["user"] == ("0:10001" if name == "import-homes" else "10001:10001")
+
+
+def test_only_imports_read_everybody_s_homes_and_only_when_asked() -> None:
+    capable = {name: services()[name].get("cap_add") for name in OURS}
+    assert {name: found for name, found in capable.items() if found} == {"import-homes": ["DAC_READ_SEARCH"]}
+    assert written()["services"]["import-homes"]["profiles"] == ["import-homes"]
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -1,14 +1,19 @@
 """`codehub migrate` says what it did, or in one sentence why not."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 import typer
 from typer.testing import CliRunner, Result
 
 from cli.migrate import migrate
-from codehub.db.session import connect
+from codehub.db.session import Database, connect, create_engine
 from migrations import runner
+from tests.m1.leftovers import fill_database
+from tests.rows import add_user, add_workspace
+
+HEAD = runner.revisions()[-1]
 
 app = typer.Typer()
 app.command()(migrate)
@@ -26,12 +31,89 @@ async def run_migrate(monkeypatch: pytest.MonkeyPatch, url: str | None, *argumen
 async def test_command_prints_from_where_to_where(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result = await run_migrate(monkeypatch, empty_database_url, "--revision", "0002_expand")
+    result = await run_migrate(monkeypatch, empty_database_url, "--to", "0002_expand")
     assert (result.exit_code, result.output) == (0, "Migrated the database: empty → 0002_expand.\n")
     result = await run_migrate(monkeypatch, empty_database_url)
-    assert result.output == "Migrated the database: 0002_expand → 0017_instance_notices.\n"
+    assert result.output == f"Migrated the database: 0002_expand → {HEAD}.\n"
     result = await run_migrate(monkeypatch, empty_database_url)
-    assert result.output == "The database is at 0017_instance_notices already.\n"
+    assert result.output == f"The database is at {HEAD} already.\n"
+
+
+@pytest.mark.parametrize("name", ["0006_notify", "0006"])
+async def test_an_older_revision_is_gone_back_to_and_up_again(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    await runner.upgrade(empty_database_url)
+    result = await run_migrate(monkeypatch, empty_database_url, "--to", name)
+    assert result.output == f"Migrated the database: {HEAD} → 0006_notify.\n"
+    result = await run_migrate(monkeypatch, empty_database_url, "--to", "0008")
+    assert result.output == "Migrated the database: 0006_notify → 0008_api.\n"
+
+
+async def test_a_database_of_m1_goes_up_and_back_again(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill_database(empty_database_url)
+    result = await run_migrate(monkeypatch, empty_database_url)
+    assert result.output == f"Migrated the database: M1 → {HEAD}.\n"
+    result = await run_migrate(monkeypatch, empty_database_url, "--to", "0001_m1")
+    assert result.output == f"Migrated the database: {HEAD} → 0001_m1.\n"
+
+
+@pytest.mark.parametrize("name", ["0099_other", "00", ""])
+async def test_an_unknown_revision_is_answered_with_those_that_are_known(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    result = await run_migrate(monkeypatch, empty_database_url, "--to", name)
+    assert result.exit_code == 1
+    known = ", ".join(["base", *runner.revisions(), "head"])
+    assert result.output == f"There is no single revision {name!r}; this version knows: {known}.\n"
+    assert await runner.current(empty_database_url) is None
+
+
+async def test_going_back_is_refused_where_a_home_would_be_lost(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Database(create_engine(database_url)) as database, database.transaction() as session:
+        owner = await add_user(session)
+        workspace_id = await add_workspace(
+            session, owner, phase="ARCHIVED", archive_key="archives/w/o/home.tar.zst"
+        )
+    result = await run_migrate(monkeypatch, database_url, "--to", "0001_m1")
+    assert result.exit_code == 1
+    assert workspace_id in result.output
+    assert "Traceback" not in result.output
+
+
+async def test_going_back_to_nothing_is_refused_where_somebody_is(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Database(create_engine(database_url)) as database, database.transaction() as session:
+        await add_user(session)
+    result = await run_migrate(monkeypatch, database_url, "--to", "base")
+    assert result.exit_code == 1
+    assert "would drop every user and workspace" in result.output
+    assert await runner.current(database_url) == "0001_m1"
+
+
+async def test_going_back_is_refused_while_codehub_runs(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = await connect(database_url)
+    result = await run_migrate(monkeypatch, database_url, "--to", "0006")
+    assert result.exit_code == 1
+    assert "Stop every process of it" in result.output
+    await process.close()
+    assert await runner.current(database_url) == HEAD
+    assert (await run_migrate(monkeypatch, database_url, "--to", "0006")).exit_code == 0
+
+
+async def test_homes_are_imported_on_the_newest_schema_only(
+    empty_database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    arguments = ("--to", "0006", "--import-homes", str(tmp_path))
+    assert (await run_migrate(monkeypatch, empty_database_url, *arguments)).exit_code == 2
+    assert await runner.current(empty_database_url) is None
 
 
 async def test_url_may_name_the_driver(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,10 +121,11 @@ async def test_url_may_name_the_driver(empty_database_url: str, monkeypatch: pyt
     assert (await run_migrate(monkeypatch, url)).exit_code == 0
 
 
-async def test_missing_url_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missing_url_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("CODEHUB_DATA_DIR", str(tmp_path))
     result = await run_migrate(monkeypatch, None)
     assert result.exit_code == 1
-    assert "CODEHUB_DATABASE_URL is not set" in result.output
+    assert "its database with CODEHUB_DATABASE_URL" in result.output
 
 
 async def test_database_that_cannot_be_reached_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

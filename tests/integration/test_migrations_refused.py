@@ -63,8 +63,9 @@ async def test_downgrade_keeps_a_restored_home_that_also_has_an_archive(database
         {"phase": "ERROR", "error_reason": "DataLost", "archive_key": KEY},
         {"phase": "STANDBY", "operation": "ARCHIVING", "op_started_at": NOW},
         {"phase": "STANDBY", "storage_backend": "docker-volume"},
+        {"phase": "STANDBY", "home_ctx": {"imported_from": "users/u/workspaces/w/home"}},
     ],
-    ids=["archived", "broken beside its archive", "being archived", "home elsewhere"],
+    ids=["archived", "broken beside its archive", "being archived", "home elsewhere", "imported from M1"],
 )
 async def test_downgrade_is_refused_where_m1_could_not_open_the_home(
     database_url: str, columns: dict[str, object]

@@ -112,6 +112,21 @@ async def test_the_backend_stays_although_docker_comes(
     assert recorded_backend(data) == "local"
 
 
+async def test_homes_of_m1_are_imported_before_anything_looks_at_them(
+    without_docker: dict[str, str], data: DataDir
+) -> None:
+    with up(without_docker) as first:
+        await keeps_backend(data)
+        await add_row(without_docker, data, home_store_key="users/ann/workspaces/one/home", phase="STANDBY")
+        await stop(first)
+    with up(without_docker) as refused:
+        await says(refused, "The homes of 1 workspaces .* still in the directories of M1: import them with")
+        assert await asyncio.to_thread(refused.process.wait) == 1
+    with up(without_docker, "--servers-only") as servers:
+        await says(servers, "PostgreSQL +running")
+        await stop(servers)
+
+
 async def test_a_directory_of_an_older_version_stays_local(
     with_docker: dict[str, str], data: DataDir
 ) -> None:

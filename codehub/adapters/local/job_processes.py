@@ -1,0 +1,105 @@
+"""A storage job as a subprocess: told everything on stdin, heard on stdout, ended with its caller."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+from codehub.job_output import JobOutput
+from codehub.ports import Report
+
+# What a job needs of our environment; the rest holds credentials that are none of its business.
+PASSED_ON = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+NICENESS = 10
+_log = logging.getLogger(__name__)
+
+
+async def run_job(
+    operation: str,
+    request: bytes,
+    report: Report,
+    *,
+    inherited: Sequence[int] = (),
+    grace_seconds: float = 10.0,
+) -> JobOutput:
+    """Run it to its end; raise what it failed with. `inherited` are descriptors that it keeps open."""
+    async with _started(operation, inherited, grace_seconds) as process:
+        output = JobOutput(report)
+        await _talk(process, request, output)
+    output.check(process.returncode)
+    return output
+
+
+@contextlib.asynccontextmanager
+async def _started(
+    operation: str, inherited: Sequence[int], grace_seconds: float
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "storage_job", operation),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        env={name: os.environ[name] for name in (*PASSED_ON, *PROXIES) if name in os.environ},
+        pass_fds=inherited,
+        # A Ctrl-C in our terminal is ours to handle: the job ends when it is cancelled, and tidily.
+        start_new_session=True,
+    )
+    _yield_to_others(process.pid)
+    try:
+        yield process
+    finally:
+        await _end(process, grace_seconds)
+
+
+async def _talk(process: asyncio.subprocess.Process, request: bytes, output: JobOutput) -> None:
+    assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 (we asked for pipes)
+    stderr = asyncio.create_task(_log_lines(process.stderr, output))
+    try:
+        # A job that ends before it has read everything says why on stdout.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            process.stdin.write(request)
+            await process.stdin.drain()
+            process.stdin.close()
+        async for line in process.stdout:
+            output.take(line)
+        await process.wait()
+        await stderr
+    finally:
+        stderr.cancel()
+
+
+async def _end(process: asyncio.subprocess.Process, grace_seconds: float) -> None:
+    if process.returncode is not None:
+        return
+    process.terminate()
+    try:
+        await asyncio.wait_for(process.wait(), grace_seconds)
+    except TimeoutError:
+        _log.warning("A storage job did not end when asked and is killed.")
+    finally:
+        # Also when cancelled once more.
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def _yield_to_others(process_id: int) -> None:
+    """People wait for what else this machine does, and a job only takes a little longer.
+
+    Where the kernel groups processes by session, it compares the groups, and niceness counts inside of one.
+    """
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, process_id, NICENESS)
+    with contextlib.suppress(OSError):
+        Path(f"/proc/{process_id}/autogroup").write_text(str(NICENESS))
+
+
+async def _log_lines(stream: asyncio.StreamReader, output: JobOutput) -> None:
+    async for line in stream:
+        text = line.decode(errors="replace").rstrip()[:1000]
+        output.complaint = text
+        _log.warning("storage job: %s", text)

@@ -1,0 +1,197 @@
+"""Compare a committed archive with a directory: every entry, every byte, every attribute."""
+
+import os
+import stat
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from typing import IO
+
+from storage_job.children import PIPE_BYTES, Pipeline
+from storage_job.concurrency import together
+from storage_job.download import StoredArchive
+from storage_job.errors import CorruptedArchive, failed
+from storage_job.meta import parse_meta
+from storage_job.progress import Outcome, Progress
+from storage_job.request import JobRequest
+from storage_job.restore import check_size, feed, start_decompressor
+from storage_job.volume import WORK_NAME
+
+_XATTR = "SCHILY.xattr."
+_NAMED_AT_MOST = 3
+_TYPES = {
+    tarfile.REGTYPE: stat.S_IFREG,
+    tarfile.AREGTYPE: stat.S_IFREG,
+    tarfile.LNKTYPE: stat.S_IFREG,
+    tarfile.DIRTYPE: stat.S_IFDIR,
+    tarfile.SYMTYPE: stat.S_IFLNK,
+    tarfile.FIFOTYPE: stat.S_IFIFO,
+}
+
+
+async def verify(request: JobRequest, progress: Progress) -> Outcome:
+    """Read the whole archive back, so that it is the stored copy that is compared."""
+    archive = StoredArchive(request)
+    meta = parse_meta(await archive.read_meta())
+    download = await archive.download()
+    check_size(download, meta, request)
+    progress.total = download.size
+    decompressor = start_decompressor(request)
+    comparison = Comparison(request.data_dir)
+    with Pipeline(decompressor) as pipeline:
+        comparing = pipeline.in_thread(comparison.run, decompressor.stdout)
+        _, sha256 = await together(comparing, feed(download, decompressor, pipeline, progress))
+        await pipeline.in_thread(decompressor.check)
+    if sha256 != meta.sha256:
+        raise CorruptedArchive("its content does not match the sha256 in its .meta")
+    return Outcome(
+        progress.bytes, sha256, comparison.entries, meta.uncompressed, difference=comparison.summary()
+    )
+
+
+@dataclass
+class Comparison:
+    """What was seen of both sides so far."""
+
+    directory: Path
+    entries: int = 0
+    differences: list[str] = field(default_factory=list)
+    _in_archive: set[bytes] = field(default_factory=set)
+    # The first name of each file with several, by its inode.
+    _first_names: dict[tuple[int, int], bytes] = field(default_factory=dict)
+
+    def run(self, stream: IO[bytes]) -> None:
+        """Read to the very end: whoever feeds the stream would wait for ever otherwise."""
+        try:
+            with tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", errors="surrogateescape") as tar:
+                for member in tar:
+                    self._compare(tar, member)
+            while stream.read(PIPE_BYTES):
+                pass
+            self._compare_names()
+        except tarfile.TarError as error:
+            raise CorruptedArchive(f"it cannot be read ({error})") from error
+        except OSError as error:
+            raise failed(f"The directory cannot be read ({error}); see to it, then try again.") from error
+
+    def summary(self) -> str | None:
+        more = len(self.differences) - _NAMED_AT_MOST
+        told = self.differences[:_NAMED_AT_MOST] + ([f"{more} more"] if more > 0 else [])
+        return "; ".join(told) or None
+
+    def _compare(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
+        name = os.path.normpath(_raw(member.name))
+        self.entries += 1
+        self._in_archive.add(name)
+        try:
+            status = os.lstat(self._path(name))
+        except FileNotFoundError:
+            return  # found again by its name
+        for what in self._differing(tar, member, name, status):
+            self._note(name, f"differs in its {what}")
+            return
+
+    def _differing(
+        self, tar: tarfile.TarFile, member: tarfile.TarInfo, name: bytes, status: os.stat_result
+    ) -> Iterator[str]:
+        """What of an entry differs; an iterator, because the first difference is enough."""
+        yield from _differing_status(member, status)
+        if not self._same_links(member, name, status):
+            yield "hard links"
+        if member.issym() and _raw(member.linkname) != os.readlink(self._path(name)):  # noqa: PTH115 (bytes)
+            yield "target"
+        if member.isreg() and not self._same_content(tar, member, name, status):
+            yield "content"
+        # A hard link's own entry repeats none of them.
+        if not member.islnk() and _attributes(member) != _extended(self._path(name)):
+            yield "extended attributes"
+
+    def _same_links(self, member: tarfile.TarInfo, name: bytes, status: os.stat_result) -> bool:
+        if stat.S_ISDIR(status.st_mode) or status.st_nlink == 1:
+            return not member.islnk()
+        identity = status.st_dev, status.st_ino
+        first = self._first_names.setdefault(identity, name)
+        if not member.islnk():
+            return first == name
+        return first == os.path.normpath(_raw(member.linkname))
+
+    def _same_content(
+        self, tar: tarfile.TarFile, member: tarfile.TarInfo, name: bytes, status: os.stat_result
+    ) -> bool:
+        if member.size != status.st_size:
+            return False
+        archived = tar.extractfile(member)
+        if archived is None:
+            return False
+        with archived, open(self._path(name), "rb") as present:  # noqa: PTH123 (bytes)
+            while chunk := archived.read(PIPE_BYTES):
+                if chunk != present.read(len(chunk)):
+                    return False
+            return not present.read(1)
+
+    def _compare_names(self) -> None:
+        present = set(_names(self.directory))
+        for name in sorted(present - self._in_archive):
+            self._note(name, "is not in the archive")
+        for name in sorted(self._in_archive - present):
+            self._note(name, "is no longer there")
+
+    def _note(self, name: bytes, what: str) -> None:
+        self.differences.append(f"{name.decode(errors='backslashreplace')!r} {what}")
+
+    def _path(self, name: bytes) -> bytes:
+        return os.path.join(os.fsencode(self.directory), name)  # noqa: PTH118 (bytes)
+
+
+def _differing_status(member: tarfile.TarInfo, status: os.stat_result) -> Iterator[str]:
+    if _TYPES.get(member.type) != stat.S_IFMT(status.st_mode):
+        yield "type"
+    if member.mode != stat.S_IMODE(status.st_mode):
+        yield "mode"
+    if (member.uid, member.gid) != (status.st_uid, status.st_gid):
+        yield "owner"
+    if _mtime_ns(member) != status.st_mtime_ns:
+        yield "modification time"
+
+
+def _names(directory: Path) -> Iterator[bytes]:
+    """What an archive of it holds: everything but sockets and the job's own directory."""
+    root = os.fsencode(directory)
+    yield b"."
+    for place, directories, files in os.walk(root, onerror=_raise):
+        if place == root and WORK_NAME.encode() in directories:
+            directories.remove(WORK_NAME.encode())
+        for name in directories + files:
+            path = os.path.join(place, name)  # noqa: PTH118 (bytes)
+            if not stat.S_ISSOCK(os.lstat(path).st_mode):
+                yield os.path.relpath(path, root)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _raw(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _mtime_ns(member: tarfile.TarInfo) -> int:
+    # As a float it would lose the last digits.
+    return int(Decimal(member.pax_headers.get("mtime", int(member.mtime))).scaleb(9))
+
+
+def _attributes(member: tarfile.TarInfo) -> dict[bytes, bytes]:
+    return {
+        _raw(name.removeprefix(_XATTR).replace("%3D", "=").replace("%25", "%")): _raw(value)
+        for name, value in member.pax_headers.items()
+        if name.startswith(_XATTR)
+    }
+
+
+def _extended(path: bytes) -> dict[bytes, bytes]:
+    return {
+        os.fsencode(name): os.getxattr(path, name, follow_symlinks=False)
+        for name in os.listxattr(path, follow_symlinks=False)
+    }

@@ -1,0 +1,89 @@
+"""Homes of M1 become Docker volumes; what M1 still runs, or a volume that exists, keeps them out."""
+
+import asyncio
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import container_name, volume_name
+from codehub.domain.states import Phase
+from tests.chaos.conftest import Servers
+from tests.chaos.site import Site
+from tests.docker.site import open_docker_site
+from tests.docker_engine import docker
+from tests.rows import add_workspace, new_workspace_id
+from tests.trees import describe_tree, make_rich_home
+from tests.up_command import CODEHUB
+
+COMPLETE = {"storage.volume_ready": {"status": "True", "reason": "Complete", "message": ""}}
+
+
+async def add_m1_workspace(site: Site, directory: Path) -> WorkspaceId:
+    """A workspace that M1 had stopped, as it was carried over, and its home."""
+    workspace_id = new_workspace_id()
+    key = f"users/{site.owner}/workspaces/{workspace_id}/home"
+    (directory / key).parent.mkdir(parents=True)
+    make_rich_home(directory / key)
+    async with site.database.transaction() as session:
+        await add_workspace(
+            session,
+            site.owner,
+            id=workspace_id,
+            instance_backend="local-docker",
+            storage_backend="local-dir",
+            home_store_key=key,
+            image_ref=site.image_ref,
+            phase="STANDBY",
+            desired_state="STANDBY",
+            conditions=COMPLETE,
+        )
+    return workspace_id
+
+
+async def import_homes(site: Site, directory: Path) -> str:
+    run = await asyncio.to_thread(
+        subprocess.run,
+        (str(CODEHUB), "migrate", "--import-homes", str(directory)),
+        env=dict(site.environment),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    return run.stdout
+
+
+@pytest.mark.timeout(600)
+async def test_a_home_of_m1_becomes_a_volume(servers: Servers, tmp_path: Path) -> None:
+    async with open_docker_site(servers, tmp_path / "data") as site:
+        workspace_id = await add_m1_workspace(site, tmp_path / "m1")
+        [home] = (tmp_path / "m1").glob("users/*/workspaces/*/home")
+        before = describe_tree(home)
+        assert "Imported 1 home; none is left." in await import_homes(site, tmp_path / "m1")
+        async with site.worker():
+            await site.wake(workspace_id)
+            await site.arrive(workspace_id, Phase.STANDBY)
+            assert describe_tree(site.home(workspace_id)) == before
+        assert describe_tree(home) == before
+
+
+@pytest.mark.timeout(600)
+async def test_what_is_there_already_is_left_alone(servers: Servers, tmp_path: Path) -> None:
+    async with open_docker_site(servers, tmp_path / "data") as site:
+        workspace_id = await add_m1_workspace(site, tmp_path / "m1")
+        container, volume = container_name(workspace_id), volume_name(workspace_id)
+        # M1 knew none of our labels.
+        docker("create", "--name", container, site.image_ref)
+        try:
+            assert f"its container {container} still exists" in await import_homes(site, tmp_path / "m1")
+        finally:
+            docker("rm", container)
+        project = f"codehub.io/project={site.settings.docker.project}"
+        labels = ("--label", project, "--label", f"codehub.io/workspace-id={workspace_id}")
+        docker("volume", "create", *labels, volume)
+        assert f"there is a volume {volume} already" in await import_homes(site, tmp_path / "m1")
+        docker("volume", "rm", volume)
+        assert "Imported 1 home; none is left." in await import_homes(site, tmp_path / "m1")

@@ -1,0 +1,192 @@
+"""A database as M1 left it is stamped and carried over; one that only resembles it is left alone."""
+
+from typing import Any
+
+import pytest
+
+from codehub.db.session import Database, connect, create_engine
+from codehub.db.workspaces import load_snapshot
+from codehub.domain.states import DesiredState, Phase
+from migrations import runner
+from migrations.errors import MigrationRefused
+from tests.integration.test_migrations_schema import CATALOGUES, read_catalogue
+from tests.m1.leftovers import IDS, STATUSES, fill_database
+
+ALEMBIC = "CREATE TABLE alembic_version (version_num character varying(32) PRIMARY KEY)"
+ITS_OWN_REVISION = (ALEMBIC, "INSERT INTO alembic_version VALUES ('3f8a0c1d2e4b')")
+
+CARRIED_OVER = {
+    "CREATED": (Phase.PENDING, DesiredState.RUNNING),
+    "PROVISIONING": (Phase.STANDBY, DesiredState.RUNNING),
+    "RUNNING": (Phase.RUNNING, DesiredState.RUNNING),
+    "STOPPING": (Phase.RUNNING, DesiredState.STANDBY),
+    "STOPPED": (Phase.STANDBY, DesiredState.STANDBY),
+    "DELETING": (Phase.DELETING, DesiredState.DELETED),
+    "ERROR": (Phase.ERROR, DesiredState.STANDBY),
+    "DELETED": (Phase.DELETED, DesiredState.DELETED),
+}
+
+# M1 as others may have set it up.
+VARIANTS = {
+    "as it is": (),
+    "an empty table of revisions": (ALEMBIC,),
+    "a revision of its own": ITS_OWN_REVISION,
+    "no home_ctx": ("ALTER TABLE workspaces DROP home_ctx",),
+    "no memo and no description": ("ALTER TABLE workspaces DROP memo, DROP description",),
+    "no sessions": ("DROP TABLE sessions",),
+    "sessions with other tokens": (
+        "DROP TABLE sessions",
+        "CREATE TABLE sessions (token text PRIMARY KEY, user_id uuid REFERENCES users (id))",
+    ),
+    "status as an enum": (
+        f"CREATE TYPE workspace_status AS ENUM {STATUSES}",
+        "ALTER TABLE workspaces ALTER status TYPE workspace_status USING status::workspace_status",
+        "ALTER TABLE workspaces ALTER status SET DEFAULT 'CREATED'",
+    ),
+    "times without a zone": (
+        "ALTER TABLE workspaces ALTER created_at TYPE timestamp, ALTER updated_at TYPE timestamp",
+        "ALTER TABLE workspaces ALTER deleted_at TYPE timestamp",
+    ),
+    "ids as text": (
+        "ALTER TABLE sessions DROP CONSTRAINT sessions_user_id_fkey",
+        "ALTER TABLE workspaces DROP CONSTRAINT workspaces_owner_user_id_fkey",
+        "ALTER TABLE users ALTER id TYPE varchar(36)",
+        "ALTER TABLE sessions ALTER user_id TYPE varchar(36), ALTER id TYPE varchar(36)",
+        "ALTER TABLE workspaces ALTER owner_user_id TYPE varchar(36), ALTER id TYPE varchar(36)",
+        "ALTER TABLE workspaces ADD FOREIGN KEY (owner_user_id) REFERENCES users (id)",
+    ),
+    "columns that are not ours": (
+        "ALTER TABLE users ADD email text NOT NULL DEFAULT 'x'",
+        "ALTER TABLE users ALTER email DROP DEFAULT",
+        "ALTER TABLE workspaces ADD port integer, ADD CHECK (instance_backend = 'local-docker')",
+    ),
+    "columns with names that are ours": (
+        "ALTER TABLE workspaces ADD version text NOT NULL DEFAULT 'one', ADD archive_key integer",
+        "ALTER TABLE users ADD role integer",
+    ),
+    "unique names": ("CREATE UNIQUE INDEX one_name ON workspaces (owner_user_id, name)",),
+    "its checks": ("ALTER TABLE workspaces ADD CHECK (status <> '')",),
+}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+async def test_a_database_of_m1_is_stamped_and_carried_over(
+    empty_database_url: str, database_url: str, variant: str
+) -> None:
+    await fill_database(empty_database_url, *VARIANTS[variant])
+    change = await runner.upgrade(empty_database_url)
+    assert change == runner.Change("M1", runner.revisions()[-1])
+    await expect_every_row(empty_database_url)
+    await expect_the_schema_of_the_models(empty_database_url, database_url)
+
+
+async def expect_every_row(url: str) -> None:
+    async with Database(create_engine(url)) as database, database.transaction() as session:
+        for status, expected in CARRIED_OVER.items():
+            snapshot = await load_snapshot(session, IDS[status])
+            assert snapshot is not None
+            assert (snapshot.phase, snapshot.desired_state) == expected, status
+
+
+async def expect_the_schema_of_the_models(url: str, reference_url: str) -> None:
+    """M1 may have columns and indexes besides, but no rule that we would break."""
+    for catalogue, query in CATALOGUES.items():
+        ours, found = await read_catalogue(reference_url, query), await read_catalogue(url, query)
+        assert {name: found.get(name) for name in ours} == ours
+        if catalogue == "constraints":
+            assert found.keys() == ours.keys()
+
+
+async def test_home_ctx_stays_as_m1_wrote_it(empty_database_url: str) -> None:
+    await fill_database(empty_database_url)
+    await runner.upgrade(empty_database_url)
+    rows = await fetch(empty_database_url, "SELECT name, home_ctx FROM workspaces")
+    kept = {row["name"]: row["home_ctx"] for row in rows}
+    assert kept["running"] == '{"mount": "bind"}'
+    # Ours is an object: what is none is kept inside of one.
+    assert kept["deleting"] == '{"m1": ["list"]}'
+    assert (kept["created"], kept["stopped"]) == ("{}", "{}")
+
+
+async def test_a_user_of_m1_can_be_joined_by_a_new_one(empty_database_url: str) -> None:
+    await fill_database(empty_database_url, *VARIANTS["columns that are not ours"])
+    await runner.upgrade(empty_database_url)
+    await fetch(
+        empty_database_url,
+        "INSERT INTO users (id, username, password_hash) VALUES ($1, 'eve', '-')",
+        IDS["CREATED"],
+    )
+    rows = await fetch(empty_database_url, "SELECT username, email FROM users ORDER BY username")
+    assert [(row["username"], row["email"]) for row in rows] == [("ann", "x"), ("bob", "x"), ("eve", None)]
+
+
+async def test_going_back_gives_m1_its_rows(empty_database_url: str) -> None:
+    query = (
+        "SELECT id, owner_user_id, name, memo, status, image_ref, instance_backend, storage_backend, "
+        "home_store_key, created_at, updated_at FROM workspaces ORDER BY id"
+    )
+    await fill_database(empty_database_url)
+    before = await fetch(empty_database_url, query)
+    await runner.upgrade(empty_database_url)
+    assert await runner.downgrade(empty_database_url, "0001_m1") == runner.Change(
+        runner.revisions()[-1], "0001_m1"
+    )
+    assert await fetch(empty_database_url, query) == before
+    [row] = await fetch(empty_database_url, "SELECT home_ctx FROM workspaces WHERE name = 'running'")
+    assert row["home_ctx"] == '{"mount": "bind"}'
+    assert await fetch(empty_database_url, "SELECT locked_until, failed_login_attempts FROM users")
+    assert await runner.upgrade(empty_database_url) == runner.Change("0001_m1", runner.revisions()[-1])
+    await expect_every_row(empty_database_url)
+
+
+REFUSED = {
+    "a status that M1 did not have": (
+        ("UPDATE workspaces SET status = 'PAUSED' WHERE status = 'RUNNING'",),
+        "PAUSED",
+    ),
+    "a missing column": (("ALTER TABLE workspaces DROP home_store_key",), "workspaces.home_store_key"),
+    "a column of another type": (
+        ("ALTER TABLE users ALTER password_hash TYPE bytea USING ''::bytea",),
+        "users.password_hash",
+    ),
+    "ids that are no UUIDs": (
+        (*VARIANTS["ids as text"], "UPDATE workspaces SET id = 'one' WHERE status = 'RUNNING'"),
+        "workspaces.id",
+    ),
+    "a table of the name of one of ours": (("CREATE TABLE archives (id integer)",), "archives"),
+    "no users": (("DROP TABLE users CASCADE",), "users"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_a_database_that_only_resembles_m1_is_left_alone(empty_database_url: str, case: str) -> None:
+    statements, named = REFUSED[case]
+    await fill_database(empty_database_url, *statements)
+    before = [await read_catalogue(empty_database_url, each) for each in CATALOGUES.values()]
+    with pytest.raises(MigrationRefused, match=named):
+        await runner.upgrade(empty_database_url)
+    assert [await read_catalogue(empty_database_url, each) for each in CATALOGUES.values()] == before
+
+
+async def test_our_tables_without_their_revision_are_not_taken_for_m1(database_url: str) -> None:
+    await fetch(database_url, "DROP TABLE alembic_version")
+    with pytest.raises(MigrationRefused, match="alembic_version"):
+        await runner.upgrade(database_url)
+
+
+async def test_the_whole_database_comes_over_or_nothing(empty_database_url: str) -> None:
+    """A name that differs only in case is refused by the revision after the stamp; mended, it goes on."""
+    await fill_database(empty_database_url, "UPDATE users SET username = 'Bob' WHERE username = 'ann'")
+    with pytest.raises(MigrationRefused, match="Bob"):
+        await runner.upgrade(empty_database_url)
+    assert await runner.current(empty_database_url) == "0001_m1"
+    await fetch(empty_database_url, "UPDATE users SET username = 'ann' WHERE username = 'Bob'")
+    assert (await runner.upgrade(empty_database_url)).before == "0001_m1"
+
+
+async def fetch(url: str, query: str, *arguments: object) -> list[dict[str, Any]]:
+    connection = await connect(url)
+    try:
+        return [dict(row) for row in await connection.fetch(query, *arguments)]
+    finally:
+        await connection.close()

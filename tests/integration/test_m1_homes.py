@@ -1,0 +1,353 @@
+"""`codehub migrate --import-homes`: every home of M1 comes over whole, or a sentence says why not."""
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from codehub.adapters.local.root import LocalRoot
+from codehub.adapters.local.volumes import LocalVolumes
+from codehub.db.session import connect
+from codehub.domain.naming import volume_name
+from migrations import runner
+from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.m1.leftovers import IDS, STATUSES, WITH_HOMES, fill_database, home_key, make_homes
+from tests.storage_job_runs import path_with_fake, restore
+from tests.trees import Description, describe_tree
+from tests.up_command import CODEHUB, up
+from tests.waiting import until
+
+__all__ = ["bucket", "s3_server"]
+
+HEAD = runner.revisions()[-1]
+# Random bytes do not compress, so the upload takes its time.
+BALLAST_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Run:
+    code: int
+    output: str
+
+
+@dataclass(frozen=True)
+class M1Site:
+    """M1's database and homes, and the settings of a CodeHub that takes them over."""
+
+    url: str
+    bucket: Bucket
+    directory: Path
+    homes: dict[str, Path]
+    environment: dict[str, str]
+
+    async def import_homes(self, *arguments: str, **environment: str) -> Run:
+        """Run the command to its end."""
+        process = await asyncio.to_thread(
+            subprocess.run,
+            (str(CODEHUB), "migrate", "--import-homes", str(self.directory), *arguments),
+            env=self.environment | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=300,
+        )
+        return Run(process.returncode, process.stdout)
+
+    @contextmanager
+    def importing(self) -> Iterator[subprocess.Popen[bytes]]:
+        """The command while it runs; whatever happens, it is gone afterwards."""
+        with subprocess.Popen(
+            (CODEHUB, "migrate", "--import-homes", str(self.directory)),
+            env=self.environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    async def rows(self) -> dict[str, dict[str, Any]]:
+        """The workspaces by the status that they had in M1."""
+        connection = await connect(self.url)
+        try:
+            found = await connection.fetch("SELECT * FROM workspaces")
+        finally:
+            await connection.close()
+        return {row["name"].upper(): dict(row) for row in found}
+
+    async def execute(self, statement: str, *arguments: object) -> None:
+        connection = await connect(self.url)
+        await connection.execute(statement, *arguments)
+        await connection.close()
+
+    def descriptions(self) -> dict[str, Description]:
+        return {status: describe_tree(home) for status, home in self.homes.items()}
+
+    @property
+    def root(self) -> Path:
+        return Path(self.environment["CODEHUB_DATA_DIR"]) / "local"
+
+
+@pytest.fixture
+async def site(empty_database_url: str, bucket: Bucket, tmp_path: Path) -> M1Site:
+    await fill_database(empty_database_url)
+    directory = tmp_path / "m1"
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    return M1Site(
+        empty_database_url,
+        bucket,
+        directory,
+        make_homes(directory),
+        {
+            **kept,
+            "CODEHUB_DATABASE_URL": empty_database_url,
+            "CODEHUB_S3_ENDPOINT_URL": bucket.server.endpoint_url,
+            "CODEHUB_S3_ACCESS_KEY": bucket.server.access_key,
+            "CODEHUB_S3_SECRET_KEY": bucket.server.secret_key,
+            "CODEHUB_S3_BUCKET": bucket.name,
+            "CODEHUB_DATA_DIR": str(tmp_path / "data"),
+            "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local",
+        },
+    )
+
+
+PHASES_AFTER = {
+    "CREATED": ("PENDING", "RUNNING"),
+    "PROVISIONING": ("ARCHIVED", "RUNNING"),
+    "RUNNING": ("ARCHIVED", "RUNNING"),
+    "STOPPING": ("ARCHIVED", "STANDBY"),
+    "STOPPED": ("ARCHIVED", "STANDBY"),
+    # What M1 had not finished deleting can be undeleted for a while, like everything that is deleted.
+    "DELETING": ("DELETED", "DELETED"),
+    "ERROR": ("ERROR", "STANDBY"),
+    "DELETED": ("DELETED", "DELETED"),
+}
+
+
+async def test_every_home_is_imported_whole_and_m1_keeps_its_own(site: M1Site, tmp_path: Path) -> None:
+    before = site.descriptions()
+    run = await site.import_homes()
+    assert run.code == 0, run.output
+    assert f"Migrated the database: M1 → {HEAD}." in run.output
+    assert "Imported 6 homes; none is left." in run.output
+    assert site.descriptions() == before
+    rows = await site.rows()
+    assert {name: (row["phase"], row["desired_state"]) for name, row in rows.items()} == PHASES_AFTER
+    for status in WITH_HOMES:
+        row = rows[status]
+        assert (row["instance_backend"], row["storage_backend"]) == ("local", "local-dir")
+        assert row["home_store_key"] == volume_name(IDS[status])
+        (tmp_path / status).mkdir()
+        await restore(site.bucket, tmp_path / status, key=row["archive_key"])
+        assert describe_tree(tmp_path / status) == before[status]
+    assert {row["image_ref"] for row in rows.values() if row["name"] != "deleted"} == {"default"}
+
+
+async def test_another_run_finds_nothing_to_do(site: M1Site) -> None:
+    await site.import_homes()
+    rows, keys = await site.rows(), await site.bucket.keys()
+    run = await site.import_homes()
+    assert (run.code, run.output.splitlines()[0]) == (0, f"The database is at {HEAD} already.")
+    assert "Imported 0 homes; none is left." in run.output
+    assert (await site.rows(), await site.bucket.keys()) == (rows, keys)
+
+
+async def test_a_run_that_was_killed_in_an_upload_is_gone_on_with(site: M1Site) -> None:
+    (site.homes["RUNNING"] / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
+    before = site.descriptions()
+
+    async def uploading() -> bool:
+        return bool(await site.bucket.unfinished_uploads())
+
+    with site.importing() as process:
+        await until(uploading, "an upload is under way")
+        process.kill()
+    run = await site.import_homes()
+    assert run.code == 0, run.output
+    assert site.descriptions() == before
+    assert (await site.rows())["RUNNING"]["phase"] == "ARCHIVED"
+    assert await site.bucket.unfinished_uploads() == []
+
+
+async def test_a_run_that_was_killed_at_any_moment_is_gone_on_with(site: M1Site) -> None:
+    """Killed whenever something new is in the bucket or in a row, until it has nothing left to do."""
+    before = site.descriptions()
+    while await _killed_at_the_next_change(site):
+        pass
+    rows = await site.rows()
+    assert {name: (row["phase"], row["desired_state"]) for name, row in rows.items()} == PHASES_AFTER
+    assert site.descriptions() == before
+    assert len(await site.bucket.keys()) == 2 * len(WITH_HOMES)
+
+
+async def _killed_at_the_next_change(site: M1Site) -> bool:
+    """False if it came to its end instead."""
+
+    async def state() -> object:
+        rows = await site.rows()
+        return await site.bucket.keys(), {name: row.get("archive_key") for name, row in rows.items()}
+
+    last = await state()
+    with site.importing() as process:
+
+        async def changed() -> bool:
+            return process.poll() is not None or await state() != last
+
+        await until(changed, "the import goes on")
+        return process.poll() is None
+
+
+async def test_an_upload_that_was_not_committed_to_the_database_is_not_repeated(site: M1Site) -> None:
+    await site.import_homes()
+    key = (await site.rows())["STOPPED"]["archive_key"]
+    await _forget_import(site, "STOPPED")
+    written = await site.bucket.client.head_object(Bucket=site.bucket.name, Key=key)
+    run = await site.import_homes()
+    assert "Imported 1 home; none is left." in run.output
+    assert (await site.rows())["STOPPED"]["archive_key"] == key
+    again = await site.bucket.client.head_object(Bucket=site.bucket.name, Key=key)
+    assert again["LastModified"] == written["LastModified"]
+
+
+async def test_an_upload_that_is_older_than_the_home_is_replaced(site: M1Site, tmp_path: Path) -> None:
+    await site.import_homes()
+    await _forget_import(site, "STOPPED")
+    (site.homes["STOPPED"] / "written since").write_text("new")
+    run = await site.import_homes()
+    assert run.code == 0, run.output
+    (tmp_path / "restored").mkdir()
+    await restore(site.bucket, tmp_path / "restored", key=(await site.rows())["STOPPED"]["archive_key"])
+    assert describe_tree(tmp_path / "restored") == describe_tree(site.homes["STOPPED"])
+
+
+async def _forget_import(site: M1Site, status: str) -> None:
+    """As if the import had been killed right before it wrote the row."""
+    await site.execute(
+        "UPDATE workspaces SET phase = 'STANDBY', archive_key = NULL, observed_at = NULL, "
+        "home_store_key = $1 WHERE name = $2",
+        home_key(status),
+        status.lower(),
+    )
+
+
+async def test_a_home_that_changes_meanwhile_is_told_and_not_imported(site: M1Site, tmp_path: Path) -> None:
+    busy = site.homes["RUNNING"] / "secret"
+    # Once tar is through with a home, somebody writes into one.
+    fake = path_with_fake(
+        tmp_path / "bin", "tar", f'/usr/bin/tar "$@"; status=$?; date >> {busy}; exit $status'
+    )
+    run = await site.import_homes(PATH=fake)
+    assert run.code == 1
+    [line] = [line for line in run.output.splitlines() if "running (" in line]
+    assert "not imported: it changed while it was imported ('secret' differs in its" in line
+    assert "Imported 5 homes; 1 home left" in run.output
+    row = (await site.rows())["RUNNING"]
+    assert (row["archive_key"], row["home_store_key"]) == (None, home_key("RUNNING"))
+    assert not [key for key in await site.bucket.keys() if str(row["id"]) in key]
+    assert (await site.import_homes()).code == 0
+
+
+async def test_a_missing_home_is_told_and_given_up_only_if_asked(site: M1Site) -> None:
+    (site.homes["STOPPED"]).rename(site.directory / "elsewhere")
+    run = await site.import_homes()
+    assert run.code == 1
+    assert f"not imported: there is no directory {site.homes['STOPPED']}." in run.output
+    # As long as one is missing, the directory may be the wrong one.
+    rows = await site.rows()
+    assert rows["STOPPED"]["home_store_key"] == home_key("STOPPED")
+    assert rows["CREATED"]["home_store_key"] == home_key("CREATED")
+    run = await site.import_homes("--accept-missing")
+    assert run.code == 0
+    assert "its home is given up" in run.output
+    rows = await site.rows()
+    # A volume that is not there was complete: the next look finds that, and its owner decides.
+    assert (rows["STOPPED"]["phase"], rows["STOPPED"]["archive_key"]) == ("STANDBY", None)
+    assert rows["STOPPED"]["home_store_key"] == volume_name(IDS["STOPPED"])
+
+
+async def test_a_volume_that_holds_something_is_not_replaced(site: M1Site) -> None:
+    LocalRoot.at(site.root).prepare()
+    await LocalVolumes(site.root).provision(IDS["STOPPED"])
+    theirs = site.root / "volumes" / volume_name(IDS["STOPPED"]) / "theirs"
+    theirs.write_text("not ours to remove")
+    run = await site.import_homes()
+    assert run.code == 1
+    assert f"there is a volume {volume_name(IDS['STOPPED'])} already" in run.output
+    assert (await site.rows())["STOPPED"]["archive_key"] is None
+    assert theirs.read_text() == "not ours to remove"
+
+
+async def test_a_directory_without_users_is_not_m1s(site: M1Site, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    run = await M1Site(site.url, site.bucket, tmp_path / "other", {}, site.environment).import_homes()
+    assert run.code == 1
+    assert run.output.splitlines()[-1].startswith(f"There is no directory users/ in {tmp_path / 'other'}: ")
+    assert (await site.rows())["CREATED"]["home_store_key"] == home_key("CREATED")
+
+
+async def test_a_path_that_leads_out_of_the_directory_is_refused(site: M1Site) -> None:
+    await site.execute("UPDATE workspaces SET home_store_key = 'users/../../etc' WHERE status = 'STOPPED'")
+    run = await site.import_homes()
+    assert run.code == 1
+    assert "its path in M1's database is not one of M1: 'users/../../etc'." in run.output
+
+
+async def test_a_home_that_an_earlier_version_called_lost_is_found(site: M1Site) -> None:
+    LocalRoot.at(site.root).prepare()
+    await runner.upgrade(site.url)
+    await site.execute(
+        "UPDATE workspaces SET phase = 'ERROR', error_reason = 'DataLost', error_message = 'gone', "
+        "observed_at = now(), conditions = jsonb_set(conditions, '{storage.volume_ready}', "
+        '\'{"status": "False", "reason": "Vanished", "message": ""}\') WHERE name = \'stopped\''
+    )
+    run = await site.import_homes()
+    assert run.code == 0, run.output
+    row = (await site.rows())["STOPPED"]
+    assert (row["phase"], row["desired_state"], row["error_reason"]) == ("ARCHIVED", "STANDBY", None)
+
+
+async def test_without_s3_nothing_is_begun(site: M1Site) -> None:
+    environment = {name: value for name, value in site.environment.items() if "S3" not in name}
+    run = await M1Site(site.url, site.bucket, site.directory, {}, environment).import_homes()
+    assert run.code == 2
+    assert "CODEHUB_S3_ENDPOINT_URL is not set" in run.output
+
+
+async def test_the_servers_of_codehub_up_are_found(site: M1Site) -> None:
+    environment = {name: value for name, value in site.environment.items() if "S3" not in name}
+    with up(environment, "--servers-only") as running:
+        await asyncio.to_thread(running.read_until, "CodeHub is ready")
+        run = await M1Site(site.url, site.bucket, site.directory, {}, environment).import_homes()
+        assert run.code == 0, run.output
+        running.process.send_signal(signal.SIGINT)
+        await asyncio.to_thread(running.process.wait)
+    assert (await site.rows())["STOPPED"]["phase"] == "ARCHIVED"
+
+
+async def test_a_store_that_is_away_is_a_sentence(site: M1Site) -> None:
+    run = await site.import_homes(CODEHUB_S3_ENDPOINT_URL="http://127.0.0.1:1")
+    assert run.code == 1
+    assert "Traceback" not in run.output
+    assert (await site.rows())["STOPPED"]["home_store_key"] == home_key("STOPPED")
+
+
+async def test_the_trail_says_where_the_home_came_from(site: M1Site) -> None:
+    await site.import_homes()
+    connection = await connect(site.url)
+    rows = await connection.fetch("SELECT * FROM workspace_events WHERE actor = 'codehub migrate'")
+    await connection.close()
+    assert len(rows) == len(WITH_HOMES)
+    assert any(home_key("RUNNING") in row["detail"] for row in rows)
+
+
+def test_every_status_is_thought_of() -> None:
+    assert set(PHASES_AFTER) == set(STATUSES)

@@ -1,0 +1,1 @@
+"""A database and homes as M1 leaves them."""
