@@ -1,7 +1,6 @@
 """The real JupyterLab, in its sandbox where there is one."""
 
 import importlib.util
-import os
 import uuid
 from pathlib import Path
 
@@ -16,14 +15,15 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.health import answers
 from codehub.ports import InstanceRequest
+from tests.needs import do_without
 
 HEALTH_SECONDS = 5
 
 
 @pytest.fixture(autouse=True)
 def _jupyterlab() -> None:
-    if importlib.util.find_spec("jupyterlab") is None and os.environ.get("CI") != "true":
-        pytest.skip("JupyterLab is not installed")
+    if importlib.util.find_spec("jupyterlab") is None:
+        do_without("JupyterLab", "pip install jupyterlab")
 
 
 async def test_jupyterlab_serves_its_workspace_to_those_who_have_the_token(tmp_path: Path) -> None:
