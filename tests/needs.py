@@ -29,7 +29,7 @@ PACKAGES = {
 
 
 def do_without(part: str, remedy: str) -> NoReturn:
-    """End the test. Every skip is made here, so pytest sums them up in one line for each part."""
+    """End the test; tests/conftest.py sums up what is missing, in one line for each part."""
     problem = f"{part} is missing: {remedy}"
     if os.environ.get("CI") == "true":
         pytest.fail(problem)
