@@ -4,10 +4,8 @@ import asyncio
 import importlib.util
 import os
 import shutil
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -18,6 +16,7 @@ from rich.text import Text
 from sqlalchemy.exc import DBAPIError
 
 from cli.database import NoDatabase
+from cli.findings import Finding, local_findings
 from cli.homes import find_homes
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
@@ -33,18 +32,6 @@ MISSING = 1
 OLDEST_PYTHON = (3, 11)
 GIGABYTE = 1024**3
 NEEDED_DISK = 2 * GIGABYTE
-COMMAND_SECONDS = 10
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at."""
-
-    name: str
-    found: bool
-    detail: str
-    remedy: str = ""
-    required: bool = True
 
 
 def doctor() -> None:
@@ -67,10 +54,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield _disk(data)
     yield _ports(settings, data)
     yield _embedded_servers()
-    yield _command("tar", "GNU tar", "apt-get install tar", required=local)
-    yield _command("zstd", "Zstandard", "apt-get install zstd", required=local)
-    yield _ide(required=local)
-    yield _bubblewrap()
+    yield from local_findings(required=local)
     yield _docker(docker, images, required=backend == LOCAL_DOCKER)
     yield _homes(settings)
 
@@ -125,34 +109,6 @@ def _embedded_servers() -> Finding:
     return Finding("embedded servers", not missing, detail, remedy)
 
 
-def _command(name: str, expected: str, remedy: str, *, required: bool) -> Finding:
-    path = shutil.which(name)
-    if path is None:
-        return Finding(name, False, "not found", remedy, required)
-    first_line = _output(path, "--version").partition("\n")[0]
-    return Finding(name, expected.lower() in first_line.lower(), first_line.strip("* "), remedy, required)
-
-
-def _ide(*, required: bool) -> Finding:
-    if path := shutil.which("code-server"):
-        return Finding("web IDE", True, f"code-server ({path})")
-    if importlib.util.find_spec("jupyterlab"):
-        return Finding("web IDE", True, "JupyterLab")
-    remedy = "pip install jupyterlab, or put code-server on PATH"
-    return Finding("web IDE", False, "neither code-server nor JupyterLab", remedy, required)
-
-
-def _bubblewrap() -> Finding:
-    remedy = "apt-get install bubblewrap: workspaces are then shut off from each other's files"
-    path = shutil.which("bwrap")
-    if path is None:
-        return Finding("bubblewrap", False, "not found", remedy, required=False)
-    probe = (path, "--unshare-pid", "--ro-bind", "/", "/", "true")
-    works = _succeeds(lambda: subprocess.run(probe, check=True, capture_output=True, timeout=COMMAND_SECONDS))  # noqa: S603
-    remedy = remedy if works else "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
-    return Finding("bubblewrap", works, path if works else "found, but does not work", remedy, required=False)
-
-
 def _docker(docker: DockerFound, images: tuple[str, ...], *, required: bool) -> Finding:
     what = f"without {', '.join(docker.missing)}" if docker.missing else f"with {', '.join(images)}"
     detail = f"engine {docker.version} {what}" if docker.version else docker.problem
@@ -173,24 +129,6 @@ def _homes(settings: Settings) -> Finding:
     if seen.recorded is None:
         return Finding("homes", True, "none yet")
     return Finding("homes", True, f"{seen.present} of {seen.expected} are in {found.location}")
-
-
-def _succeeds(attempt: Callable[[], object]) -> bool:
-    try:
-        attempt()
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return True
-
-
-def _output(path: str, *arguments: str) -> str:
-    try:
-        answer = subprocess.run(  # noqa: S603 (a program that this user has on PATH)
-            (path, *arguments), check=False, capture_output=True, text=True, timeout=COMMAND_SECONDS
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return answer.stdout
 
 
 def _existing(path: Path) -> Path:

@@ -1,12 +1,16 @@
 """What `codehub up` has workspaces run on: decided before anything is started, and kept."""
 
+import asyncio
 import os
 
+from cli.findings import local_findings
 from cli.up_view import View
 from codehub.bootstrap import claim_homes
 from codehub.db.session import Database
 from codehub.embedded.backend_record import record_backend, recorded_backend
 from codehub.embedded.backends import (
+    LOCAL,
+    BackendUnavailable,
     Choice,
     DockerFound,
     chosen_backend,
@@ -25,6 +29,8 @@ async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -
     """Say in one line what it is, and why; raise BackendUnavailable if it has to be one that is away."""
     choice = await _choose(stack, settings, view)
     view.say(choice.sentence)
+    if choice.backend == LOCAL:
+        await asyncio.to_thread(_check_local, view)
     stack.instance_backend = choice.backend
 
 
@@ -37,6 +43,16 @@ async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
         await require_backend(session, backend)
     await claim_homes(load_settings({**os.environ, **stack.environment}), database)
     record_backend(stack.data, backend)
+
+
+def _check_local(view: View) -> None:
+    """Raise BackendUnavailable if something is missing that a workspace needs sooner or later."""
+    missing = [finding for finding in local_findings(required=True) if not finding.found]
+    for finding in missing:
+        if not finding.required:
+            view.say(f"{finding.name} is missing ({finding.detail}); {finding.remedy}.")
+    if lacking := [f"{each.name} ({each.remedy})" for each in missing if each.required]:
+        raise BackendUnavailable(f"This machine lacks what workspaces need: {', '.join(lacking)}.")
 
 
 async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> Choice:

@@ -12,8 +12,8 @@ from gameday.stage import Stage
 # Jobs are short: a chance to meet one has to be waited for.
 JOB_SECONDS = 6.0
 LONGEST_DELAY_SECONDS = 0.5
-# What a job starts to pack and unpack a home; it takes milliseconds for a small one.
-HELPERS = frozenset({"tar", "zstd", "gzip"})
+# What a job runs to read and write a home; it takes milliseconds for a small one.
+HELPER = "tar"
 HELPER_LOOK_SECONDS = 0.01
 
 
@@ -33,22 +33,18 @@ async def kill_helper(stage: Stage, random: Random) -> str:
     job = random.choice(sorted(await wait_for_some(stage.jobs, JOB_SECONDS, "storage job ran")))
     with suppress(psutil.NoSuchProcess):
         while pid := await stage.ground.pid_of_job(job):
-            if found := await asyncio.to_thread(_helpers_of, pid):
-                name = random.choice(sorted(found))
-                found[name].kill()
-                return f"kill -9 of the {name} of the storage job {job}"
+            if helper := await asyncio.to_thread(_helper_of, pid):
+                helper.kill()
+                return f"kill -9 of the {HELPER} of the storage job {job}"
             await asyncio.sleep(HELPER_LOOK_SECONDS)
     raise NothingToBreak(f"the storage job {job} was quicker")
 
 
-def _helpers_of(pid: int) -> dict[str, psutil.Process]:
-    """By name; one that has ended is still there until the job has asked for its status."""
+def _helper_of(pid: int) -> psutil.Process | None:
+    """One that has ended is still there until the job has asked for its status."""
     family = psutil.Process(pid).children(recursive=True)
-    return {
-        each.name(): each
-        for each in family
-        if each.name() in HELPERS and each.status() != psutil.STATUS_ZOMBIE
-    }
+    running = (each for each in family if each.status() != psutil.STATUS_ZOMBIE)
+    return next((each for each in running if each.name() == HELPER), None)
 
 
 async def kill_instance(stage: Stage, random: Random) -> str:

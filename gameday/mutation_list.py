@@ -57,10 +57,10 @@ MUTATIONS = (
         Tests("tests/integration/test_storage_job_failures.py", "never_masked"),
     ),
     Mutation(
-        "archive completed before its pipe is checked",
-        "storage_job/committing.py",
-        "        await stream.check()\n        await upload.complete()\n",
-        "        await upload.complete()\n        await stream.check()\n",
+        "status of tar not asked for",
+        "storage_job/home_stream.py",
+        "        self._tar.check()\n",
+        "",
         Tests("tests/integration/test_storage_job_failures.py", "never_masked"),
     ),
     Mutation(

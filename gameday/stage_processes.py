@@ -87,6 +87,6 @@ class OwnProcesses:
 
 
 def _is_job(pid: int) -> bool:
-    """The job itself, not the tar and zstd that it runs, which end with it."""
+    """The job itself, not the tar that it runs, which ends with it."""
     words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     return JOB_MODULE in words

@@ -11,7 +11,7 @@ Commit = Callable[[HomeStream, JobRequest, Progress], Awaitable[Outcome]]
 
 
 async def archive(request: JobRequest, progress: Progress) -> Outcome:
-    # tar and zstd have begun by the time the client is there, which takes half a second to import.
+    # The first part is compressed while the client is imported, which takes half a second.
     with HomeStream(request) as stream:
         progress.counters.append(lambda: stream.scanner.bytes)
         commit = await asyncio.to_thread(_load)

@@ -1,4 +1,4 @@
-"""The tar, zstd and gzip processes of a job: they die with it, and every exit status is looked at."""
+"""The tar process of a job: it dies with the job, and its exit status is always checked."""
 
 import asyncio
 import ctypes
@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import islice
 from typing import IO, Self, TypeVar
 
-from storage_job.errors import JobError, Reason, failed
+from storage_job.errors import JobError, failed
 
 PIPE_BYTES = 1024 * 1024
 _PR_SET_PDEATHSIG = 1
@@ -22,12 +22,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Child:
-    """One process with pipes on both ends; `reason` and `advice` tell what a failing status means."""
+    """One process with pipes on both ends; `advice` says what to do if it fails."""
 
-    def __init__(self, argv: Sequence[str], advice: str, reason: Reason = Reason.ACTION_FAILED) -> None:
+    def __init__(self, argv: Sequence[str], advice: str) -> None:
         self.name = argv[0]
         self._advice = advice
-        self._reason = reason
         self._complaints: list[str] = []
         self._process = _spawn(argv)
         self._listener = threading.Thread(target=self._listen, daemon=True)
@@ -43,12 +42,19 @@ class Child:
         assert self._process.stdout is not None  # noqa: S101
         return self._process.stdout
 
-    def read(self, size: int) -> bytes:
-        return os.read(self.stdout.fileno(), size)
-
     def read_into(self, buffer: memoryview) -> int:
         """Read what there is, at least a byte; 0 at the end."""
         return os.readv(self.stdout.fileno(), [buffer])
+
+    def write(self, data: memoryview) -> None:
+        """Write all of it; if the process has stopped reading, raise why."""
+        try:
+            while data:
+                data = data[self.stdin.write(data) :]
+        except BrokenPipeError:
+            # Its status says why it stopped reading; the broken pipe is only the consequence.
+            self.check()
+            raise
 
     def check(self) -> None:
         """Wait for the end and raise unless the status is zero."""
@@ -71,9 +77,7 @@ class Child:
         detail = next(iter(self._complaints), "it said nothing")
         if any(sign in line for line in self._complaints for sign in _DISK_FULL):
             return failed("The volume is full; nothing was changed. Give it more space, then try again.")
-        # A signal (out of memory, say) tells nothing about the data.
-        reason = Reason.ACTION_FAILED if status < 0 else self._reason
-        return JobError(reason, f"{self.name} ended with status {status} ({detail}); {self._advice}.")
+        return failed(f"{self.name} ended with status {status} ({detail}); {self._advice}.")
 
     def _listen(self) -> None:
         assert self._process.stderr is not None  # noqa: S101
@@ -105,11 +109,6 @@ class Pipeline:
         return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
 
-def write_all(sink: IO[bytes], data: memoryview) -> None:
-    while data:
-        data = data[sink.write(data) :]
-
-
 def _spawn(argv: Sequence[str]) -> subprocess.Popen[bytes]:
     parent = os.getpid()
 
@@ -129,7 +128,7 @@ def _spawn(argv: Sequence[str]) -> subprocess.Popen[bytes]:
             bufsize=0,
             pipesize=PIPE_BYTES,
             preexec_fn=die_with_parent,  # noqa: PLW1509
-            # Nothing but PATH: TAR_OPTIONS or ZSTD_CLEVEL of the surroundings must not change archives.
+            # Nothing but PATH: TAR_OPTIONS of the surroundings must not change archives.
             env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
         )
     except OSError as error:

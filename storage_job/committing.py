@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-from storage_job.concurrency import together
 from storage_job.errors import JobError, failed
 from storage_job.home_stream import HomeStream
 from storage_job.meta import ArchiveMeta, parse_meta
@@ -51,7 +50,6 @@ async def _upload(
         progress.bytes += size
 
     async with MultipartUpload(archive, request.part_size, request.parts_in_flight) as upload:
-        await together(stream.flowing, upload.send(stream.read, count))
-        await stream.check()
+        await upload.send(stream.read, count)
         await upload.complete()
     return ArchiveMeta(stream.sha256, progress.bytes, stream.scanner.bytes, stream.scanner.entries)

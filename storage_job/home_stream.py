@@ -1,13 +1,13 @@
-"""A home as a compressed tar stream: tar | zstd, watched by the scanner and hashed as it flows."""
+"""A home as a compressed tar stream, watched by the scanner and hashed as it flows."""
 
-import asyncio
+import contextlib
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
 from storage_job.children import PIPE_BYTES, Child, Pipeline
+from storage_job.compression import new_compressor
 from storage_job.errors import CorruptedArchive, failed
-from storage_job.pump import copy_scanned
 from storage_job.request import JobRequest, Operation
 from storage_job.scanner import TarScanner
 from storage_job.volume import WORK_NAME
@@ -41,22 +41,24 @@ class HomeStream:
         # the rest.
         advice = "the home was not archived; see to that file, then try again"
         self._tar = Child(_tar_command(request), advice)
-        self._zstd = Child(_zstd_command(request), "the home was not archived; try again")
-        self._pipeline = Pipeline(self._tar, self._zstd)
-        self._digest = hashlib.sha256()
+        self._pipeline = Pipeline(self._tar)
         # The scanner watches here too: what a restore would refuse must not count as archived.
         self.scanner = TarScanner()
+        self._compressor = new_compressor(request.compression_level)
+        self._buffer = memoryview(bytearray(PIPE_BYTES))
+        self._compressed = bytearray()
+        self._complete = False
+        self._digest = hashlib.sha256()
+        self._first_part_bytes = request.part_size
 
     def __enter__(self) -> Self:
         self._pipeline.__enter__()
-        self.flowing: asyncio.Future[None] = self._pipeline.in_thread(
-            _copy, self._tar, self._zstd, self.scanner
-        )
+        self._beginning = self._pipeline.in_thread(self._compress, self._first_part_bytes)
         return self
 
     def __exit__(self, *_: object) -> None:
         # Whoever did not wait for it does not want to know how it ended either.
-        self.flowing.cancel()
+        self._beginning.cancel()
         self._pipeline.__exit__()
 
     @property
@@ -64,23 +66,44 @@ class HomeStream:
         return self._digest.hexdigest()
 
     async def read(self, size: int) -> bytes:
-        """The next bytes; fewer than asked for only at the end."""
+        """Return the next bytes, fewer than asked for only at the end; raise unless that is a good end."""
+        await self._beginning
         return await self._pipeline.in_thread(self._read, size)
 
-    async def check(self) -> None:
-        """Raise unless everything that was to flow has done so."""
-        await self.flowing
-        await self._pipeline.in_thread(self._zstd.check)
-
     def _read(self, size: int) -> bytes:
-        part = _read_full(self._zstd, size)
+        self._compress(size)
+        with memoryview(self._compressed) as compressed:
+            part = bytes(compressed[:size])
+        del self._compressed[:size]
         self._digest.update(part)
         return part
 
+    def _compress(self, size: int) -> None:
+        """Compress until `size` bytes are there or the home ends: S3 takes no small parts but the last."""
+        while len(self._compressed) < size and not self._complete:
+            if count := self._tar.read_into(self._buffer):
+                self._scan(self._buffer[:count])
+                self._compressed += self._compressor.compress(self._buffer[:count])
+            else:
+                self._end()
 
-def _copy(tar: Child, zstd: Child, scanner: TarScanner) -> None:
+    def _scan(self, chunk: memoryview) -> None:
+        with _about_the_home():
+            self.scanner.feed(chunk)
+
+    def _end(self) -> None:
+        # A tar that died leaves a short stream, so ask for its status before judging the stream.
+        self._tar.check()
+        with _about_the_home():
+            self.scanner.finish()
+        self._compressed += self._compressor.flush()
+        self._complete = True
+
+
+@contextlib.contextmanager
+def _about_the_home() -> Iterator[None]:
     try:
-        copy_scanned(tar, zstd, scanner)
+        yield
     except CorruptedArchive as error:
         # Nothing is lost: it is the home that is unusual, and it is still there.
         raise failed(f"The home cannot be archived: {error.detail}; see to it, then try again.") from error
@@ -92,16 +115,3 @@ def _tar_command(request: JobRequest) -> Sequence[str]:
         return (*_CREATE, "--files-from=/dev/null")
     own_files = ("--anchored", "--no-wildcards", f"--exclude=./{WORK_NAME}")
     return (*_CREATE, f"--directory={request.data_dir}", *own_files, ".")
-
-
-def _zstd_command(request: JobRequest) -> Sequence[str]:
-    return ("zstd", f"-{request.compression_level}", "-T0", "--quiet", "--stdout")
-
-
-def _read_full(child: Child, size: int) -> bytes:
-    """Read until `size` bytes are there or the stream ends: S3 takes no small parts but the last."""
-    chunks, missing = [], size
-    while missing and (chunk := child.read(min(missing, PIPE_BYTES))):
-        chunks.append(chunk)
-        missing -= len(chunk)
-    return b"".join(chunks)

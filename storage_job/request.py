@@ -80,6 +80,10 @@ class JobRequest:
     def key(self) -> str:
         return urlsplit(self.archive_url).path.removeprefix("/")
 
+    @property
+    def suffix(self) -> str:
+        return next(suffix for suffix in SUFFIXES if self.key.endswith(suffix))
+
 
 def _is_address(url: str | None) -> bool:
     return url is None or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url) is not None

@@ -5,13 +5,13 @@ import hashlib
 import os
 from pathlib import Path
 
-from storage_job.children import Child, Pipeline, write_all
+from storage_job.children import Child, Pipeline
+from storage_job.compression import Decompressor
 from storage_job.concurrency import settled, together
 from storage_job.download import Download, StoredArchive
-from storage_job.errors import CorruptedArchive, Reason, failed
+from storage_job.errors import CorruptedArchive, failed
 from storage_job.meta import ArchiveMeta, parse_meta
 from storage_job.progress import Outcome, Progress
-from storage_job.pump import copy_scanned
 from storage_job.request import JobRequest
 from storage_job.scanner import Limits, TarScanner
 from storage_job.swap import WorkDirectory, swap
@@ -31,7 +31,6 @@ _EXTRACT = (
     "--record-size=1M",
     "--warning=no-timestamp",
 )
-_DECOMPRESS = {".tar.zst": ("zstd", "--decompress", "--quiet", "--stdout"), ".tar.gz": ("gzip", "-dc")}
 
 
 async def restore(request: JobRequest, progress: Progress) -> Outcome:
@@ -48,7 +47,7 @@ async def restore(request: JobRequest, progress: Progress) -> Outcome:
         check_size(download, meta, request)
         progress.total = download.size
         async with Writeback(request.data_dir):
-            sha256 = await _extract(download, *_start_children(request, work.staging), scanner, progress)
+            sha256 = await _extract(download, Unpacking(request, work.staging, scanner), progress)
         if sha256 != meta.sha256:
             raise CorruptedArchive("its content does not match the sha256 in its .meta")
         progress.phase = "swap"
@@ -91,44 +90,38 @@ def check_size(download: Download, meta: ArchiveMeta, request: JobRequest) -> No
         raise CorruptedArchive(f"{detail} when it was made")
 
 
-def _start_children(request: JobRequest, staging: Path) -> tuple[Child, Child]:
-    advice = "the home was not restored; see to that file, then try again"
-    return start_decompressor(request), Child((*_EXTRACT, f"--directory={staging}"), advice)
+class Unpacking:
+    """An archive on its way through decompressor and scanner into tar; hashed as it comes in."""
+
+    def __init__(self, request: JobRequest, staging: Path, scanner: TarScanner) -> None:
+        self._decompressor = Decompressor(request.suffix)
+        self._scanner = scanner
+        self._digest = hashlib.sha256()
+        advice = "the home was not restored; see to that file, then try again"
+        self.tar = Child((*_EXTRACT, f"--directory={staging}"), advice)
+
+    def feed(self, chunk: memoryview) -> None:
+        self._digest.update(chunk)
+        for piece in self._decompressor.feed(chunk):
+            view = memoryview(piece)
+            self._scanner.feed(view)
+            self.tar.write(view)
+
+    def finish(self) -> str:
+        """Return the sha256 of a stream that has ended well."""
+        self._decompressor.finish()
+        self._scanner.finish()
+        self.tar.stdin.close()
+        self.tar.check()
+        return self._digest.hexdigest()
 
 
-def start_decompressor(request: JobRequest) -> Child:
-    command = next(command for suffix, command in _DECOMPRESS.items() if request.key.endswith(suffix))
-    return Child(command, "the archive is damaged; restore an older one", Reason.ARCHIVE_CORRUPTED)
-
-
-async def _extract(
-    download: Download, decompressor: Child, tar: Child, scanner: TarScanner, progress: Progress
-) -> str:
-    """Run the whole stream through the children and return its sha256."""
-    with Pipeline(decompressor, tar) as pipeline:
-        copying = pipeline.in_thread(copy_scanned, decompressor, tar, scanner)
-        _, sha256 = await together(copying, feed(download, decompressor, pipeline, progress))
-        await pipeline.in_thread(tar.check)
-    return sha256
-
-
-async def feed(download: Download, decompressor: Child, pipeline: Pipeline, progress: Progress) -> str:
-    digest = hashlib.sha256()
-
-    def pass_on(chunk: memoryview) -> None:
-        digest.update(chunk)
-        write_all(decompressor.stdin, chunk)
-
-    chunk = await anext(download.chunks, None)
-    while chunk is not None:
-        view = memoryview(chunk)
-        try:
+async def _extract(download: Download, unpacking: Unpacking, progress: Progress) -> str:
+    with Pipeline(unpacking.tar) as pipeline:
+        chunk = await anext(download.chunks, None)
+        while chunk is not None:
+            view = memoryview(chunk)
             # The next one comes while this one goes.
-            _, chunk = await together(pipeline.in_thread(pass_on, view), anext(download.chunks, None))
-        except BrokenPipeError:
-            # Its status says why it stopped reading; the broken pipe is only the consequence.
-            await pipeline.in_thread(decompressor.check)
-            raise
-        progress.bytes += len(view)
-    decompressor.stdin.close()
-    return digest.hexdigest()
+            _, chunk = await together(pipeline.in_thread(unpacking.feed, view), anext(download.chunks, None))
+            progress.bytes += len(view)
+        return await pipeline.in_thread(unpacking.finish)

@@ -1,5 +1,7 @@
 """Compare a committed archive with a directory: every entry, every byte, every attribute."""
 
+import contextlib
+import hashlib
 import os
 import stat
 import tarfile
@@ -10,13 +12,14 @@ from pathlib import Path
 from typing import IO
 
 from storage_job.children import PIPE_BYTES, Pipeline
+from storage_job.compression import Decompressor
 from storage_job.concurrency import together
-from storage_job.download import StoredArchive
+from storage_job.download import Download, StoredArchive
 from storage_job.errors import CorruptedArchive, failed
 from storage_job.meta import parse_meta
 from storage_job.progress import Outcome, Progress
 from storage_job.request import JobRequest
-from storage_job.restore import check_size, feed, start_decompressor
+from storage_job.restore import check_size
 from storage_job.volume import WORK_NAME
 
 _XATTR = "SCHILY.xattr."
@@ -38,17 +41,46 @@ async def verify(request: JobRequest, progress: Progress) -> Outcome:
     download = await archive.download()
     check_size(download, meta, request)
     progress.total = download.size
-    decompressor = start_decompressor(request)
     comparison = Comparison(request.data_dir)
-    with Pipeline(decompressor) as pipeline:
-        comparing = pipeline.in_thread(comparison.run, decompressor.stdout)
-        _, sha256 = await together(comparing, feed(download, decompressor, pipeline, progress))
-        await pipeline.in_thread(decompressor.check)
+    sha256 = await _compare(download, Decompressor(request.suffix), comparison, progress)
     if sha256 != meta.sha256:
         raise CorruptedArchive("its content does not match the sha256 in its .meta")
     return Outcome(
         progress.bytes, sha256, comparison.entries, meta.uncompressed, difference=comparison.summary()
     )
+
+
+async def _compare(
+    download: Download, decompressor: Decompressor, comparison: "Comparison", progress: Progress
+) -> str:
+    """Decompress in one thread and compare in another; return the sha256 of what was downloaded."""
+    digest = hashlib.sha256()
+    reading, writing = os.pipe()
+    with Pipeline() as pipeline, os.fdopen(writing, "wb") as target:
+
+        def compare() -> None:
+            with os.fdopen(reading, "rb") as stream:
+                comparison.run(stream)
+
+        def feed(chunk: memoryview) -> None:
+            digest.update(chunk)
+            for piece in decompressor.feed(chunk):
+                target.write(piece)
+
+        def finish() -> None:
+            decompressor.finish()
+            target.close()
+
+        async def feed_all() -> None:
+            # What stops the comparison breaks the pipe; only the first of the two is worth telling.
+            with contextlib.suppress(BrokenPipeError), contextlib.closing(target):
+                async for chunk in download.chunks:
+                    await pipeline.in_thread(feed, memoryview(chunk))
+                    progress.bytes += len(chunk)
+                await pipeline.in_thread(finish)
+
+        await together(pipeline.in_thread(compare), feed_all())
+    return digest.hexdigest()
 
 
 @dataclass

@@ -1,5 +1,6 @@
-"""Fixtures that need a real PostgreSQL; it starts when the first test asks for it."""
+"""Fixtures that need a real PostgreSQL, which starts when the first test asks for it; a summary of skips."""
 
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -7,6 +8,14 @@ import pytest
 from codehub.db.session import Database, create_engine
 from migrations import runner
 from tests import postgres
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say in one line for each reason how many tests were skipped for it."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(str(report.longrepr[2]).removeprefix("Skipped: ") for report in reports)
+    for reason, count in sorted(reasons.items()):
+        terminalreporter.write_line(f"{count} skipped: {reason}")
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,6 @@
 import functools
 import json
 import os
-import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,13 +11,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import pytest
 from aiodocker import Docker
 
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions, Patience
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
+from tests.needs import do_without, do_without_engine, need_program, need_root
 
 URL = "unix:///var/run/docker.sock"
 NOBODY_URL = "unix:///nonexistent/docker.sock"
@@ -41,23 +40,14 @@ def docker(*arguments: str) -> str:
 
 def need_docker(*images: str) -> None:
     """Skip where there is no engine with these images; where CI runs, fail."""
-    problem = _find_problem(images)
-    if problem and os.environ.get("CI") == "true":
-        pytest.fail(problem)
-    if problem:
-        pytest.skip(problem)
-
-
-def _find_problem(images: tuple[str, ...]) -> str | None:
-    if shutil.which("docker") is None:
-        return "there is no docker command"
-    command = ("docker", "info")
+    command = (need_program("docker"), "info")
     if subprocess.run(command, check=False, capture_output=True).returncode != 0:
-        return "no Docker engine answers"
-    if os.geteuid() != 0:
-        return "only root can look into volumes"
-    missing = [each for each in images if not docker("images", "--quiet", each)]
-    return f"images are missing: {', '.join(missing)}; `make images` builds them" if missing else None
+        do_without_engine()
+    # Nobody else can look into volumes.
+    need_root()
+    for image in images:
+        if not docker("images", "--quiet", image):
+            do_without(image, "make images")
 
 
 @functools.cache

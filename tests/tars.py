@@ -6,6 +6,8 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from storage_job.compression import new_compressor
+
 Member = tuple[tarfile.TarInfo, bytes]
 
 
@@ -27,8 +29,8 @@ def tar_of(members: Iterable[Member], tar_format: int = tarfile.PAX_FORMAT) -> b
 
 
 def zstd(content: bytes) -> bytes:
-    command = ("/usr/bin/env", "zstd", "-1", "-q", "-c")
-    return subprocess.run(command, input=content, check=True, capture_output=True).stdout
+    compressor = new_compressor(level=1)
+    return compressor.compress(content) + compressor.flush()
 
 
 def tar_with_gnu_tar(directory: Path, *options: str) -> bytes:

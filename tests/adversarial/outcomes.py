@@ -15,7 +15,7 @@ from tests.fixtures_s3 import Bucket
 from tests.storage_job_runs import KEY, archive, restore
 from tests.trees import Description, describe_tree
 
-PROGRAMS = {"tar", "zstd", "gzip"}
+PROGRAMS = {"tar"}
 
 
 def content_of(volume: Path) -> Description:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
+from tests.needs import do_without_mounts, need_program, need_root
 
 MIB = 1024 * 1024
 DISK_MIB = 32
@@ -15,8 +15,9 @@ DISK_MIB = 32
 @contextmanager
 def small_disk(directory: Path) -> Iterator[Path]:
     """An ext4 file system, mounted; the test is skipped where nobody may mount one."""
-    if os.geteuid() != 0:
-        pytest.skip("only root can mount a file system")
+    need_root()
+    for program in ("mkfs.ext4", "mount", "chattr"):
+        need_program(program)
     image, mounted = directory / "disk.img", directory / "disk"
     with image.open("wb") as file:
         file.truncate(DISK_MIB * MIB)
@@ -24,7 +25,7 @@ def small_disk(directory: Path) -> Iterator[Path]:
     # -m 0: no blocks that only root may use, or a disk would be full for others only.
     run("mkfs.ext4", "-q", "-m", "0", str(image))
     if subprocess.run(("/usr/bin/env", "mount", "-o", "loop", image, mounted), check=False).returncode != 0:
-        pytest.skip("this machine has no loop devices")
+        do_without_mounts()
     try:
         (mounted / "lost+found").rmdir()
         yield mounted

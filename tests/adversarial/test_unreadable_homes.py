@@ -12,6 +12,7 @@ import pytest
 from storage_job.errors import EXIT_CODES, Reason
 from tests.adversarial.outcomes import assert_nothing_uploaded, assert_round_trip
 from tests.fixtures_s3 import Bucket
+from tests.needs import need_root
 from tests.storage_job_runs import REPOSITORY, archive, request_for
 from tests.trees import describe_tree
 
@@ -55,8 +56,8 @@ async def test_an_unreadable_entry_is_named_and_nothing_is_archived(
     await assert_nothing_uploaded(bucket)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can read everything")
 async def test_root_archives_what_nobody_may_read(bucket: Bucket, home: Path, volume: Path) -> None:
+    need_root()
     (home / "nothing").write_text("secret")
     (home / "readable" / "file").chmod(0)
     (home / "nothing").chmod(0)

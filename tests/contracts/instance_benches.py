@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import sys
 import time
@@ -13,7 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-import pytest
 from aiodocker import Docker
 
 from codehub.adapters.docker.engine import open_engine
@@ -220,8 +218,3 @@ async def eventually(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < deadline
         await asyncio.sleep(0.01)
-
-
-def need_bubblewrap() -> None:
-    if shutil.which("bwrap") is None and os.environ.get("CI") != "true":
-        pytest.skip("bubblewrap is not installed")

@@ -110,7 +110,7 @@ class LocalBench:
         never = self._path / "never"
         os.mkfifo(never)
         with self._monkeypatch.context() as patch:
-            patch.setenv("PATH", path_with_fake(self._path / "fakes", "zstd", f"read -r line < {never}"))
+            patch.setenv("PATH", path_with_fake(self._path / "fakes", "tar", f"read -r line < {never}"))
             yield
 
     def count(self) -> int:

@@ -17,10 +17,10 @@ from tests.contracts.instance_benches import (
     InstanceBench,
     LocalBench,
     eventually,
-    need_bubblewrap,
     opened_docker_bench,
 )
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
+from tests.needs import need_bubblewrap
 from tests.waiting import DEADLINE_SECONDS
 
 # What a workspace asks for that names no image: another one may be meant later.

@@ -13,7 +13,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from tests.deploy.programs import ROOT, need_program, run
+from tests.deploy.programs import ROOT, run
+from tests.needs import need_program
 
 FILE = ROOT / "docker-compose.yml"
 SECRETS = (
@@ -68,7 +69,7 @@ def _compose() -> tuple[str, ...]:
     """The plugin of today, or the program of before."""
     if shutil.which("docker") and run("docker", "compose", "version").returncode == 0:
         return ("docker", "compose")
-    return (need_program("docker-compose", "docker-compose"),)
+    return (need_program("docker-compose"),)
 
 
 def environment_of(service: Service) -> dict[str, str]:

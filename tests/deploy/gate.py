@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.deploy.programs import ROOT, need_program
+from tests.deploy.programs import ROOT
+from tests.needs import need_program
 from tests.waiting import until
 
 GATE = ROOT / "deploy/docker-gate"
@@ -75,7 +76,7 @@ async def stand_in(socket: Path) -> AsyncIterator[StandIn]:
 @asynccontextmanager
 async def gate_before(engine: Path) -> AsyncIterator[Gate]:
     """Once it is known to the gate whether the engine answers."""
-    haproxy = need_program("haproxy", "haproxy")
+    haproxy = need_program("haproxy")
     # Not pytest's own directory: the path of a socket must be short.
     with TemporaryDirectory(prefix="codehub-gate-") as directory:
         gate = Gate(*(Path(directory) / name for name in ("read", "write", "health")))

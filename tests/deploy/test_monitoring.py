@@ -12,7 +12,8 @@ import yaml  # type: ignore[import-untyped]
 from api.metrics import Metrics
 from proxy import metrics as proxy_metrics
 from tests.deploy.compose import environment_of, services
-from tests.deploy.programs import ROOT, need_program, run
+from tests.deploy.programs import ROOT, run
+from tests.needs import need_program
 from workflows.observe import ObserveWorkflow
 
 MONITORING = ROOT / "monitoring"
@@ -125,5 +126,5 @@ def _cells(place: dict[str, int]) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize(("kind", "file"), [("config", SCRAPING), ("rules", ALERTS)], ids=["config", "rules"])
 def test_prometheus_accepts_it(kind: str, file: Path) -> None:
-    checked = run(need_program("promtool", "prometheus"), "check", kind, str(file))
+    checked = run(need_program("promtool"), "check", kind, str(file))
     assert checked.returncode == 0, checked.stderr

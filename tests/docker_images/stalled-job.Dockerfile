@@ -1,2 +1,2 @@
 FROM codehub-storage-job:latest
-RUN printf '#!/bin/sh\nexec sleep infinity\n' > /usr/local/bin/zstd && chmod 755 /usr/local/bin/zstd
+RUN printf '#!/bin/sh\nexec sleep infinity\n' > /usr/local/bin/tar && chmod 755 /usr/local/bin/tar

@@ -1,15 +1,12 @@
 """Chromium, and JupyterLab in a tab of it, used as a person uses it."""
 
 import logging
-import os
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 
-import pytest
 from playwright.async_api import (
     Browser,
     ConsoleMessage,
@@ -24,6 +21,7 @@ from playwright.async_api import (
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import PLAIN_COOKIE
 from tests.e2e.site import Person
+from tests.needs import need_program
 from tests.waiting import DEADLINE_SECONDS, until
 
 # In milliseconds, as Playwright wants it.
@@ -36,10 +34,7 @@ LOGGED_CHARACTERS = 300
 
 @asynccontextmanager
 async def running_browser() -> AsyncIterator[Browser]:
-    program = shutil.which("chromium")
-    if program is None and os.environ.get("CI") != "true":
-        pytest.skip("Chromium is not installed")
-    assert program is not None, "Chromium is not installed"
+    program = need_program("chromium")
     async with async_playwright() as playwright:
         # As root, which is what CI is, Chromium has no sandbox.
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.site import API_URL, PASSWORD, READY, codehub_up
+from tests.needs import need_program
 from tests.waiting import until
 
 TOUR = Path(__file__).parents[2] / "docs" / "api.md"
@@ -16,6 +17,7 @@ LINES = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 @pytest.mark.timeout(600)
 async def test_every_line_of_the_tour_works(tmp_path: Path) -> None:
+    need_program("curl")
     with codehub_up(tmp_path / "codehub") as said:
 
         async def ready() -> bool:

@@ -1,6 +1,5 @@
 """The dashboard for everybody: by keyboard, on a phone, for those who do not see it; and its notes."""
 
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,6 +12,7 @@ from tests.chaos.site import Site
 from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import PHONE, Scheme, add_user, open_dashboard
 from tests.e2e.site import Person
+from tests.needs import need_program
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -23,10 +23,7 @@ SERIOUS = {"serious", "critical"}
 @pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The script that looks for what keeps people out."""
-    npm = shutil.which("npm")
-    if npm is None and os.environ.get("CI") != "true":
-        pytest.skip("npm is not installed")
-    assert npm is not None, "npm is not installed"
+    npm = need_program("npm")
     directory = tmp_path_factory.mktemp("axe")
     command = (npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(directory), AXE)
     subprocess.run(command, check=True, timeout=120)

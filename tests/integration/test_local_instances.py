@@ -20,8 +20,9 @@ from codehub.adapters.local.state import STATE_NAME, InstanceState, read_state
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import InstanceRequest, Upstream
-from tests.contracts.instance_benches import LocalBench, ask, need_bubblewrap
+from tests.contracts.instance_benches import LocalBench, ask
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
+from tests.needs import need_bubblewrap
 from tests.waiting import until
 
 WORKER = """

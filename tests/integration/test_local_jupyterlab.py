@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import os
 import runpy
 import uuid
 from collections import Counter
@@ -22,6 +21,7 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.health import answers
 from codehub.ports import InstanceRequest, Upstream
+from tests.needs import do_without
 
 HEALTH_SECONDS = 5
 # About one listing in twenty failed.
@@ -30,8 +30,8 @@ RENAMES = 200
 
 @pytest.fixture(autouse=True)
 def _jupyterlab() -> None:
-    if importlib.util.find_spec("jupyterlab") is None and os.environ.get("CI") != "true":
-        pytest.skip("JupyterLab is not installed")
+    if importlib.util.find_spec("jupyterlab") is None:
+        do_without("JupyterLab", "pip install jupyterlab")
 
 
 @asynccontextmanager

@@ -49,7 +49,7 @@ async def test_it_does_its_work_while_stdin_is_open(bucket: Bucket, tmp_path: Pa
 
 async def test_it_ends_with_a_message_when_stdin_is_closed(bucket: Bucket, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "never")
-    path = path_with_fake(tmp_path / "fakes", "zstd", f"read -r line < {tmp_path}/never")
+    path = path_with_fake(tmp_path / "fakes", "tar", f"read -r line < {tmp_path}/never")
     job = await start_attended(bucket, new_home(tmp_path), path)
     assert (await job.next_event() or {})["event"] == "progress"
     run = await leave(job)

@@ -20,10 +20,11 @@ from tests.storage_job_runs import (
     restore,
 )
 from tests.trees import describe_tree
-from tests.waiting import DEADLINE_SECONDS
+from tests.waiting import DEADLINE_SECONDS, until
 
 __all__ = ["bucket", "s3_server"]
-HOME_BYTES = 12_000_000
+# More than the compressor may hold back: a block for each of its threads and three more.
+HOME_BYTES = 80_000_000
 PART_BYTES = 5 * 1024 * 1024
 
 
@@ -41,28 +42,34 @@ def volume(tmp_path: Path) -> Path:
     return tmp_path / "volume"
 
 
-async def stalled(operation: str, request: dict[str, Any], program: str, enough: int) -> JobProcess:
-    """A job whose `program` does its work and then hangs; returned once `enough` bytes have been moved."""
+async def stalled(operation: str, request: dict[str, Any], enough: int) -> JobProcess:
+    """A job whose tar does its work and then hangs; returned once `enough` bytes have been moved."""
     directory = Path(request["data_dir"]).parent / "fakes"
     directory.mkdir()
     os.mkfifo(directory / "never")
-    script = f'PATH=/usr/bin:/bin; {program} "$@" || exit; read -r line < {directory}/never'
-    job = await JobProcess.start(operation, request, path_with_fake(directory, program, script))
+    script = f'PATH=/usr/bin:/bin; tar "$@" || exit; : > {directory}/done; read -r line < {directory}/never'
+    job = await JobProcess.start(operation, request, path_with_fake(directory, "tar", script))
     event = await job.next_event()
     while event is not None and event.get("bytes", 0) < enough:
         event = await job.next_event()
     assert event is not None
+
+    async def has_done_its_work() -> bool:
+        return (directory / "done").exists()
+
+    # Before that the script has a child, which would hold the pipes after the script is killed.
+    await until(has_done_its_work, "tar has done its work")
     return job
 
 
 async def stalled_archive(bucket: Bucket, home: Path) -> JobProcess:
     request = request_for(bucket, home, part_size=PART_BYTES)
-    return await stalled("archive", request, "zstd", enough=2 * PART_BYTES)
+    return await stalled("archive", request, enough=2 * PART_BYTES)
 
 
 async def stalled_restore(bucket: Bucket, home: Path, volume: Path) -> JobProcess:
     await archive(bucket, home)
-    return await stalled("restore", request_for(bucket, volume), "tar", enough=HOME_BYTES)
+    return await stalled("restore", request_for(bucket, volume), enough=HOME_BYTES)
 
 
 def descendants(job: JobProcess) -> list[psutil.Process]:
@@ -155,7 +162,7 @@ async def test_a_job_that_reads_does_work_although_nothing_is_sent_yet(
     home = tmp_path / "home"
     home.mkdir()
     (home / "zeros").write_bytes(bytes(HOME_BYTES))
-    job = await stalled("archive", request_for(bucket, home), "zstd", enough=0)
+    job = await stalled("archive", request_for(bucket, home), enough=0)
     event = await job.next_event()
     while event is not None and event["work"] < HOME_BYTES:
         event = await job.next_event()

@@ -148,6 +148,16 @@ async def test_homes_in_docker_wait_for_docker(without_docker: dict[str, str], d
     assert recorded_backend(data) == "local-docker"
 
 
+async def test_what_workspaces_need_is_missing_before_anything_starts(
+    without_docker: dict[str, str], data: DataDir, tmp_path: Path
+) -> None:
+    with up({**without_docker, "PATH": str(tmp_path)}) as refused:
+        await says(refused, r"^This machine lacks what workspaces need: tar \(apt-get install tar\)\.$")
+        assert await asyncio.to_thread(refused.process.wait) == 1
+    assert not [line for line in refused.said if "running" in line]
+    assert recorded_backend(data) is None
+
+
 async def test_docker_that_was_asked_for_must_be_there(without_docker: dict[str, str], data: DataDir) -> None:
     with up({**without_docker, VARIABLE: "local-docker"}) as refused:
         await says(refused, f"^{VARIABLE} is local-docker, but Docker does not answer: .* to local")

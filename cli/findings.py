@@ -1,0 +1,77 @@
+"""What local workspaces need of this machine; `codehub doctor` and `codehub up` look for it."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from codehub.adapters.local.sandbox import bubblewrap, find_bubblewrap
+
+COMMAND_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at."""
+
+    name: str
+    found: bool
+    detail: str
+    remedy: str = ""
+    required: bool = True
+
+
+def local_findings(*, required: bool) -> Iterator[Finding]:
+    yield _tar(required=required)
+    yield _storage_job(required=required)
+    yield _ide(required=required)
+    yield _bubblewrap()
+
+
+def _tar(*, required: bool) -> Finding:
+    remedy = "apt-get install tar"
+    path = shutil.which("tar")
+    if path is None:
+        return Finding("tar", False, "not found", remedy, required)
+    version = _run(path, "--version").partition("\n")[0]
+    return Finding("tar", "GNU tar" in version, version, remedy, required)
+
+
+def _storage_job(*, required: bool) -> Finding:
+    """It imports what compresses archives, so it starts only if that is installed and fits this machine."""
+    works = bool(_run(sys.executable, "-m", "storage_job", "--help"))
+    detail = "archives and restores homes" if works else "does not start"
+    remedy = f"install CodeHub again; `{sys.executable} -m storage_job --help` says why"
+    return Finding("storage job", works, detail, remedy, required)
+
+
+def _ide(*, required: bool) -> Finding:
+    if path := shutil.which("code-server"):
+        return Finding("web IDE", True, f"code-server ({path})")
+    if importlib.util.find_spec("jupyterlab"):
+        return Finding("web IDE", True, "JupyterLab")
+    remedy = "pip install jupyterlab, or put code-server on PATH"
+    return Finding("web IDE", False, "neither code-server nor JupyterLab", remedy, required)
+
+
+def _bubblewrap() -> Finding:
+    path = find_bubblewrap()
+    if path is None:
+        remedy = "apt-get install bubblewrap: workspaces are then shut off from each other's files"
+        return Finding("bubblewrap", False, "not found", remedy, required=False)
+    works = bubblewrap() is not None
+    remedy = "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
+    return Finding("bubblewrap", works, path if works else "found, but does not work", remedy, required=False)
+
+
+def _run(path: str, *arguments: str) -> str:
+    """Return what the program prints, or nothing if it fails."""
+    try:
+        answer = subprocess.run(  # noqa: S603 (a program that this user has on PATH)
+            (path, *arguments), check=True, capture_output=True, text=True, timeout=COMMAND_SECONDS
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return answer.stdout
