@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.amounts import at, rough
+from cli.amounts import at, now, parse_time, rough
 from cli.failed import printable
 from codehub.domain.conditions import Reason
 from codehub.domain.states import DesiredState, Operation, Phase
@@ -92,7 +92,9 @@ def doing(workspace: Workspace) -> str:
 
 
 def under_way(workspace: Workspace) -> str:
-    """The same; between two operations, where it goes."""
+    """The same; between two operations, where it goes, and what it waits for."""
+    if waiting := workspace["waiting"]:
+        return f"{waiting['message']} It has waited for {rough(now() - parse_time(waiting['since']))}."
     if words := doing(workspace):
         return words
     return "" if workspace["settled"] else f"On its way to {workspace['desired_state']}"

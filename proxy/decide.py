@@ -51,4 +51,4 @@ def decide(standing: Standing, ask: Ask) -> Decision:
 def _rests(standing: Standing) -> bool:
     # A fresh workspace that nobody started is PENDING though ARCHIVED is what it should be.
     never_started = standing.phase is Phase.PENDING and standing.operation is Operation.NONE
-    return standing.phase in AT_REST and (standing.is_settled or never_started)
+    return standing.phase in AT_REST and (standing.is_settled or never_started or standing.can_change_course)

@@ -87,6 +87,6 @@ def _new_key(identity: Identity, name: str) -> tuple[str, ...]:
 
 
 def _openssl(*arguments: str) -> None:
-    command = (need_program("openssl", "openssl"), *arguments)
+    command = (need_program("openssl"), *arguments)
     run = subprocess.run(command, check=False, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr

@@ -121,6 +121,7 @@ class WorkspaceView:
             deleted=self.deleted_at is not None,
             purge=self.purge,
             error_reason=self.error_reason,
+            waiting=bool(self.waiting_for),
         )
 
     @property

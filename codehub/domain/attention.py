@@ -18,6 +18,8 @@ class Standing:
     deleted: bool = False
     purge: bool = False
     error_reason: ErrorReason | None = None
+    # The next step needs a provider that does not answer.
+    waiting: bool = False
 
     @property
     def needs_person(self) -> bool:
@@ -35,6 +37,11 @@ class Standing:
         if self._is_busy:
             return False
         return self.needs_person or self.phase.value == self.desired_state.value
+
+    @property
+    def can_change_course(self) -> bool:
+        """It waits for a provider with nothing claimed, so people may ask for what its phase allows."""
+        return self.waiting and not self._is_busy
 
     @property
     def _is_busy(self) -> bool:

@@ -83,9 +83,15 @@ export function isBusy(workspace) {
   return !workspace.settled;
 }
 
+/** It waits for something that does not answer, and may be asked for something else meanwhile. */
+export function isWaiting(workspace) {
+  return workspace.waiting !== null && workspace.operation === "NONE" && !workspace.recovering;
+}
+
 /** Label and tone of a workspace's badge. */
 export function badgeOf(workspace) {
   if (workspace.needs_person) return PHASES.ERROR;
+  if (isWaiting(workspace)) return { label: "Waiting…", tone: "move" };
   if (!isBusy(workspace)) return PHASES[workspace.phase];
   if (workspace.recovering) return { label: "Looking again…", tone: "move" };
   const doing = OPERATIONS[workspace.operation]?.doing ?? ON_THE_WAY[workspace.desired_state];

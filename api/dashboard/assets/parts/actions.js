@@ -3,7 +3,7 @@
 import { patch } from "../api.js";
 import { h, icon } from "../dom.js";
 import { ICONS } from "../icons.js";
-import { isBusy } from "../words.js";
+import { isBusy, isWaiting } from "../words.js";
 import { confirmDelete } from "./delete.js";
 import { orOfferPlace } from "./limit.js";
 import { openMenu } from "./menu.js";
@@ -28,7 +28,7 @@ const DELETION_FAILED = { shown: ["recover"], more: ["keep", "purge"] };
 
 /** What the buttons depend on: as long as it is the same, they may stay. */
 export function actionsKey(workspace) {
-  return [workspace.phase, isBusy(workspace), workspace.needs_person, workspace.desired_state, workspace.name].join(" ");
+  return [workspace.phase, isBusy(workspace), isWaiting(workspace), workspace.needs_person, workspace.desired_state, workspace.name].join(" ");
 }
 
 /** Buttons for a workspace; `store` learns what the API answers. A page that explains the error needs no *Recover*. */
@@ -43,7 +43,7 @@ export function actionsOf(workspace, store, { deleted, recoversHere } = {}) {
 function possible(workspace) {
   if (workspace.needs_person) return workspace.deleted_at ? DELETION_FAILED : NEEDS_PERSON;
   if (workspace.desired_state === "DELETED" || workspace.phase.startsWith("DELET")) return { shown: [], more: [] };
-  if (!isBusy(workspace)) return BY_PHASE[workspace.phase];
+  if (!isBusy(workspace) || isWaiting(workspace)) return BY_PHASE[workspace.phase];
   // Its page follows it, and opens the editor as soon as it is there.
   return { shown: workspace.desired_state === "RUNNING" ? ["open"] : [], more: [] };
 }

@@ -2,7 +2,7 @@
 
 import { now } from "../clock.js";
 import { h, say, toggle } from "../dom.js";
-import { duration, size } from "../format.js";
+import { duration, moment, size } from "../format.js";
 import { isBusy } from "../words.js";
 
 const SILENCE_MS = 5000;
@@ -32,6 +32,7 @@ export class ProgressView {
 /** 120 MB of 312 MB · 40 MB/s · 5 s left; or Pulling the image · 120 MB of 312 MB. */
 export function figures(workspace, progress) {
   if (progress?.unit === "bytes" && (progress.done || progress.total)) return transfer(progress);
+  if (workspace.waiting) return `${workspace.waiting.message} Waiting since ${moment(workspace.waiting.since)}.`;
   const since = workspace.operation_started_at;
   const elapsed = since ? `${duration(Math.floor((now() - Date.parse(since)) / 1000))} so far` : "Waiting for its turn";
   const step = progress?.step && progress.unit !== "seconds" ? `${capital(progress.step)} · ` : "";
