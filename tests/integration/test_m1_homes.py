@@ -26,6 +26,8 @@ from tests.waiting import until
 
 __all__ = ["bucket", "s3_server"]
 
+pytestmark = pytest.mark.timeout(900)
+
 HEAD = runner.revisions()[-1]
 # Random bytes do not compress, so the upload takes its time.
 BALLAST_BYTES = 64 * 1024 * 1024
