@@ -13,7 +13,7 @@ from pathlib import Path
 # part with the browser: Chromium fails its requests whenever a network interface comes or goes. What uses
 # Hypothesis comes last: its garbage takes so long to collect that Temporal would take a workflow for stuck.
 PARTS = {
-    "crashes": ["replay", "workflows", "chaos", "gameday", "front_door"],
+    "crashes": ["replay", "workflows", "chaos", "gameday", "front_door", "bare_machine"],
     "services": ["adversarial", "integration", "cli", "api", "proxy", "unit", "model"],
     "surface": ["e2e", "contracts", "images", "deploy", "docker"],
 }
