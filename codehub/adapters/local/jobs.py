@@ -23,7 +23,8 @@ from codehub.ports import ArchiveStore, Report, StoredArchive
 # What a job needs of our environment; the rest holds credentials that are none of its business.
 PASSED_ON = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-NICENESS = 10
+# A third of what others get where there is not enough for all.
+NICENESS = 5
 _log = logging.getLogger(__name__)
 
 
@@ -86,7 +87,8 @@ class LocalStorageJobs:
             # A Ctrl-C in our terminal is ours to handle: the job ends when it is cancelled, and tidily.
             start_new_session=True,
         )
-        _yield_to_others(process.pid)
+        if operation == "archive":
+            _yield_to_others(process.pid)
         try:
             yield process
         finally:
@@ -124,7 +126,7 @@ class LocalStorageJobs:
 
 
 def _yield_to_others(process_id: int) -> None:
-    """People wait for what else this machine does, and a job only takes a little longer.
+    """Nobody waits for an archive, and people do for what else this machine does.
 
     Where the kernel groups processes by session, it compares the groups, and niceness counts inside of one.
     """
