@@ -141,6 +141,8 @@ async def test_a_job_that_archives_may_only_read(
         container = inspect_job(workspace_id)
         await job.cancel()
     check_confined(container, {"CAP_DAC_READ_SEARCH"})
+    # Others have 1024.
+    assert container["HostConfig"]["CpuShares"] == 341
     [mount] = container["Mounts"]
     assert (mount["Name"], mount["Destination"], mount["RW"]) == (volume_name(workspace_id), "/data", False)
 
@@ -156,6 +158,7 @@ async def test_a_job_that_restores_may_only_write_a_home(
     restoring.cancel()
     await asyncio.wait([restoring])
     check_confined(container, {"CAP_CHOWN", "CAP_DAC_OVERRIDE", "CAP_FOWNER", "CAP_FSETID", "CAP_SETFCAP"})
+    assert container["HostConfig"]["CpuShares"] == 0
     [mount] = container["Mounts"]
     assert (mount["Name"], mount["Destination"], mount["RW"]) == (volume_name(workspace_id), "/data", True)
 
@@ -168,8 +171,6 @@ def check_confined(container: dict[str, Any], capabilities: set[str]) -> None:
     assert host["ReadonlyRootfs"]
     assert host["Memory"] == host["MemorySwap"] == 512 * 1024 * 1024
     assert host["PidsLimit"] == 128
-    # 1024 for everybody else.
-    assert host["CpuShares"] == 102
     assert not host["Privileged"]
 
 

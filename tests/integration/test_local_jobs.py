@@ -93,14 +93,14 @@ async def test_no_secret_is_visible_from_outside(
     assert "CODEHUB_" not in visible
 
 
-async def test_a_job_lets_the_rest_of_the_machine_go_first(jobs: LocalStorageJobs) -> None:
+async def test_an_archive_lets_the_rest_of_the_machine_go_first(jobs: LocalStorageJobs) -> None:
     task = await begin(jobs)
     (job,) = running_jobs()
     niceness = job.nice()
     group = Path(f"/proc/{job.pid}/autogroup")
-    group_niceness = group.read_text().split()[-1] if group.exists() else "10"
+    group_niceness = group.read_text().split()[-1] if group.exists() else "5"
     await end(task)
-    assert (niceness, group_niceness) == (10, "10")
+    assert (niceness, group_niceness) == (5, "5")
 
 
 async def test_a_job_that_does_not_end_when_asked_is_killed(jobs: LocalStorageJobs) -> None:

@@ -14,7 +14,8 @@ from codehub.ports import Report
 # What a job needs of our environment; the rest holds credentials that are none of its business.
 PASSED_ON = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE")
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-NICENESS = 10
+# A third of what others get where there is not enough for all.
+NICENESS = 5
 _log = logging.getLogger(__name__)
 
 
@@ -48,7 +49,8 @@ async def _started(
         # A Ctrl-C in our terminal is ours to handle: the job ends when it is cancelled, and tidily.
         start_new_session=True,
     )
-    _yield_to_others(process.pid)
+    if operation == "archive":
+        _yield_to_others(process.pid)
     try:
         yield process
     finally:
@@ -88,7 +90,7 @@ async def _end(process: asyncio.subprocess.Process, grace_seconds: float) -> Non
 
 
 def _yield_to_others(process_id: int) -> None:
-    """People wait for what else this machine does, and a job only takes a little longer.
+    """Nobody waits for an archive, and people do for what else this machine does.
 
     Where the kernel groups processes by session, it compares the groups, and niceness counts inside of one.
     """
