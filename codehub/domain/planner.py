@@ -59,13 +59,13 @@ def plan(snapshot: Snapshot) -> Plan:
     operation = _next_operation(snapshot)
     if operation is Operation.NONE:
         return Plan(Decision.CONVERGED)
-    ready = _has_seen(snapshot, NEEDS[operation])
+    ready = _has_seen(snapshot, _needs(snapshot, operation))
     return Plan(Decision.RUN if ready else Decision.WAIT, operation)
 
 
 def _resume(snapshot: Snapshot) -> Decision:
     """Finish what a dead run left behind, but never redo what is done: a restore begins by destroying."""
-    if not _has_seen(snapshot, NEEDS[snapshot.operation]):
+    if not _has_seen(snapshot, _needs(snapshot, snapshot.operation)):
         return Decision.WAIT
     return Decision.SETTLE if is_complete(snapshot.operation, snapshot) else Decision.RUN
 
@@ -88,15 +88,12 @@ def _next_operation(snapshot: Snapshot) -> Operation:
 
 
 def _next_deletion_step(snapshot: Snapshot) -> Operation:
-    """Step down like any other change, so that a last archive exists; a purge goes straight.
-
-    A leftover volume goes by ARCHIVING too: it waits until the archive answers, and looks at it first.
-    """
+    """Step down like any other change, so that a last archive exists; a purge goes straight."""
     if snapshot.purge:
         return Operation.DELETING
     if snapshot.conditions.container_exists:
         return Operation.STOPPING
-    return Operation.ARCHIVING if snapshot.conditions.volume_exists else Operation.DELETING
+    return Operation.ARCHIVING if snapshot.conditions.volume_ready.is_true else Operation.DELETING
 
 
 def _leftover_operation(snapshot: Snapshot) -> Operation | None:
@@ -107,6 +104,13 @@ def _leftover_operation(snapshot: Snapshot) -> Operation | None:
     if snapshot.phase is Phase.ARCHIVED and snapshot.desired_state is DesiredState.ARCHIVED:
         return Operation.ARCHIVING if conditions.volume_exists else None
     return None
+
+
+def _needs(snapshot: Snapshot, operation: Operation) -> tuple[Resource, ...]:
+    """A deletion that is no purge removes a leftover volume only once it has seen the archive."""
+    if operation is Operation.DELETING and not snapshot.purge:
+        return (*NEEDS[operation], Resource.ARCHIVE)
+    return NEEDS[operation]
 
 
 def _has_seen(snapshot: Snapshot, resources: tuple[Resource, ...]) -> bool:
