@@ -121,15 +121,12 @@ def _next_operation(snapshot: Snapshot) -> Operation:
 
 
 def _next_deletion_step(snapshot: Snapshot) -> Operation:
-    """Step down like any other change, so that a last archive exists; a purge goes straight.
-
-    A leftover volume goes by ARCHIVING too: it waits until the archive answers, and looks at it first.
-    """
+    """Step down like any other change, so that a last archive exists; a purge goes straight."""
     if snapshot.purge:
         return Operation.DELETING
     if snapshot.conditions.container_exists:
         return Operation.STOPPING
-    return Operation.ARCHIVING if snapshot.conditions.volume_exists else Operation.DELETING
+    return Operation.ARCHIVING if snapshot.conditions.volume_ready.is_true else Operation.DELETING
 
 
 def _leftover_operation(snapshot: Snapshot) -> Operation | None:
@@ -147,6 +144,13 @@ def _leftover_operation(snapshot: Snapshot) -> Operation | None:
     return None
 
 
+def _needs(snapshot: Snapshot, operation: Operation) -> tuple[Resource, ...]:
+    """A deletion that is no purge removes a leftover volume only once it has seen the archive."""
+    if operation is Operation.DELETING and not snapshot.purge:
+        return (*NEEDS[operation], Resource.ARCHIVE)
+    return NEEDS[operation]
+
+
 def _unseen(snapshot: Snapshot, operation: Operation) -> tuple[Resource, ...]:
     """What the operation needs and the last look did not see."""
     conditions = snapshot.conditions
@@ -157,6 +161,6 @@ def _unseen(snapshot: Snapshot, operation: Operation) -> tuple[Resource, ...]:
     }
     return tuple(
         resource
-        for resource in NEEDS[operation]
+        for resource in _needs(snapshot, operation)
         if resource in snapshot.unreachable or status[resource] is Status.UNKNOWN
     )

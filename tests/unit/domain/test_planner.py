@@ -144,13 +144,16 @@ def test_a_deletion_steps_down_so_that_a_last_archive_exists(facts: Facts, opera
 
 def test_a_deletion_removes_a_leftover_volume_whose_content_is_archived() -> None:
     deleted = new_snapshot(DesiredState.DELETED, key=NEW_KEY, marker=OLD_KEY, deleted=True)
-    assert plan(seen(deleted, VOLUME_AND_ARCHIVE)) == Plan(Decision.RUN, Operation.ARCHIVING)
+    assert plan(seen(deleted, VOLUME_AND_ARCHIVE)) == Plan(Decision.RUN, Operation.DELETING)
 
 
 def test_a_deletion_keeps_a_leftover_volume_until_its_archive_answers() -> None:
     deleted = new_snapshot(DesiredState.DELETED, key=NEW_KEY, marker=OLD_KEY, deleted=True)
     silent = replace(VOLUME_AND_ARCHIVE, archive=ArchiveFact.UNREACHABLE)
-    assert plan(seen(deleted, silent)) == Plan(Decision.WAIT, Operation.ARCHIVING)
+    assert plan(seen(deleted, silent)) == Plan(Decision.WAIT, Operation.DELETING)
+    claimed = replace(seen(deleted, silent), operation=Operation.DELETING)
+    assert plan(claimed) == Plan(Decision.WAIT, Operation.DELETING)
+    assert plan(replace(claimed, purge=True)) == Plan(Decision.RUN, Operation.DELETING)
 
 
 @pytest.mark.parametrize("facts", [ALL_RUNNING, VOLUME_AND_ARCHIVE, VOLUME_ONLY])
