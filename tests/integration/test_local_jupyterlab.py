@@ -92,6 +92,23 @@ async def test_jupyterlab_lists_a_directory_while_a_file_in_it_is_renamed(tmp_pa
         assert set(seen) == {HTTPStatus.OK}, seen
 
 
+async def test_a_checkpoint_that_vanishes_is_none(tmp_path: Path) -> None:
+    contents = runpy.run_path(str(RUN_JUPYTERLAB))["Contents"](root_dir=str(tmp_path))
+
+    class Checkpoints(type(contents.checkpoints)):  # type: ignore[misc]
+        """Is asked for the model of a checkpoint that it has just found."""
+
+        async def checkpoint_model(self, checkpoint_id: str, os_path: str) -> object:
+            Path(os_path).unlink()
+            return await super().checkpoint_model(checkpoint_id, os_path)
+
+    (tmp_path / "notes.txt").touch()
+    await contents.create_checkpoint("notes.txt")
+    assert len(await contents.list_checkpoints("notes.txt")) == 1
+    contents.checkpoints = Checkpoints(parent=contents)
+    assert await contents.list_checkpoints("notes.txt") == []
+
+
 async def test_a_file_that_vanishes_is_left_out_of_the_listing_of_its_directory(tmp_path: Path) -> None:
     program = runpy.run_path(str(RUN_JUPYTERLAB))
 

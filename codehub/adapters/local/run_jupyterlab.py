@@ -1,4 +1,4 @@
-"""Run JupyterLab with directory listings that allow for files being renamed or removed meanwhile.
+"""Run JupyterLab so that it can list files while they are being renamed or removed.
 
 A program of its own: it runs in the sandbox, where nothing else of CodeHub can be imported.
 """
@@ -19,10 +19,11 @@ _listing: ContextVar[bool] = ContextVar("listing", default=False)
 
 
 class Contents(AsyncLargeFileManager):
-    """The usual contents manager, but an entry that vanishes is left out of the listing of its directory.
+    """The usual contents manager, but a file that vanishes is left out of a listing.
 
-    Jupyter Server 2.21 looks at every entry twice. If one is gone the second time, it answers 404 for the
-    directory, and JupyterLab opens a dialog, "Directory not found": also right after its own Rename and Save.
+    Jupyter Server 2.21 looks at everything that it lists twice. If a file is gone the second time, it answers
+    404 for the whole directory, and JupyterLab opens a dialog, "Directory not found"; if it is a checkpoint,
+    it answers 500. JupyterLab itself causes both under load, with Rename and Save.
     """
 
     async def get(self, path: str, content: bool = True, *args: Any, **options: Any) -> Any:  # noqa: ANN401
@@ -40,6 +41,12 @@ class Contents(AsyncLargeFileManager):
             return await super()._dir_model(path, content)  # type: ignore[no-untyped-call]
         finally:
             _listing.reset(before)
+
+    async def list_checkpoints(self, path: str) -> Any:  # noqa: ANN401
+        try:
+            return await super().list_checkpoints(path)  # type: ignore[no-untyped-call]
+        except FileNotFoundError:
+            return []
 
 
 if __name__ == "__main__":
