@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import volume_name
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.ports import choose_ports
 from tests.bare_machine.machine import BareMachine, bare_machine
@@ -80,8 +80,8 @@ async def test_make_up_creates_archives_and_restores_a_workspace(
 
 
 def home_of(machine: BareMachine, workspace_id: str) -> Path:
-    data = DataDir(machine.source / ".codehub")
-    return LocalRoot.at(data.local_homes).volume(WorkspaceId(workspace_id))
+    homes = DataDir(machine.source / ".codehub").local_homes
+    return homes / "volumes" / volume_name(WorkspaceId(workspace_id))
 
 
 def test_make_test_finds_every_test_and_skips_with_a_line_for_each_missing_part(
