@@ -81,7 +81,9 @@ def converge(system: System) -> Generator[None, None, Decision]:
         if system.row.operation is Operation.NONE:
             claimed = claim(system.row, decided.operation, system.new_archive_op_id())
             system.row = replace(claimed, claimed_at=system.now)
-            system.begun.append(decided.operation)
+            # The removal of a leftover is a cleanup; it moves nothing.
+            if decided.operation is not Operation.ARCHIVING or needs_upload(system.row):
+                system.begun.append(decided.operation)
             yield
         yield from attempt(system, decided.operation)
 

@@ -199,11 +199,11 @@ class Lifecycle(RuleBasedStateMachine):
             self.left_behind.discard(key)
         self._note_what_the_fault_took()
 
-    @precondition(lambda self: self.world.metas)
+    @precondition(lambda self: self._archives_at_rest())
     @rule(data=st.data())
     def damage_archive(self, data: st.DataObject) -> None:
         self._disturb()
-        self.world.damaged.add(data.draw(st.sampled_from(sorted(self.world.metas))))
+        self.world.damaged.add(data.draw(st.sampled_from(self._archives_at_rest())))
         self._note_what_the_fault_took()
 
     @precondition(lambda self: self.world.damaged)
@@ -298,6 +298,7 @@ class Lifecycle(RuleBasedStateMachine):
         """When faults end, it converges in a bounded number of steps, or says truly what is lost."""
         self.world.heal()
         self._drive()  # a run that looked at the world before the last change ends; its wake starts another
+        self._drive()  # an IDE that hangs is noticed here, and given its time
         self.system.now += HANG_GRACE
         for _ in range(RECOVERIES):
             if self._drive() is not Decision.HALT or not choices(self.system.row):
@@ -376,6 +377,13 @@ class Lifecycle(RuleBasedStateMachine):
         wanted = row.desired_state is DesiredState.RUNNING and not row.deleted and self._idle()
         answers = self.world.container is ContainerFact.READY and row.conditions.container_answers.is_true
         return undisturbed and wanted and row.phase is Phase.RUNNING and answers and self._can_edit()
+
+    def _archives_at_rest(self) -> list[str]:
+        """Not one that is about to take the place of the disk: only its checksum could tell its damage."""
+        row = self.system.row
+        written = row.archive_op_id and naming.archive_key(row.workspace_id, row.archive_op_id)
+        taking_over = {row.archive_key, written} if self.world.volume is not None else set()
+        return sorted(self.world.metas - taking_over)
 
     def _other_archives(self) -> list[str | None]:
         """What a person may choose from: committed, and seen in the same pass."""
