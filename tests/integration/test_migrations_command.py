@@ -29,9 +29,9 @@ async def test_command_prints_from_where_to_where(
     result = await run_migrate(monkeypatch, empty_database_url, "--revision", "0002_expand")
     assert (result.exit_code, result.output) == (0, "Migrated the database: empty → 0002_expand.\n")
     result = await run_migrate(monkeypatch, empty_database_url)
-    assert result.output == "Migrated the database: 0002_expand → 0010_usage.\n"
+    assert result.output == "Migrated the database: 0002_expand → 0011_home_store.\n"
     result = await run_migrate(monkeypatch, empty_database_url)
-    assert result.output == "The database is at 0010_usage already.\n"
+    assert result.output == "The database is at 0011_home_store already.\n"
 
 
 async def test_url_may_name_the_driver(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
