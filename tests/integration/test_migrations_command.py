@@ -34,7 +34,6 @@ async def test_command_prints_from_where_to_where(
     result = await run_migrate(monkeypatch, empty_database_url, "--to", "0002_expand")
     assert (result.exit_code, result.output) == (0, "Migrated the database: empty → 0002_expand.\n")
     result = await run_migrate(monkeypatch, empty_database_url)
-<<<<<<< HEAD
     assert result.output == f"Migrated the database: 0002_expand → {HEAD}.\n"
     result = await run_migrate(monkeypatch, empty_database_url)
     assert result.output == f"The database is at {HEAD} already.\n"
@@ -115,11 +114,6 @@ async def test_homes_are_imported_on_the_newest_schema_only(
     arguments = ("--to", "0006", "--import-homes", str(tmp_path))
     assert (await run_migrate(monkeypatch, empty_database_url, *arguments)).exit_code == 2
     assert await runner.current(empty_database_url) is None
-=======
-    assert result.output == "Migrated the database: 0002_expand → 0011_home_store.\n"
-    result = await run_migrate(monkeypatch, empty_database_url)
-    assert result.output == "The database is at 0011_home_store already.\n"
->>>>>>> h-identity
 
 
 async def test_url_may_name_the_driver(empty_database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

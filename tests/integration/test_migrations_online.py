@@ -10,11 +10,7 @@ from migrations import runner, steps
 from migrations.errors import MigrationBlocked, MigrationInterrupted
 from tests.waiting import DEADLINE_SECONDS
 
-<<<<<<< HEAD
 HEAD = "0017_instance_notices"
-=======
-HEAD = "0011_home_store"
->>>>>>> h-identity
 MANY = 100_000
 HASTY = runner.Patience(lock_timeout_seconds=0.05, attempts=3, pause_seconds=0.01)
 
