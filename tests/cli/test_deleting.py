@@ -31,7 +31,9 @@ async def test_without_a_terminal_nothing_is_deleted_unasked(ann: Somebody) -> N
 
 
 async def test_deleted_ones_are_listed_with_how_long_they_can_come_back(ann: Somebody) -> None:
-    await mark_deleted(ann.stand.database, await ann.create("gone"), Phase.DELETED)
+    await mark_deleted(
+        ann.stand.database, await ann.create("gone", archive_key="archives/a/b/home.tar.zst"), Phase.DELETED
+    )
     assert "gone" not in (await ann.run("ws", "ls")).stdout
     assert "at least until" in (await ann.run("ws", "ls", "--deleted")).stdout
 
