@@ -146,6 +146,7 @@ async def test_what_is_not_known_yet_is_none(database: Database) -> None:
         "archived_at",
         "error_reason",
         "error_message",
+        "waiting_since",
         "standby_ttl_seconds",
         "archive_ttl_seconds",
         "last_access_at",

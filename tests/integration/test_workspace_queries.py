@@ -89,7 +89,9 @@ async def test_observation_is_read_as_it_was_stored(database: Database) -> None:
         error_count=2,
     )
     await save(database, stored)
-    assert await load(database, workspace_id) == stored
+    loaded = await load(database, workspace_id)
+    assert loaded.claimed_at is not None
+    assert replace(loaded, claimed_at=None) == stored
 
 
 async def test_observation_changes_only_what_the_workflow_owns(database: Database) -> None:
@@ -130,7 +132,7 @@ async def test_claim_stores_what_the_domain_decided(database: Database) -> None:
     claimed = claim(await load(database, workspace_id), Operation.RESTORING, str(uuid4()))
     async with database.transaction() as session:
         assert await claim_operation(session, claimed, LATER)
-    assert await load(database, workspace_id) == claimed
+    assert await load(database, workspace_id) == replace(claimed, claimed_at=LATER)
     assert claimed.restore_marker is None
     assert (await read_row(database, workspace_id))["op_started_at"] == LATER
 
@@ -146,7 +148,7 @@ async def test_of_fifty_concurrent_claims_one_wins(database: Database) -> None:
 
     won = await asyncio.gather(*(try_claim(claimed) for claimed in claims))
     assert won.count(True) == 1
-    assert await load(database, workspace_id) == claims[won.index(True)]
+    assert await load(database, workspace_id) == replace(claims[won.index(True)], claimed_at=LATER)
 
 
 @pytest.mark.parametrize("for_update", [True, False])
