@@ -48,10 +48,6 @@ def believe_every_look(look: controller.PausedLook, row: Snapshot) -> bool:
     return True
 
 
-def release_always(snapshot: Snapshot) -> bool:
-    return snapshot.operation is not Operation.NONE
-
-
 def collect_what_was_left_behind(
     key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.Graces
 ) -> bool:
@@ -81,7 +77,6 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
     "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
     "a paused worker's look is stored": [(controller, "is_current", believe_every_look)],
-    "a claim is given back after its archive is committed": [(transitions, "must_release", release_always)],
     "a deletion removes a home that is not archived": [
         (planner, "_next_deletion_step", delete_at_once),
         (controller, "may_remove_volume", remove_any_volume),
