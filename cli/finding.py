@@ -22,7 +22,7 @@ def find_workspace(client: Client, text: str) -> Named:
 
 
 def find_deleted(client: Client, text: str) -> str:
-    """The id of one that is deleted or being deleted: the API does not show deleted ones one by one."""
+    """Find the ID of a deleted workspace in the list; the API has no page for a single deleted one."""
     if is_id(text):
         return text
     going = [each for each in client.items("/workspaces", q=text[:LONGEST_SEARCH]) if each["deleted_at"]]

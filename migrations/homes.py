@@ -37,7 +37,7 @@ class CannotImport(Exception):
 
 
 class HomeMissing(CannotImport):
-    """The directory that M1's database names does not exist."""
+    """The home directory recorded in M1's database does not exist."""
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,7 @@ PATIENT = Patience()
 
 @dataclass(frozen=True)
 class Change:
-    """The revisions before and after; None is an empty database, M1 one that was not stamped yet."""
+    """The revisions before and after. None means an empty database, and M1 one without a stamp."""
 
     before: str | None
     after: str | None

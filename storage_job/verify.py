@@ -72,7 +72,7 @@ async def _compare(
             target.close()
 
         async def feed_all() -> None:
-            # What stops the comparison breaks the pipe; only the first of the two is worth telling.
+            # A comparison that fails closes the pipe. Report its error, not the broken pipe that follows.
             with contextlib.suppress(BrokenPipeError), contextlib.closing(target):
                 async for chunk in download.chunks:
                     await pipeline.in_thread(feed, memoryview(chunk))

@@ -118,7 +118,7 @@ class ArchiveOption(Document):
 
 
 class RecoverView(Document):
-    """How a person can end the error."""
+    """The ways to recover from the error."""
 
     choices: list[RecoverOption] = Field(description="What POST recover accepts now.")
     archives: list[ArchiveOption] = Field(description="For `restore_archive`, newest first.")

@@ -66,8 +66,7 @@ def phase_of(snapshot: Snapshot) -> Phase:
     """First match of SPEC section 2; an archive that cannot be seen right now is not a missing one."""
     conditions = snapshot.conditions
     if snapshot.deleted:
-        gone = conditions.container_is_gone and conditions.volume_is_gone
-        return Phase.DELETED if gone else Phase.DELETING
+        return Phase.DELETED if _is_gone(snapshot) else Phase.DELETING
     if not conditions.healthy.is_true:
         return Phase.ERROR
     if conditions.volume_ready.is_true:
@@ -168,6 +167,15 @@ def _violation(snapshot: Snapshot) -> tuple[ErrorReason, str] | None:
 
 def _only_copy_is_gone(conditions: Conditions) -> bool:
     return conditions.archive_ready.reason == Reason.GONE and conditions.volume_ready.status is Status.FALSE
+
+
+def _is_gone(snapshot: Snapshot) -> bool:
+    """An earlier absence ends no deletion while its provider is silent: what was missing may be back."""
+    conditions = snapshot.conditions
+    silent = {Resource.CONTAINER, Resource.VOLUME} & set(snapshot.unreachable)
+    if silent and snapshot.phase is not Phase.DELETED:
+        return False
+    return conditions.container_is_gone and conditions.volume_is_gone
 
 
 def _recorded_error(snapshot: Snapshot) -> tuple[ErrorReason, str] | None:

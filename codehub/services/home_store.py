@@ -26,7 +26,7 @@ class OtherHomeStore(Exception):
 
 @dataclass(frozen=True)
 class Homes:
-    """The homes of one backend, and the store that they are in."""
+    """A backend with its home store and its volumes."""
 
     backend: str
     store: HomeStore

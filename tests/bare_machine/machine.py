@@ -41,8 +41,8 @@ exec sleep infinity
 
 @dataclass(frozen=True)
 class BareMachine:
+    # Of the first process in the chroot, as this machine numbers it.
     pid: int
-    """Of its first process."""
 
     @property
     def root(self) -> Path:

@@ -263,7 +263,7 @@ async def test_a_missing_home_is_told_and_given_up_only_if_asked(site: M1Site) -
     run = await site.import_homes()
     assert run.code == 1
     assert f"not imported: there is no directory {site.homes['STOPPED']}." in run.output
-    # As long as one is missing, the directory may be the wrong one.
+    # A missing home may mean that the wrong directory was named, so it blocks the import.
     rows = await site.rows()
     assert rows["STOPPED"]["home_store_key"] == home_key("STOPPED")
     assert rows["CREATED"]["home_store_key"] == home_key("CREATED")

@@ -210,7 +210,7 @@ async def test_homes_that_were_moved_are_refused_until_a_person_adopts_them(
         assert adopted.exit_code == 0, adopted.output
         await stop(servers)
     with up(without_docker) as second:
-        # It is started only once the homes are known to be here.
+        # The worker starts only after the home store has been checked.
         await says(second, "Worker +")
         await stop(second)
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from codehub.domain.planner import Decision
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState
 from tests.model.controller import System, converge
-from tests.model.machine import STEP_BOUND, Lifecycle
+from tests.model.invariants import STEP_BOUND
+from tests.model.machine import Lifecycle
 
 TestLifecycle = Lifecycle.TestCase
 TestLifecycle.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)

@@ -110,7 +110,7 @@ class DockerInstances:
         return instance_configuration(request, image, network_id, self._options)
 
     async def _compare(self, running: Sequence[tuple[InstanceRequest, str]]) -> Outdated:
-        """What each was made from, with what it would be made from now."""
+        """Return how each running container differs from the one that a start would make now."""
         network_id = await find_network(self._engine, self._options.network) or ""
         references = {self._options.resolve_image(request.image_ref) for request, _ in running}
         images = {each: await find_image(self._engine, each) for each in references}

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -196,3 +197,19 @@ def test_a_transition_time_moves_only_with_the_status() -> None:
     assert crashed.conditions.container_ready.last_transition_time == later
     removed = judge(crashed, VOLUME_AND_ARCHIVE, later + timedelta(hours=1))
     assert removed.conditions.container_ready.last_transition_time == later
+
+
+@pytest.mark.parametrize(
+    "silent", [{"container": ContainerFact.UNREACHABLE}, {"volume": VolumeFact.UNREACHABLE}]
+)
+@pytest.mark.parametrize("purge", [True, False])
+def test_a_deletion_is_over_only_once_both_providers_have_said_so(
+    silent: dict[str, Any], purge: bool
+) -> None:
+    deleted = replace(pending(DesiredState.DELETED), deleted=True, purge=purge)
+    unsure = judge(deleted, replace(NOTHING, **silent), NOW)
+    assert unsure.phase is Phase.DELETING
+    over = judge(unsure, NOTHING, NOW)
+    assert over.phase is Phase.DELETED
+    # What was seen to be gone stays gone while nobody answers.
+    assert judge(over, OUTAGE, NOW).phase is Phase.DELETED
