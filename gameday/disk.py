@@ -11,6 +11,7 @@ from pathlib import Path
 SIZE_BYTES = 1024 * 1024 * 1024
 BALLAST = ".ballast"
 SMALLEST_PIECE_BYTES = 4_096
+OTHER_SIZE_BYTES = 1024 * 1024
 
 
 class SmallDisk:
@@ -19,6 +20,7 @@ class SmallDisk:
     def __init__(self, mounted_at: Path) -> None:
         self.path = mounted_at
         self._ballast = mounted_at / BALLAST
+        self._is_exchanged = False
 
     def is_full(self) -> bool:
         return self._ballast.exists()
@@ -36,6 +38,25 @@ class SmallDisk:
 
     def free(self) -> None:
         self._ballast.unlink(missing_ok=True)
+
+    def is_exchanged(self) -> bool:
+        return self._is_exchanged
+
+    @contextmanager
+    def exchanged(self) -> Iterator[None]:
+        """Another disk, small and empty, is mounted over this one; whoever has a file open here keeps it."""
+        mounted = _run(
+            "mount", "-t", "tmpfs", "-o", f"size={OTHER_SIZE_BYTES},mode=700", "other", str(self.path)
+        )
+        if not mounted:
+            raise OSError(errno.EBUSY, "another disk cannot be mounted over the homes")
+        self._is_exchanged = True
+        try:
+            yield
+        finally:
+            # Lazily, since a process may look at it right now.
+            _run("umount", "--lazy", str(self.path))
+            self._is_exchanged = False
 
     @contextmanager
     def full(self) -> Iterator[None]:

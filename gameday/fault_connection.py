@@ -5,7 +5,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from gameday.fault_answers import answer_with_error
-from gameday.fault_modes import Answering, Cutting, Silent, Slow, Troubles
+from gameday.fault_modes import Answering, Away, Cutting, Silent, Slow, Troubles
 
 CHUNK_BYTES = 65_536
 # Small enough that a slow connection moves in many steps.
@@ -24,6 +24,7 @@ class Connection:
         self._troubles = troubles
         self._client = client
         self._server = server
+        self._client_port: int = client[1].get_extra_info("peername")[1]
         self._passed_bytes = 0
 
     async def run(self) -> None:
@@ -65,9 +66,7 @@ class Connection:
         size = SLOW_CHUNK_BYTES if isinstance(self._troubles.mode, Slow) else CHUNK_BYTES
         chunk = await source.read(size)
         if chunk and isinstance(self._troubles.mode, Silent):
-            self._troubles.counts["pieces held back"] += 1
-            while isinstance(self._troubles.mode, Silent):
-                await self._troubles.changed.wait()
+            await self._troubles.hold_back(self._client_port)
         return chunk
 
     async def _slow_down(self, size: int) -> None:
@@ -80,6 +79,8 @@ class Connection:
     def _allowed(self, size: int) -> int:
         """How much of this may go through; what went through before a trouble does not count."""
         mode = self._troubles.mode
+        if isinstance(mode, Away):
+            return 0
         if not isinstance(mode, Cutting):
             self._passed_bytes = 0
             return size

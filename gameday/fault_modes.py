@@ -39,7 +39,12 @@ class Silent:
     """Connections are accepted, and nothing goes through until it is over."""
 
 
-Mode: TypeAlias = Passing | Answering | Slow | Cutting | Silent
+@dataclass(frozen=True)
+class Away:
+    """A connection is cut as soon as anything is said on it."""
+
+
+Mode: TypeAlias = Passing | Answering | Slow | Cutting | Silent | Away
 PASSING = Passing()
 
 
@@ -49,6 +54,8 @@ class Troubles:
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.changed = asyncio.Event()
+        self.held_ports: Counter[int] = Counter()
+        """The client ports of connections with something held back, and how many pieces."""
         self._modes: list[Mode] = []
 
     @property
@@ -66,6 +73,16 @@ class Troubles:
             # Two that are equal may overlap: either may go.
             self._modes.remove(mode)
             self._tell()
+
+    async def hold_back(self, port: int) -> None:
+        """Return when connections are no longer silent."""
+        self.counts["pieces held back"] += 1
+        self.held_ports[port] += 1
+        try:
+            while isinstance(self.mode, Silent):
+                await self.changed.wait()
+        finally:
+            self.held_ports[port] -= 1
 
     def _tell(self) -> None:
         self.changed.set()

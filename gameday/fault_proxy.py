@@ -45,6 +45,11 @@ class FaultProxy:
         """What was done to connections, in words."""
         return self._troubles.counts
 
+    @property
+    def held_ports(self) -> frozenset[int]:
+        """The ports of clients that wait, because something of theirs is held back."""
+        return frozenset(+self._troubles.held_ports)
+
     def trouble(self, mode: Mode) -> AbstractContextManager[None]:
         """Misbehave for the length of a `with` block."""
         return self._troubles.during(mode)

@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
-from gameday.faults_dockerd import restart_dockerd
+from gameday.faults_dockerd import STARTS_BY_ITSELF, exchange_dockerd, restart_dockerd
+from gameday.faults_homes import exchange_homes
+from gameday.faults_looks import pause_look
 from gameday.faults_parts import kill_part, stop_part
-from gameday.faults_stores import MOODS, end_relay, fill_disk, trouble_s3
+from gameday.faults_stores import MOODS, end_relay, fill_disk, take_s3_away, trouble_s3
 from gameday.faults_workspaces import kill_helper, kill_instance, kill_job, remove_instance
 from gameday.stage import LOCAL_DOCKER, Stage
 
@@ -23,13 +25,16 @@ KILLS = {
     "temporal": 2,
 }
 STOP = 1
+LOOK = 6
 RELAY = 2
 # There is not always one to be killed.
 JOB = 8
 HELPER = 5
 INSTANCE = 5
 S3 = 2
+S3_AWAY = 1
 DISK = 4
+HOMES = 3
 DOCKERD = 1
 
 
@@ -55,6 +60,7 @@ def _of_parts(stage: Stage) -> Iterator[Weighted]:
     for name, weight in KILLS.items():
         yield weight, Fault(f"kill-{name}", partial(kill_part, stage, name))
         yield STOP, Fault(f"stop-{name}", partial(stop_part, stage, name))
+    yield LOOK, Fault("pause-look", partial(pause_look, stage), waits=True)
 
 
 def _of_workspaces(stage: Stage) -> Iterator[Weighted]:
@@ -69,10 +75,14 @@ def _of_stores(stage: Stage) -> Iterator[Weighted]:
     yield RELAY, Fault("relay", partial(end_relay, stage))
     for kind in MOODS:
         yield S3, Fault(kind, partial(trouble_s3, stage, kind))
+    yield S3_AWAY, Fault("s3-away", partial(take_s3_away, stage))
     if stage.disk is not None:
+        yield HOMES, Fault("exchange-homes", partial(exchange_homes, stage))
         yield DISK, Fault("disk-full", partial(fill_disk, stage))
 
 
 def _of_engine(stage: Stage, wanted: bool) -> Iterator[Weighted]:
     if wanted and stage.backend == LOCAL_DOCKER:
         yield DOCKERD, Fault("dockerd", partial(restart_dockerd, stage))
+        if not STARTS_BY_ITSELF:
+            yield DOCKERD, Fault("exchange-dockerd", partial(exchange_dockerd, stage))

@@ -7,11 +7,15 @@ from random import Random
 
 from sqlalchemy import text
 
-from gameday.fault_chances import NothingToBreak
-from gameday.fault_modes import Answering, Cutting, Mode, Silent, Slow
+from codehub.domain.states import Operation
+from gameday.fault_chances import NothingToBreak, wait_for_some
+from gameday.fault_modes import Answering, Away, Cutting, Mode, Silent, Slow
+from gameday.rows import Row, read_rows
 from gameday.stage import Stage
 
 SHORTEST_S3_SECONDS, LONGEST_S3_SECONDS = 1.0, 6.0
+SHORTEST_AWAY_SECONDS, LONGEST_AWAY_SECONDS = 90.0, 150.0
+ARCHIVING_SECONDS = 10.0
 SHORTEST_FULL_SECONDS, LONGEST_FULL_SECONDS = 1.0, 5.0
 SLOWEST, FASTEST = 2_000, 200_000
 # From the middle of a request's head to somewhere in the second part of an upload.
@@ -55,15 +59,37 @@ MOODS: Mapping[str, Callable[[Random], Mood]] = {
 async def trouble_s3(stage: Stage, kind: str, random: Random) -> str:
     mood = MOODS[kind](random)
     seconds = random.uniform(SHORTEST_S3_SECONDS, LONGEST_S3_SECONDS)
+    _require_s3(stage)
     with stage.s3.trouble(mood.mode):
         await asyncio.sleep(seconds)
     return f"S3 was {mood.words} for {seconds:.1f} s"
 
 
+async def take_s3_away(stage: Stage, random: Random) -> str:
+    """For minutes, in the middle of ARCHIVING; people start and stop meanwhile what is on the disk."""
+    seconds = random.uniform(SHORTEST_AWAY_SECONDS, LONGEST_AWAY_SECONDS)
+    _require_s3(stage)
+
+    async def archiving() -> list[Row]:
+        rows = await read_rows(stage.database)
+        return [row for row in rows if row.operation is Operation.ARCHIVING]
+
+    found = await wait_for_some(archiving, ARCHIVING_SECONDS, "workspace was being archived")
+    with stage.s3.trouble(Away()):
+        await asyncio.sleep(seconds)
+    return f"S3 was away for {seconds:.1f} s while {len(found)} workspaces were being archived"
+
+
+def _require_s3(stage: Stage) -> None:
+    """A shorter trouble would bring it back for a while."""
+    if isinstance(stage.s3.mode, Away):
+        raise NothingToBreak("S3 was away already")
+
+
 async def fill_disk(stage: Stage, random: Random) -> str:
     seconds = random.uniform(SHORTEST_FULL_SECONDS, LONGEST_FULL_SECONDS)
-    if stage.disk is None or stage.disk.is_full():
-        raise NothingToBreak("the disk of the homes was full already")
+    if stage.disk is None or stage.disk.is_full() or stage.disk.is_exchanged():
+        raise NothingToBreak("the disk of the homes was full or exchanged already")
     with stage.disk.full():
         await asyncio.sleep(seconds)
     return f"the disk of the homes was full for {seconds:.1f} s"

@@ -14,6 +14,7 @@ class Invariant(StrEnum):
     ARCHIVE_KEPT = "No archive that something needs is ever removed, and no other before its grace is over"
     READ_BACK = "People read what they wrote, while everything breaks"
     ECHOES = "WebSockets echo what was sent, or end"
+    NOT_LOCKED_OUT = "While S3 is away, nothing that is not archived yet is kept from its owner"
     CONVERGED = "Every workspace arrives where it shall be, or stops with a reason that the faults explain"
     FILES = "Every acknowledged file is there, byte for byte, and nothing older or foreign"
     NO_ORPHANS = "No volume, instance or storage job is left that belongs to nothing"

@@ -21,6 +21,7 @@ COLUMNS = (
     Workspace.name,
     Workspace.phase,
     Workspace.operation,
+    Workspace.op_started_at,
     Workspace.desired_state,
     Workspace.deleted_at,
     Workspace.purge,
@@ -51,7 +52,9 @@ class Row:
     error_message: str | None
     version: int
     container_exists: bool
+    volume_is_complete: bool = False
     deleted_at: datetime | None = None
+    claimed_at: datetime | None = None
 
     @property
     def is_converged(self) -> bool:
@@ -91,7 +94,9 @@ async def read_rows(database: Database) -> list[Row]:
                 error_message=row.error_message,
                 version=row.version,
                 container_exists=conditions_from_json(row.conditions).container_exists,
+                volume_is_complete=conditions_from_json(row.conditions).volume_ready.is_true,
                 deleted_at=row.deleted_at,
+                claimed_at=row.op_started_at,
             )
             for row in found
         ]

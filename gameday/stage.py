@@ -28,6 +28,7 @@ from gameday.stage_users import User, add_users
 from migrations import runner
 
 LOCAL_DOCKER = "local-docker"
+WORKERS = ("worker", "worker-2")
 # Two, so that a workflow finds another worker when one is killed, and relays have somebody to elect.
 ON_STAGE = (*PROCESSES, CodeHubProcess("worker-2", "worker", "Worker 2"))
 # Killed every few seconds, a part would soon count as one that crashes in a loop.

@@ -15,6 +15,8 @@ from codehub.domain.conditions import ArchiveFact
 from codehub.domain.failures import Failure
 from gameday.checks_archives import ArchiveWatch, Loss, committed_of, list_objects
 from gameday.checks_limits import check_limits
+from gameday.checks_outages import OutageWatch, find_locked_out
+from gameday.fault_modes import Away
 from gameday.findings import Findings, Invariant
 from gameday.rows import Row, read_rows
 from gameday.stage import Stage
@@ -37,6 +39,7 @@ class Watcher:
         policy = policy_of(stage.settings)
         self._limits = policy.limits
         self._archives = ArchiveWatch(policy.graces)
+        self._outages = OutageWatch()
         self.looks = 0
         self.missed = 0
         self.phases: Counter[str] = Counter()
@@ -56,9 +59,17 @@ class Watcher:
         rows = await read_rows(self._stage.database)
         self.phases = Counter(row.phase for row in rows if not row.deleted)
         self._findings.note(Invariant.LIMITS, check_limits(rows, self._limits))
+        self._look_for_locked_out(rows)
         await self._count_instances()
         if self.looks % LOOKS_PER_LISTING == 0:
             await self._list_archives(archives, rows)
+
+    def _look_for_locked_out(self, rows: list[Row]) -> None:
+        now = datetime.now(UTC)
+        if self._outages.notice(now, is_away=isinstance(self._stage.s3.mode, Away)):
+            self._findings.note(Invariant.NOT_LOCKED_OUT, ())
+            for found in find_locked_out(rows, now):
+                self._findings.note(Invariant.NOT_LOCKED_OUT, [found.words], found.workspace_id, checks=0)
 
     async def _count_instances(self) -> None:
         there = await self._stage.all_instances()

@@ -16,6 +16,7 @@ from gameday.checks_followers import compare
 from gameday.checks_homes import check_fate
 from gameday.checks_limits import check_limits
 from gameday.checks_orphans import misfits
+from gameday.checks_outages import PATIENCE, OutageWatch, find_locked_out
 from gameday.findings import Findings, Invariant
 from gameday.journal import Journal
 from tests.gameday.histories import BEGAN, WORKSPACE, row
@@ -46,6 +47,27 @@ def test_limits_count_what_runs_and_what_shall_run_also_while_it_is_deleted() ->
     assert "ada has 2" in own
     [total] = check_limits(rows, RunningLimits(2, 2))
     assert total.startswith("3 workspaces")
+
+
+def test_whoever_holds_a_claim_through_a_long_outage_locks_its_owner_out() -> None:
+    late = BEGAN + PATIENCE
+    uploading = row(operation=Operation.ARCHIVING, volume_is_complete=True, claimed_at=BEGAN)
+    [found] = find_locked_out([uploading], late)
+    assert found.workspace_id == WORKSPACE
+    allowed = (
+        replace(uploading, claimed_at=late),
+        replace(uploading, volume_is_complete=False),
+        replace(uploading, operation=Operation.NONE, claimed_at=None),
+    )
+    assert not list(find_locked_out(allowed, late))
+
+
+def test_an_outage_is_long_only_without_a_break() -> None:
+    watch = OutageWatch()
+    assert not watch.notice(BEGAN, is_away=True)
+    assert not watch.notice(BEGAN + PATIENCE, is_away=False)
+    assert not watch.notice(BEGAN + PATIENCE, is_away=True)
+    assert watch.notice(BEGAN + 2 * PATIENCE, is_away=True)
 
 
 def after(seconds: float) -> datetime:

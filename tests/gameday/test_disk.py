@@ -42,10 +42,25 @@ def test_the_ballast_takes_nothing_of_the_real_disk(disk: SmallDisk) -> None:
         assert image.stat().st_blocks - before < 100_000
 
 
-def test_it_is_freed_when_the_fault_is_cut_short(disk: SmallDisk) -> None:
+def test_it_is_as_before_when_the_fault_is_cut_short(disk: SmallDisk) -> None:
     with pytest.raises(KeyboardInterrupt), disk.full():
         raise KeyboardInterrupt
     assert not disk.is_full()
+    with pytest.raises(KeyboardInterrupt), disk.exchanged():
+        raise KeyboardInterrupt
+    assert not disk.is_exchanged()
+
+
+def test_an_exchanged_disk_is_empty_and_the_right_one_comes_back(disk: SmallDisk) -> None:
+    kept = disk.path / "kept"
+    kept.write_bytes(b"kept")
+    with disk.exchanged():
+        assert disk.is_exchanged()
+        assert not list(disk.path.iterdir())
+        (disk.path / "elsewhere").write_bytes(b"elsewhere")
+    assert not disk.is_exchanged()
+    assert [each.name for each in disk.path.iterdir()] == ["kept"]
+    assert kept.read_bytes() == b"kept"
 
 
 def test_nothing_stays_mounted(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from aiobotocore.config import AioConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
-from gameday.fault_modes import PASSING, Answering, Cutting, Mode, Silent, Slow
+from gameday.fault_modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
 from gameday.fault_proxy import FaultProxy
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.waiting import until
@@ -116,9 +116,21 @@ async def test_nothing_goes_through_while_it_is_silent_and_everything_afterwards
 
         await until(held_back, "the request is held back")
         assert not writing.done()
+        assert len(bench.proxy.held_ports) == 1
         assert await bench.bucket.keys() == []
     await writing
+    assert not bench.proxy.held_ports
     assert await bench.bucket.read("some") == b"late"
+
+
+async def test_nobody_gets_through_to_one_that_is_away(bench: Bench) -> None:
+    await bench.write(b"before")
+    with bench.proxy.trouble(Away()):
+        with pytest.raises(BotoCoreError):
+            await bench.write(b"lost")
+        with pytest.raises(BotoCoreError):
+            await bench.read()
+    assert await bench.read() == b"before"
 
 
 async def test_a_slow_connection_moves_on_at_once_when_it_is_over(bench: Bench) -> None:

@@ -12,9 +12,9 @@ from sqlalchemy import text
 
 from gameday.fault_chances import NothingToBreak
 from gameday.fault_loop import FaultRecord, break_things, run_fault
-from gameday.fault_modes import PASSING, Answering, Cutting, Mode, Silent, Slow
+from gameday.fault_modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
 from gameday.faults import Fault, faults_of
-from gameday.stage import Stage
+from gameday.stage import WORKERS, Stage
 from tests.gameday.players import playing
 from tests.needs import do_without_mounts
 from tests.waiting import until
@@ -109,6 +109,67 @@ async def test_the_disk_of_the_homes_is_full_and_then_free(stage: Stage) -> None
         with pytest.raises(NothingToBreak):
             await fault(stage, "disk-full").run(chance(2))
     assert not disk.is_full()
+
+
+async def test_another_disk_under_the_homes_is_refused_and_no_home_counts_as_lost(stage: Stage) -> None:
+    if (disk := stage.disk) is None:
+        do_without_mounts()
+    await stage.wait_ready()
+    async with playing(stage) as player:
+        await player.go("STANDBY")
+        (stage.home(player.workspace_id) / "kept").write_bytes(b"kept")
+
+        async def is_refused() -> bool:
+            notes = (each.note for each in stage.stack.statuses if each.name in WORKERS)
+            return disk.is_exchanged() and any("exit code 2" in note for note in notes)
+
+        async with going_on(stage, "exchange-homes"):
+            await until(is_refused, "a worker is refused")
+            for kind in ("exchange-homes", "disk-full"):
+                with pytest.raises(NothingToBreak):
+                    await fault(stage, kind).run(chance(2))
+        assert not disk.is_exchanged()
+        await stage.wait_ready()
+        await player.go("ARCHIVED")
+        await player.go("STANDBY")
+        assert (stage.home(player.workspace_id) / "kept").read_bytes() == b"kept"
+
+
+async def test_a_worker_is_stopped_in_the_middle_of_a_look(stage: Stage) -> None:
+    await stage.wait_ready()
+    async with playing(stage) as player:
+        await player.go("ARCHIVED")
+        waking = asyncio.create_task(player.go("STANDBY"))
+        async with going_on(stage, "pause-look"):
+
+            async def is_stopped() -> bool:
+                processes = [psutil.Process(stage.pid(name)) for name in WORKERS]
+                return any(each.status() == psutil.STATUS_STOPPED for each in processes)
+
+            await until(is_stopped, "a worker is stopped")
+            assert stage.s3.mode == PASSING
+        await waking
+
+
+async def test_while_s3_is_away_people_get_to_what_is_on_the_disk(stage: Stage) -> None:
+    await stage.wait_ready()
+    async with playing(stage) as player:
+        await player.go("STANDBY")
+        (stage.home(player.workspace_id) / "big").write_bytes(os.urandom(5_000_000))
+        # It would have ended before it can be met.
+        with stage.s3.trouble(Slow(bytes_per_second=100_000)):
+            await player.ask("ARCHIVED")
+            async with going_on(stage, "s3-away"):
+
+                async def is_away() -> bool:
+                    return isinstance(stage.s3.mode, Away)
+
+                await until(is_away, "S3 is away")
+                with pytest.raises(NothingToBreak):
+                    await fault(stage, "s3-500").run(chance(2))
+                await player.go("RUNNING")
+                await player.go("STANDBY")
+                assert await is_away()
 
 
 async def test_a_relay_that_loses_its_session_is_elected_anew(stage: Stage) -> None:

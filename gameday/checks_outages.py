@@ -1,0 +1,39 @@
+"""An outage of S3 must not lock people out: an upload that cannot go on gives its claim back."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from codehub.domain.states import Operation
+from gameday.rows import Row
+
+# Workers and Temporal are being killed, too; what is never given back is still held after any time.
+PATIENCE = timedelta(seconds=75)
+
+
+@dataclass(frozen=True)
+class LockedOut:
+    """A workspace whose owner is refused, although its home is on the disk."""
+
+    workspace_id: str
+    words: str
+
+
+class OutageWatch:
+    """Knows since when S3 has been away without a break."""
+
+    def __init__(self) -> None:
+        self._since: datetime | None = None
+
+    def notice(self, now: datetime, *, is_away: bool) -> bool:
+        """Whether it has been away for so long that nobody may be locked out any more."""
+        self._since = (self._since or now) if is_away else None
+        return self._since is not None and now - self._since >= PATIENCE
+
+
+def find_locked_out(rows: Iterable[Row], now: datetime) -> Iterator[LockedOut]:
+    """Whoever has held the same claim for too long, with nothing uploaded yet."""
+    for row in rows:
+        uploading = row.operation is Operation.ARCHIVING and row.volume_is_complete
+        if uploading and row.claimed_at is not None and now - row.claimed_at >= PATIENCE:
+            yield LockedOut(row.workspace_id, f"It has been claimed for ARCHIVING since {row.claimed_at}.")
