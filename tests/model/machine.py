@@ -156,7 +156,8 @@ class Lifecycle(Faults):
         if recovery.keep_archives:
             self.given_up = frozenset(self.world.archives) - {recovery.snapshot.archive_key or ""}
         if choice is not RecoverChoice.RETRY:
-            self.left_behind = set(self.world.metas) - {recovery.snapshot.archive_key or ""}
+            committed = {key for key in self.world.archives if self.world.is_committed(key)}
+            self.left_behind = committed - {recovery.snapshot.archive_key or ""}
         if recovery.remove_container:
             self.world.container = ContainerFact.ABSENT
         self.system.row = recovery.snapshot
@@ -172,8 +173,8 @@ class Lifecycle(Faults):
             return []
         return [
             key
-            for key in sorted(self.world.metas & set(self.world.archives))
-            if key != self.system.row.archive_key
+            for key in sorted(self.world.archives)
+            if self.world.is_committed(key) and key != self.system.row.archive_key
         ]
 
     def _rests_in_an_archive(self) -> bool:
