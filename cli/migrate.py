@@ -53,6 +53,8 @@ def migrate(
     """
     if import_from is not None and to != runner.HEAD:
         raise typer.BadParameter("--import-homes needs the newest schema, so it excludes --to")
+    if accept_missing and import_from is None:
+        raise typer.BadParameter("--accept-missing needs --import-homes")
     settings = load_settings()
     try:
         typer.echo(_describe(asyncio.run(runner.go_to(database_url(settings), to))))

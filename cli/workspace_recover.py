@@ -84,10 +84,7 @@ def _choose(workspace: Document) -> RecoverChoice:
         return RecoverChoice(options[0]["choice"])
     described = [f"{each['choice']}: {in_words(each)}" for each in options]
     if not can_ask():
-        archives = [
-            f"--archive {each['archive_op_id']}: {archive_in_words(each)}" for each in _archives(workspace)
-        ]
-        more = [*described, *archives]
+        more = [*described, *(archive_option(each) for each in _archives(workspace))]
         raise Failed(_explanation(workspace), "Choose one with --choice.", code=ExitCode.USAGE, more=more)
     say(_explanation(workspace))
     return RecoverChoice(options[_ask("Your choice", described)]["choice"])

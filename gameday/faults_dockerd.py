@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -111,9 +112,9 @@ async def _exchange(stage: Stage, engine: Engine, seconds: float) -> None:
         await _wait_for_answer(stage)
         await asyncio.gather(*(stage.stack.kill(name) for name in WORKERS))
         await asyncio.sleep(seconds)
-        other = await asyncio.to_thread(Engine.find)
-        await asyncio.to_thread(other.end, signal.SIGTERM)
     finally:
+        with suppress(OSError, psutil.NoSuchProcess):
+            await asyncio.to_thread(Engine.find().end, signal.SIGTERM)
         await asyncio.to_thread(engine.start, log)
     await _wait_for_answer(stage)
 

@@ -10,6 +10,7 @@ import psutil
 from gameday.fault_chances import wait_for_some
 from gameday.fault_modes import Silent
 from gameday.faults_parts import stopped
+from gameday.faults_stores import require_s3
 from gameday.stage import WORKERS, Stage
 
 CHANCE_SECONDS = 4.0
@@ -20,6 +21,7 @@ SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 16.0
 async def pause_look(stage: Stage, random: Random) -> str:
     """S3 keeps looks waiting for a moment, so that a worker can be met in one."""
     seconds = random.uniform(SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+    require_s3(stage)
     with ExitStack() as paused:
         with stage.s3.trouble(Silent()):
             looking = await wait_for_some(

@@ -59,7 +59,7 @@ MOODS: Mapping[str, Callable[[Random], Mood]] = {
 async def trouble_s3(stage: Stage, kind: str, random: Random) -> str:
     mood = MOODS[kind](random)
     seconds = random.uniform(SHORTEST_S3_SECONDS, LONGEST_S3_SECONDS)
-    _require_s3(stage)
+    require_s3(stage)
     with stage.s3.trouble(mood.mode):
         await asyncio.sleep(seconds)
     return f"S3 was {mood.words} for {seconds:.1f} s"
@@ -68,7 +68,7 @@ async def trouble_s3(stage: Stage, kind: str, random: Random) -> str:
 async def take_s3_away(stage: Stage, random: Random) -> str:
     """For minutes, in the middle of ARCHIVING; people start and stop meanwhile what is on the disk."""
     seconds = random.uniform(SHORTEST_AWAY_SECONDS, LONGEST_AWAY_SECONDS)
-    _require_s3(stage)
+    require_s3(stage)
 
     async def archiving() -> list[Row]:
         rows = await read_rows(stage.database)
@@ -80,7 +80,7 @@ async def take_s3_away(stage: Stage, random: Random) -> str:
     return f"S3 was away for {seconds:.1f} s while {len(found)} workspaces were being archived"
 
 
-def _require_s3(stage: Stage) -> None:
+def require_s3(stage: Stage) -> None:
     """A shorter trouble would bring it back for a while."""
     if isinstance(stage.s3.mode, Away):
         raise NothingToBreak("S3 was away already")

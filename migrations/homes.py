@@ -28,7 +28,7 @@ from codehub.domain.transitions import commit_archive
 from codehub.ports import Archives, Instances, Report, StoredArchive, Volumes
 
 ACTOR = "codehub migrate"
-# What was seen right before the row is written: the archive is all there is.
+# What is seen right before the row is written, which nobody else has changed since: only the archive.
 ONLY_THE_ARCHIVE = Facts(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)
 
 
@@ -68,6 +68,8 @@ class HomeImport:
             directory = self._directory_of(home)
             await self._refuse_overwriting(home)
             archive = await self._upload(home, directory, report)
+            # The upload may have taken hours.
+            await self._refuse_overwriting(home)
         except (Failure, OSError) as error:
             raise CannotImport(str(error)) from error
         await self._commit(home, archive)
@@ -124,7 +126,7 @@ class HomeImport:
         async with self.database.transaction() as session:
             row = await load_snapshot(session, home.workspace_id, for_update=True)
             if row is None or not await move_home(session, home, self.backend):
-                return  # another import has done it meanwhile
+                raise CannotImport("somebody has imported it, or begun to use the workspace, meanwhile.")
             await record_archive(
                 session, archive.key, size_bytes=archive.size_bytes, sha256=archive.sha256, now=now
             )

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, text
@@ -88,6 +89,8 @@ INDEXES = {
 # Later revisions make these, so they must not be there yet.
 NOT_OF_M1 = ("api_tokens", "archives", "workspace_events", "idempotency_keys", "workspace_usage")
 INVALID_VALUE = "22"
+# Integrity constraint violation, and feature not supported: a column that a view uses cannot be altered.
+NOT_TO_BE_CHANGED = ("23", "0A")
 
 COLUMNS = """
 SELECT table_name, column_name, data_type, is_nullable = 'NO' AND column_default IS NULL
@@ -134,10 +137,11 @@ def adopt(connection: Connection, known_revisions: Collection[str], revision: st
             logger.info("The sessions of M1 cannot be read: people have to sign in again.")
             _replace_sessions(connection, tables)
             tables = _tables(connection)
-        _drop_rules(connection)
-        for table, columns in TABLES.items():
-            _shape(connection, table, columns, tables[table])
-        _add_rules(connection)
+        with _refusing_data():
+            _drop_rules(connection)
+            for table, columns in TABLES.items():
+                _shape(connection, table, columns, tables[table])
+            _add_rules(connection)
         _stamp(connection)
         logger.info("The database is one of M1 (revision %s); it is now at %s.", revision, REVISION)
         return True
@@ -181,6 +185,21 @@ def _mismatches(table: str, tables: Tables) -> Iterator[str]:
                 yield f"{table}.{name} is missing"
         elif found[name].type != column.type and (found[name].type, column.type) not in CONVERSIONS:
             yield f"{table}.{name} is {found[name].type} and not {column.type}"
+
+
+@contextmanager
+def _refusing_data() -> Iterator[None]:
+    """Rows that break a rule, or something of others that hangs on a column, are for a person to see to."""
+    try:
+        yield
+    except DBAPIError as error:
+        if not _sqlstate(error).startswith(NOT_TO_BE_CHANGED):
+            raise
+        _refuse(iter([str(getattr(error.orig, "__cause__", None) or error.orig)]))
+
+
+def _sqlstate(error: DBAPIError) -> str:
+    return str(getattr(error.orig, "sqlstate", ""))
 
 
 def _refuse(problems: Iterator[str]) -> None:
@@ -231,7 +250,7 @@ def _convert(connection: Connection, table: str, name: str, old: str, new: str) 
             text(f"ALTER TABLE {table} ALTER {name} DROP DEFAULT, ALTER {name} TYPE {new} USING {value}")
         )
     except DBAPIError as error:
-        if not str(getattr(error.orig, "sqlstate", "")).startswith(INVALID_VALUE):
+        if not _sqlstate(error).startswith(INVALID_VALUE):
             raise
         _refuse(iter([f"{table}.{name} holds values that are not of the type {new}"]))
 

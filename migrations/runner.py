@@ -28,10 +28,11 @@ MIGRATION_LOCK = 0x636F6465687562  # "codehub"
 NAME = "codehub migrate"
 LOCK_NOT_AVAILABLE = "55P03"
 HEAD, BASE = "head", "base"
-# By the name that every process of CodeHub gives its connections.
+# By the names that CodeHub's processes give their connections.
 IN_USE = """
 SELECT count(*) FROM pg_stat_activity
-WHERE datname = current_database() AND application_name = 'codehub' AND pid <> pg_backend_pid()
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+    AND application_name LIKE 'codehub%' AND application_name NOT LIKE 'codehub migrate%'
 """
 
 Step = Callable[[Config, str], None]
@@ -79,6 +80,7 @@ async def go_to(url: str, revision: str, patience: Patience = PATIENT) -> Change
     before = await current(url)
     if before in path and path.index(target) < path.index(before):
         await _refuse_while_in_use(url)
+        await _refuse_losses(url, path[path.index(target) + 1 : path.index(before) + 1])
         return await downgrade(url, target, patience)
     return await upgrade(url, target, patience)
 
@@ -123,6 +125,16 @@ async def _refuse_while_in_use(url: str) -> None:
             f"CodeHub is connected to this database ({others} connections). Stop every process of it, "
             "then go back to the older revision."
         )
+
+
+async def _refuse_losses(url: str, undone: list[str]) -> None:
+    """Ask every revision that would be undone before the first one is: each commits by itself."""
+    script = ScriptDirectory.from_config(_config())
+    async with _connection(url) as connection:
+        for revision in reversed(undone):
+            refuse = getattr(script.get_revision(revision).module, "refuse_downgrade", None)
+            if refuse is not None:
+                await connection.run_sync(refuse)
 
 
 async def _until_not_blocked(url: str, work: Callable[[Connection], Result], patience: Patience) -> Result:

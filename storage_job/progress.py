@@ -43,7 +43,7 @@ def emit(event: str, **values: object) -> None:
 
 @contextlib.asynccontextmanager
 async def reported(progress: Progress) -> AsyncIterator[None]:
-    """Print the progress while the block runs, also when nothing moves: a dead parent is noticed so."""
+    """Print the progress while the block runs, even without progress, to notice a dead parent."""
     job = asyncio.current_task()
     reporter = asyncio.create_task(_report(progress))
     # It ends by itself only when nobody reads any more: the parent is dead, so the job must not run on.

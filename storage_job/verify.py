@@ -100,6 +100,8 @@ class Comparison:
             with tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", errors="surrogateescape") as tar:
                 for member in tar:
                     self._compare(tar, member)
+                    # It would remember every member that it has read.
+                    tar.members.clear()  # type: ignore[attr-defined]
             while stream.read(PIPE_BYTES):
                 pass
             self._compare_names()

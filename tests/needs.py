@@ -21,6 +21,7 @@ PACKAGES = {
     "mmdebstrap": "mmdebstrap",
     "mount": "mount",
     "npm": "npm",
+    "openssl": "openssl",
     "nsenter": "util-linux",
     "promtool": "prometheus",
     "setpriv": "util-linux",

@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import select, text
+from sqlalchemy import not_, select, text
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
+from codehub.db.m1_homes import never_ours
 from codehub.db.models import HomeStore, Workspace
 from codehub.domain.conditions import WorkspaceId, conditions_from_json
 from codehub.domain.states import Phase
@@ -47,9 +48,10 @@ async def replace_home_store(
 
 
 async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
-    """The workspaces whose rows say that they have a volume."""
+    """The workspaces whose rows say that they have a volume; homes that only M1 had do not count."""
     columns = (Workspace.id, Workspace.phase, Workspace.conditions)
-    rows = await session.execute(select(*columns).where(text(predicates.VISIBLE_BY_ID)))
+    ours = select(*columns).where(text(predicates.VISIBLE_BY_ID), not_(never_ours()))
+    rows = await session.execute(ours)
     return frozenset(
         WorkspaceId(str(row.id))
         for row in rows

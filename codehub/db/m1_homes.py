@@ -11,7 +11,7 @@ from codehub.db import predicates
 from codehub.db.models import Workspace
 from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.naming import volume_name
-from codehub.domain.states import ErrorReason
+from codehub.domain.states import ErrorReason, Operation
 
 IMPORTED_FROM = "imported_from"
 _KEY_OF_M1 = Workspace.home_store_key.like("users/%")
@@ -20,6 +20,7 @@ _UNTOUCHED = and_(_KEY_OF_M1, Workspace.observed_at.is_(None))
 _CALLED_LOST = and_(
     _KEY_OF_M1, Workspace.error_reason == ErrorReason.DATA_LOST, Workspace.archive_key.is_(None)
 )
+_TO_IMPORT = and_(or_(_UNTOUCHED, _CALLED_LOST), Workspace.operation == Operation.NONE)
 _HAD_HOME = Workspace.conditions["storage.volume_ready"]["status"].astext == Status.TRUE
 _NOT_GONE = text(predicates.VISIBLE_BY_ID)
 
@@ -75,7 +76,7 @@ async def load_homes(session: AsyncSession) -> list[M1Home]:
             Workspace.instance_backend,
             or_(_HAD_HOME, _CALLED_LOST).label("must_exist"),
         )
-        .where(or_(_UNTOUCHED, _CALLED_LOST), _NOT_GONE)
+        .where(_TO_IMPORT, _NOT_GONE)
         .order_by(Workspace.created_at, Workspace.id)
     )
     return [
@@ -92,7 +93,7 @@ async def begin_import(session: AsyncSession, home: M1Home, archive_op_id: str) 
 
 
 async def move_home(session: AsyncSession, home: M1Home, backend: Backend) -> bool:
-    """Say that the home is no longer M1's; False if somebody has said so before."""
+    """Say that the home is no longer M1's; False if it is not, or if its owner has gone on without it."""
     values: dict[str, Any] = {
         "instance_backend": backend.instance_backend,
         "storage_backend": backend.storage_backend,
@@ -110,6 +111,10 @@ async def move_home(session: AsyncSession, home: M1Home, backend: Backend) -> bo
 def _update(home: M1Home) -> Update:
     return (
         update(Workspace)
-        .where(Workspace.id == UUID(home.workspace_id), Workspace.home_store_key == home.home_store_key)
+        .where(
+            Workspace.id == UUID(home.workspace_id),
+            Workspace.home_store_key == home.home_store_key,
+            _TO_IMPORT,
+        )
         .execution_options(synchronize_session=False)
     )

@@ -1,7 +1,7 @@
 """The schema of M1, as it was."""
 
 from alembic import op
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from migrations.errors import MigrationRefused
 
@@ -59,10 +59,14 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    if op.get_bind().scalar(IN_USE):
+    refuse_downgrade(op.get_bind())
+    for table in ("workspaces", "sessions", "users"):
+        op.execute(f"DROP TABLE {table}")
+
+
+def refuse_downgrade(connection: Connection) -> None:
+    if connection.scalar(IN_USE):
         raise MigrationRefused(
             "Going back beyond 0001_m1 would drop every user and workspace. Drop the database yourself if "
             "that is what you want."
         )
-    for table in ("workspaces", "sessions", "users"):
-        op.execute(f"DROP TABLE {table}")

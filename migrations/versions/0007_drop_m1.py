@@ -1,7 +1,7 @@
 """Let go of what only M1 used: its status, and session ids that are secrets."""
 
 from alembic import op
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from migrations import carry_over
 from migrations.errors import MigrationRefused
@@ -63,7 +63,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    refuse_to_lose_homes()
+    refuse_downgrade(op.get_bind())
     with each_statement_by_itself():
         op.execute("ALTER TABLE workspaces ADD COLUMN IF NOT EXISTS status text")
         op.execute("ALTER TABLE sessions DROP CONSTRAINT IF EXISTS uq_sessions_token_hash")
@@ -79,8 +79,8 @@ def downgrade() -> None:
     carry_over.install()
 
 
-def refuse_to_lose_homes() -> None:
-    ids = [str(found) for found in op.get_bind().scalars(NOT_FOR_M1)]
+def refuse_downgrade(connection: Connection) -> None:
+    ids = [str(found) for found in connection.scalars(NOT_FOR_M1)]
     if ids:
         more = " and more" if len(ids) > NAMED_AT_MOST else ""
         raise MigrationRefused(

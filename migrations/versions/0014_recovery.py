@@ -1,7 +1,7 @@
 """Recovery: which archive to go back to, archives that a choice left behind, and all that needs a person."""
 
 from alembic import op
-from sqlalchemy import text
+from sqlalchemy import Connection, text
 
 from migrations.errors import MigrationRefused
 from migrations.steps import add_checks, create_indexes, drop_constraints, each_statement_by_itself
@@ -54,7 +54,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    refuse_to_lose_files()
+    refuse_downgrade(op.get_bind())
     create_indexes(IN_ERROR)
     drop_constraints("workspaces", list(NEW_CHECKS))
     # The earlier version does not know this choice; of an open request nothing has been carried out yet.
@@ -64,8 +64,8 @@ def downgrade() -> None:
         op.execute(f"ALTER TABLE {table} " + ", ".join(f"DROP COLUMN IF EXISTS {name}" for name in columns))
 
 
-def refuse_to_lose_files() -> None:
-    ids = [str(found) for found in op.get_bind().scalars(NEEDS_THIS_VERSION)]
+def refuse_downgrade(connection: Connection) -> None:
+    ids = [str(found) for found in connection.scalars(NEEDS_THIS_VERSION)]
     if ids:
         more = " and more" if len(ids) > NAMED_AT_MOST else ""
         raise MigrationRefused(

@@ -41,7 +41,7 @@ exec sleep infinity
 
 @dataclass(frozen=True)
 class BareMachine:
-    # Of the first process in the chroot, as this machine numbers it.
+    # Of its first process, as this machine numbers it.
     pid: int
 
     @property

@@ -22,7 +22,7 @@ from codehub.adapters.temporal.search_attributes import ensure_search_attributes
 from codehub.bootstrap import connect_temporal, open_database, open_ports, policy_of, prepare_stores
 from codehub.db.session import Connection, Database, DatabaseUnavailable, connect
 from codehub.db.workspaces import load_snapshot
-from codehub.domain.conditions import Snapshot, WorkspaceId
+from codehub.domain.conditions import Snapshot, Status, WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
@@ -105,6 +105,14 @@ class Site:
             return (snapshot.phase, snapshot.operation) == (phase, Operation.NONE)
 
         await until(arrived, f"{workspace_id} in {phase}")
+
+    async def until_answers(self, workspace_id: WorkspaceId, status: Status) -> None:
+        """Wait until the control plane has seen that the IDE answers, or does not."""
+
+        async def seen() -> bool:
+            return (await self.look(workspace_id)).conditions.container_answers.status is status
+
+        await until(seen, f"answers: {status}")
 
     async def create_heavy(self, ballast_bytes: int) -> WorkspaceId:
         """In STANDBY, with so large a home that moving it can be hit in the middle."""

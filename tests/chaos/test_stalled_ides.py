@@ -13,7 +13,6 @@ from codehub.domain.states import DesiredState, Phase
 from codehub.providers import local_root_of
 from tests.chaos.conftest import Servers
 from tests.chaos.site import Site, open_site
-from tests.waiting import until
 
 SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 
@@ -35,13 +34,6 @@ def signal_all(processes: set[int], number: signal.Signals) -> None:
         os.kill(pid, number)
 
 
-async def until_answers(site: Site, workspace_id: WorkspaceId, status: Status) -> None:
-    async def seen() -> bool:
-        return (await site.look(workspace_id)).conditions.container_answers.status is status
-
-    await until(seen, f"answers: {status}")
-
-
 @pytest.mark.timeout(600)
 async def test_an_ide_that_stalls_for_a_moment_runs_on_untouched(servers: Servers, tmp_path: Path) -> None:
     async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEP_OFTEN) as site:
@@ -49,10 +41,12 @@ async def test_an_ide_that_stalls_for_a_moment_runs_on_untouched(servers: Server
             workspace_id = await start_workspace(site)
             before, ready = processes_of(site, workspace_id), (await site.look(workspace_id)).conditions
             signal_all(before, signal.SIGSTOP)
-            await until_answers(site, workspace_id, Status.FALSE)
-            assert (await site.look(workspace_id)).phase is Phase.RUNNING
-            signal_all(before, signal.SIGCONT)
-            await until_answers(site, workspace_id, Status.TRUE)
+            try:
+                await site.until_answers(workspace_id, Status.FALSE)
+                assert (await site.look(workspace_id)).phase is Phase.RUNNING
+            finally:
+                signal_all(before, signal.SIGCONT)
+            await site.until_answers(workspace_id, Status.TRUE)
             after = await site.look(workspace_id)
             assert after.phase is Phase.RUNNING
             # It has not counted as stopped in between either.

@@ -24,13 +24,6 @@ async def until_told(site: Site, workspace_id: WorkspaceId, sentence: str | None
     await until(told, str(sentence))
 
 
-async def until_answers(site: Site, workspace_id: WorkspaceId, status: Status) -> None:
-    async def seen() -> bool:
-        return (await site.look(workspace_id)).conditions.container_answers.status is status
-
-    await until(seen, f"answers: {status}")
-
-
 @pytest.mark.timeout(600)
 async def test_a_container_that_stalls_is_not_made_anew_for_its_limits(
     servers: Servers, tmp_path: Path
@@ -44,10 +37,10 @@ async def test_a_container_that_stalls_is_not_made_anew_for_its_limits(
         with site.worker_process(**NEW_LIMITS):
             await until_told(site, workspace_id, "Restart to apply: memory, processes.")
             docker("pause", container_name(workspace_id))
-            await until_answers(site, workspace_id, Status.FALSE)
+            await site.until_answers(workspace_id, Status.FALSE)
             assert (await site.look(workspace_id)).phase is Phase.RUNNING
             docker("unpause", container_name(workspace_id))
-            await until_answers(site, workspace_id, Status.TRUE)
+            await site.until_answers(workspace_id, Status.TRUE)
             assert (await site.look(workspace_id)).phase is Phase.RUNNING
             assert container_id(workspace_id) == before
             await site.go(workspace_id, DesiredState.STANDBY)

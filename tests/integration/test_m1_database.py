@@ -155,6 +155,31 @@ REFUSED = {
     ),
     "a table of the name of one of ours": (("CREATE TABLE archives (id integer)",), "archives"),
     "no users": (("DROP TABLE users CASCADE",), "users"),
+    "two users of one name": (
+        (
+            "ALTER TABLE users DROP CONSTRAINT users_username_key",
+            "UPDATE users SET username = 'ann'",
+        ),
+        "uq_users_username",
+    ),
+    "a workspace of nobody": (
+        (
+            "ALTER TABLE workspaces DROP CONSTRAINT workspaces_owner_user_id_fkey",
+            "UPDATE workspaces SET owner_user_id = id WHERE status = 'RUNNING'",
+        ),
+        "fk_workspaces_owner_user_id_users",
+    ),
+    "a user without a password": (
+        (
+            "ALTER TABLE users ALTER password_hash DROP NOT NULL",
+            "UPDATE users SET password_hash = NULL WHERE username = 'ann'",
+        ),
+        "password_hash",
+    ),
+    "a view of a column that is converted": (
+        (*VARIANTS["ids as text"], "CREATE VIEW names AS SELECT id, username FROM users"),
+        "names",
+    ),
 }
 
 

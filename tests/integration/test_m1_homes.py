@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -303,7 +304,8 @@ async def test_a_path_that_leads_out_of_the_directory_is_refused(site: M1Site) -
     assert "its path in M1's database is not one of M1: 'users/../../etc'." in run.output
 
 
-async def test_a_home_that_an_earlier_version_called_lost_is_found(site: M1Site) -> None:
+async def _call_lost(site: M1Site) -> None:
+    """What an earlier version made of the home that it did not find among its own."""
     LocalRoot.at(site.root).prepare()
     await runner.upgrade(site.url)
     await site.execute(
@@ -311,6 +313,37 @@ async def test_a_home_that_an_earlier_version_called_lost_is_found(site: M1Site)
         "observed_at = now(), conditions = jsonb_set(conditions, '{storage.volume_ready}', "
         '\'{"status": "False", "reason": "Vanished", "message": ""}\') WHERE name = \'stopped\''
     )
+
+
+async def test_a_home_that_its_owner_has_begun_anew_meanwhile_is_not_replaced(
+    site: M1Site, tmp_path: Path
+) -> None:
+    await _call_lost(site)
+    start_empty = (
+        "UPDATE workspaces SET phase = 'STANDBY', error_reason = NULL, error_message = NULL "
+        "WHERE name = 'stopped'"
+    )
+    decide = tmp_path / "decide.py"
+    decide.write_text(
+        "import asyncio, asyncpg\n"
+        "async def main():\n"
+        f"    connection = await asyncpg.connect({site.url!r})\n"
+        f"    await connection.execute({start_empty!r})\n"
+        "asyncio.run(main())\n"
+    )
+    fake = path_with_fake(
+        tmp_path / "bin", "tar", f'/usr/bin/tar "$@"; status=$?; {sys.executable} {decide}; exit $status'
+    )
+    run = await site.import_homes(PATH=fake)
+    assert run.code == 1
+    [line] = [line for line in run.output.splitlines() if "stopped (" in line]
+    assert "begun to use the workspace, meanwhile" in line
+    row = (await site.rows())["STOPPED"]
+    assert (row["phase"], row["archive_key"]) == ("STANDBY", None)
+
+
+async def test_a_home_that_an_earlier_version_called_lost_is_found(site: M1Site) -> None:
+    await _call_lost(site)
     run = await site.import_homes()
     assert run.code == 0, run.output
     row = (await site.rows())["STOPPED"]

@@ -83,6 +83,7 @@ async def test_going_back_is_refused_where_a_home_would_be_lost(
     assert result.exit_code == 1
     assert workspace_id in result.output
     assert "Traceback" not in result.output
+    assert await runner.current(database_url) == HEAD
 
 
 async def test_going_back_to_nothing_is_refused_where_somebody_is(
@@ -93,13 +94,15 @@ async def test_going_back_to_nothing_is_refused_where_somebody_is(
     result = await run_migrate(monkeypatch, database_url, "--to", "base")
     assert result.exit_code == 1
     assert "would drop every user and workspace" in result.output
-    assert await runner.current(database_url) == "0001_m1"
+    # Nothing of what came after 0001 is undone either.
+    assert await runner.current(database_url) == HEAD
 
 
+@pytest.mark.parametrize("name", ["codehub", "codehub-relay"])
 async def test_going_back_is_refused_while_codehub_runs(
-    database_url: str, monkeypatch: pytest.MonkeyPatch
+    database_url: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    process = await connect(database_url)
+    process = await connect(database_url, application_name=name)
     result = await run_migrate(monkeypatch, database_url, "--to", "0006")
     assert result.exit_code == 1
     assert "Stop every process of it" in result.output

@@ -9,6 +9,7 @@ import pytest
 
 from storage_job.errors import JobError, Reason
 from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.needs import need_root
 from tests.storage_job_runs import KEY, archive, verify
 from tests.trees import make_rich_home, make_socket
 
@@ -90,8 +91,8 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_every_difference_is_found(bucket: Bucket, home: Path, change: str) -> None:
-    if change == "owner" and os.geteuid() != 0:
-        pytest.skip("only root can give files away")
+    if change == "owner":
+        need_root()
     await archive(bucket, home)
     make, told = CHANGES[change]
     make(home)

@@ -9,6 +9,7 @@ from temporalio.client import WorkflowHandle
 
 from codehub.contracts import workspace_workflow_id
 from codehub.db.models import Workspace
+from codehub.db.progress import not_converged
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
@@ -116,22 +117,19 @@ async def test_a_store_that_answers_but_not_for_this_archive_costs_few_looks_a_d
         await plane.converge(workspace_id)
         events += await count_new_events(plane, workspace_id)
         looks += 1
-        # Move the row into the past instead of waiting.
-        since, due = await shift(plane, workspace_id, began=began, now=now)
-        assert since == began
-        now = max(due, now + timedelta(seconds=SWEEP_SECONDS))
+        now = await next_sweep_that_looks(plane, began=began, looked=now)
     assert looks > 10
     assert events <= MOST_EVENTS
 
 
-async def shift(
-    plane: ControlPlane, workspace_id: WorkspaceId, *, began: datetime, now: datetime
-) -> tuple[datetime, datetime]:
-    """Date the last look to `now`; return since when it has waited, and when the sweep looks next."""
+async def next_sweep_that_looks(plane: ControlPlane, *, began: datetime, looked: datetime) -> datetime:
+    """Date the wait and the last look, and ask for each sweep that follows whether it would look again."""
     async with plane.database.transaction() as session:
-        await session.execute(update(Workspace).values(waiting_since=began, observed_at=now))
-    pause = min((now - began) / 2, timedelta(hours=1))
-    return began, now + pause
+        await session.execute(update(Workspace).values(waiting_since=began, observed_at=looked))
+        now = looked + timedelta(seconds=SWEEP_SECONDS)
+        while not await not_converged(session, 1, now=now):
+            now += timedelta(seconds=SWEEP_SECONDS)
+        return now
 
 
 async def test_a_transfer_of_twelve_hours_gets_no_signals_from_the_sweeps(

@@ -1,6 +1,5 @@
 """A worker that was paused at its look judges no row by facts that are older than the row."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -10,9 +9,10 @@ from temporalio.testing import ActivityEnvironment
 from activities.looking import Eyes
 from activities.workspace import StaleLook, WorkspaceActivities
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
+from codehub.db.history import list_events
 from codehub.db.session import Database
 from codehub.db.workspaces import load_snapshot
-from codehub.domain.conditions import ContainerFact, Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from tests.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
 from tests.rows import add_user, add_workspace
@@ -75,6 +75,10 @@ class Workers:
         assert snapshot is not None
         return snapshot
 
+    async def count_events(self, workspace_id: WorkspaceId) -> int:
+        async with self.database.transaction() as session:
+            return len(await list_events(session, workspace_id, before=None, limit=100))
+
 
 @pytest.fixture
 def workers(database: Database) -> Workers:
@@ -136,8 +140,7 @@ async def test_a_row_that_changes_under_every_look_is_left_to_the_next_try(worke
     await workers.provision(workspace_id)
 
     async def flap() -> None:
-        alive = ContainerFact.READY if workspace_id not in workers.world.instances else None
-        if alive:
+        if workspace_id not in workers.world.instances:
             workers.world.instances[workspace_id] = FakeInstance(IMAGE)
         else:
             del workers.world.instances[workspace_id]
@@ -152,12 +155,19 @@ async def test_a_row_that_changes_under_every_look_is_left_to_the_next_try(worke
 
 
 async def test_a_paused_settle_of_a_finished_operation_settles_nothing(workers: Workers) -> None:
-    workspace_id = await workers.create(DesiredState.RUNNING)
-    earlier = await workers.provision(workspace_id)
-    settle = SettleRequest(workspace_id, 0, earlier.claimed_at)
-    first, second = await asyncio.gather(
-        workers.call(workers.paused.settle, settle), ActivityEnvironment().run(workers.other.settle, settle)
-    )
-    assert first is not None
-    assert second is not None
-    assert first.snapshot.phase is second.snapshot.phase is Phase.STANDBY
+    workspace_id = await workers.create(DesiredState.STANDBY)
+    await workers.call(workers.other.observe, workspace_id)
+    claimed = await workers.claim(workspace_id, Operation.PROVISIONING)
+    workers.world.volumes[workspace_id] = {"notes": b"precious"}
+    settle = SettleRequest(workspace_id, 0, claimed.claimed_at)
+    settled: list[tuple[Snapshot, int]] = []
+
+    async def meanwhile() -> None:
+        await ActivityEnvironment().run(workers.other.settle, settle)
+        settled.append((await workers.look(workspace_id), await workers.count_events(workspace_id)))
+
+    workers.meanwhile.append(meanwhile)
+    ended = await workers.call(workers.paused.settle, settle)
+    assert ended is not None
+    assert ended.snapshot.phase is Phase.STANDBY
+    assert [(await workers.look(workspace_id), await workers.count_events(workspace_id))] == settled
