@@ -54,10 +54,17 @@ class DriftActivities:
     async def wake_what_drifted(self) -> ObserveResult:
         """Wake what differs from its row, and what has not converged; a wake that was lost is sent again."""
         async with heartbeats("observe"):
-            silent: set[Resource] = set()
-            listing = await self._list(silent)
-            drifted = await self._find_drift(listing) if listing else {}
-            unfinished = await self._find_unfinished(silent)
+            containers, volumes = await self._list_instances(), await self._list_volumes()
+            drifted: dict[WorkspaceId, str] = {}
+            # Silence is not absence: without a listing there is nothing to compare.
+            if containers is not None and volumes is not None:
+                drifted = await self._find_drift(Listing(containers, volumes))
+            answers = {
+                Resource.CONTAINER: containers is not None,
+                Resource.VOLUME: volumes is not None,
+                Resource.ARCHIVE: await self._archives_answer(),
+            }
+            unfinished = await self._find_unfinished([each for each, does in answers.items() if not does])
             for workspace_id, owner_id in drifted.items():
                 await self.convergence.wake(workspace_id, owner_id)
             for each in unfinished:
@@ -66,25 +73,24 @@ class DriftActivities:
                 await send(each.workspace_id, each.owner_id)
         return ObserveResult(drifted=len(drifted), not_converged=len(unfinished))
 
-    async def _list(self, silent: set[Resource]) -> Listing | None:
-        """All that there is; None, and which providers do not answer, if one does not."""
+    async def _list_instances(self) -> Mapping[WorkspaceId, ContainerFact] | None:
+        """Return None if the provider does not answer."""
         try:
-            containers = await self.instances.list_all()
+            return await self.instances.list_all()
         except Failure as failure:
-            silent.add(Resource.CONTAINER)
             activity.logger.warning("no listing of instances this time: %s", failure)
-        try:
-            volumes = frozenset(await self.volumes.list_all())
-        except Failure as failure:
-            silent.add(Resource.VOLUME)
-            activity.logger.warning("no listing of volumes this time: %s", failure)
-        # Silence is not absence: without a listing there is nothing to compare.
-        return None if silent else Listing(containers, volumes)
+            return None
 
-    async def _find_unfinished(self, silent: set[Resource]) -> list[Unconverged]:
+    async def _list_volumes(self) -> frozenset[WorkspaceId] | None:
+        """Return None if the provider does not answer."""
+        try:
+            return frozenset(await self.volumes.list_all())
+        except Failure as failure:
+            activity.logger.warning("no listing of volumes this time: %s", failure)
+            return None
+
+    async def _find_unfinished(self, silent: Collection[Resource]) -> list[Unconverged]:
         """What has something left to do, and whose providers answer: the others would only look in vain."""
-        if not await self._archives_answer():
-            silent.add(Resource.ARCHIVE)
         async with self.database.transaction() as session:
             return await not_converged(session, BATCH, silent=silent, now=datetime.now(UTC))
 

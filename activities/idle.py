@@ -11,12 +11,12 @@ from activities.sweep_time import sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
 from codehub.db.idle import due_for_archive, due_for_standby
-from codehub.db.progress import operations_in_progress
+from codehub.db.progress import count_unfinished
 from codehub.db.session import Database
 from codehub.db.usage import load_owner_ids, note_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
-from codehub.domain.states import DesiredState, Operation
+from codehub.domain.states import DesiredState
 from codehub.ports import ActivityBuffer, Convergence
 from codehub.services.errors import RequestRefused
 from codehub.services.workspaces import request_state
@@ -76,9 +76,9 @@ class IdleActivities:
         """Ask for ARCHIVED for what has stood by unused, but for no more than can begin soon."""
         now = sweep_time(request, self.clock)
         async with self.database.transaction() as session:
-            under_way = await operations_in_progress(session)
-            archiving = sum(each.operation is Operation.ARCHIVING for each in under_way)
-            room = max(0, ARCHIVES_PER_SLOT * self.archive_slots - archiving)
+            # Not only what is claimed: while S3 is away nothing is, and all of it would begin at once.
+            asked = await count_unfinished(session, DesiredState.ARCHIVED)
+            room = max(0, ARCHIVES_PER_SLOT * self.archive_slots - asked)
             due = await due_for_archive(session, now, self.times.archive, room)
         return await self._ask(due, DesiredState.ARCHIVED, now)
 

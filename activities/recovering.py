@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from activities.looking import Eyes
 from activities.recording import ACTOR
+from codehub.db.archive_views import list_others
 from codehub.db.archives import is_available, mark_given_up
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import RecoverRequest, load_recover_request, mark_recovery_handled
@@ -96,7 +97,8 @@ def _recover(judged: Snapshot, request: RecoverRequest) -> Recovery:
 async def _refuse(session: AsyncSession, judged: Snapshot, asked: RecoverRequest, now: datetime) -> Snapshot:
     """The choice was made on an earlier look, and what is there now does not call for it."""
     message = f"`{asked.choice}` is not possible any more, so nothing was changed or given up."
-    allowed = list(choices(judged))
+    others = await list_others(session, judged.workspace_id)
+    allowed = list(choices(judged, has_others=bool(others)))
     await _finish(session, judged, asked, EventKind.RECOVERY_REFUSED, now, message=message, choices=allowed)
     return judged
 

@@ -21,7 +21,7 @@ from codehub.contracts import (
     SettleRequest,
     with_plan,
 )
-from codehub.db.archives import record_archive
+from codehub.db.archives import mark_verified, record_archive
 from codehub.db.claims import load_claim
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import load_recover_request
@@ -104,6 +104,8 @@ class WorkspaceActivities:
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             row = await load_current(session, request)
+            if row.archive_key is not None:
+                await mark_verified(session, row.archive_key, now)
             await save_observation(session, transitions.mark_restored(row), now)
 
     @activity.defn
@@ -123,15 +125,14 @@ class WorkspaceActivities:
         """Count a failed attempt; the error policy decides whether it was the last."""
 
         async def store(session: AsyncSession, before: Snapshot, look: Look, now: datetime) -> AttemptEnded:
-            if before.operation is Operation.NONE or _is_over(before, failed.claimed_at):
-                # Duplicate report: the attempt has already ended.
-                return AttemptEnded(with_plan(before), None)
-            # A person who has to decide about lost or damaged files must see what is left of them.
-            seen = judge(before, look.facts, now) if failed.reason in CHOOSES_ARCHIVE else before
-            settlement = transitions.fail(seen, failed.reason, failed.message, now, failed.jitter)
-            return await _end_attempt(session, before, settlement, now)
+            return await _fail_attempt(session, before, judge(before, look.facts, now), failed, now)
 
-        return await self._store_look(failed.workspace_id, self._look, store)
+        # A person who has to decide about lost or damaged files must see what is left of them.
+        if failed.reason in CHOOSES_ARCHIVE:
+            return await self._store_look(failed.workspace_id, self._look, store)
+        async with self.database.transaction() as session:
+            row = await load_snapshot(session, failed.workspace_id, for_update=True)
+            return await _fail_attempt(session, row, row, failed, datetime.now(UTC)) if row else None
 
     async def _store_look(
         self,
@@ -184,6 +185,16 @@ class WorkspaceActivities:
 def _is_over(row: Snapshot, claimed_at: datetime | None) -> bool:
     """Whether another claim has followed the one that a report is about."""
     return claimed_at is not None and claimed_at != row.claimed_at
+
+
+async def _fail_attempt(
+    session: AsyncSession, before: Snapshot, seen: Snapshot, failed: AttemptFailed, now: datetime
+) -> AttemptEnded:
+    if before.operation is Operation.NONE or _is_over(before, failed.claimed_at):
+        # Duplicate report: the attempt has already ended.
+        return AttemptEnded(with_plan(before), None)
+    settlement = transitions.fail(seen, failed.reason, failed.message, now, failed.jitter)
+    return await _end_attempt(session, before, settlement, now)
 
 
 async def _end_attempt(

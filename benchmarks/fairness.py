@@ -15,7 +15,7 @@ from benchmarks.servers import real_site, worker_of
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.contracts import workspace_workflow_id
 from codehub.db.models import Workspace
-from codehub.db.progress import operations_in_progress
+from codehub.db.progress import count_unfinished
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
@@ -117,8 +117,7 @@ async def _queue_archives(site: Site, count: int) -> None:
 
 async def _archiving(site: Site) -> int:
     async with site.database.transaction() as session:
-        under_way = await operations_in_progress(session)
-    return sum(each.operation is Operation.ARCHIVING for each in under_way)
+        return await count_unfinished(session, DesiredState.ARCHIVED)
 
 
 def _compare(alone: list[float], beside: list[float], waiting: Sequence[int]) -> Section:

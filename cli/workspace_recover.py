@@ -72,8 +72,8 @@ def archive_option(archive: Document) -> str:
 def archive_in_words(archive: Document) -> str:
     made = f"made {clock(archive['created_at'])}" if archive["created_at"] else "time unknown"
     length = "size unknown" if archive["size_bytes"] is None else size(archive["size_bytes"])
-    verified = f"verified {clock(archive['verified_at'])}" if archive["verified_at"] else "not verified"
-    return ", ".join([made, length, verified, *(["the last one"] if archive["current"] else [])])
+    verified = f"verified {clock(archive['verified_at'])}" if archive["verified_at"] else "not verified yet"
+    return ", ".join([made, length, verified, *(["the current one"] if archive["current"] else [])])
 
 
 def _choose(workspace: Document) -> RecoverChoice:

@@ -24,7 +24,6 @@ from codehub.adapters.temporal.sweeps import TemporalSweeps
 from codehub.clock import Clock, utc_now
 from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
-from codehub.domain.failures import Failure
 from codehub.domain.garbage import Graces
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.retention import RetentionPeriods
@@ -206,7 +205,7 @@ async def claim_homes(settings: Settings, database: Database) -> None:
     async with open_providers(settings) as providers:
         try:
             await claim_home_store(database, providers.homes)
-        except (OtherHomeStore, Failure) as error:
+        except OtherHomeStore as error:
             raise SettingsError([str(error)]) from error
 
 

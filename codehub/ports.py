@@ -121,8 +121,7 @@ class Instances(Protocol):
 
         Raise ImageMissing if its image is not here, Permanent(IMAGE_PULL_FAILED) for one that cannot be had,
         Transient(ACTION_FAILED) if the volume does not exist or the IDE does not become ready in time; in
-        that last case nothing is left of
-        the instance, so that the next start makes a new one.
+        that last case nothing is left of the instance, so that the next start makes a new one.
         """
 
     async def pull(self, image_ref: str, report: Report) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 from uuid import NAMESPACE_URL, uuid5
 
 from codehub.adapters.local.directory_jobs import DirectoryJobs
-from codehub.db.archives import record_archive
+from codehub.db.archives import mark_verified, record_archive
 from codehub.db.events import EventKind, record_event
 from codehub.db.m1_homes import Backend, M1Home, begin_import, load_homes, move_home
 from codehub.db.session import Database
@@ -130,6 +130,7 @@ class HomeImport:
             await record_archive(
                 session, archive.key, size_bytes=archive.size_bytes, sha256=archive.sha256, now=now
             )
+            await mark_verified(session, archive.key, now)
             imported = judge(_with_archive(row), ONLY_THE_ARCHIVE, now)
             await save_observation(session, imported, now)
             await record_event(

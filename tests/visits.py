@@ -81,7 +81,7 @@ def under_way(operation: Operation, **changes: object) -> Visit:
 
 
 def running(phase: Phase = Phase.RUNNING, desired: DesiredState = DesiredState.RUNNING) -> RunningWorkspace:
-    return RunningWorkspace(OTHER, "website", phase, desired)
+    return RunningWorkspace(OTHER, "website", phase, desired, needs_person=phase is Phase.ERROR)
 
 
 def broken(reason: ErrorReason | None, message: str | None = None, **changes: object) -> Visit:

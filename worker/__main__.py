@@ -22,6 +22,8 @@ from codehub.bootstrap import (
     prepare_stores,
 )
 from codehub.collector import spare_the_collector
+from codehub.db.session import DatabaseUnavailable
+from codehub.domain.failures import Failure
 from codehub.logs import set_up_logging
 from codehub.readiness import say_ready
 from codehub.services.backends import OtherBackend, require_backend
@@ -46,7 +48,7 @@ def main() -> int:
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
         return WRONG_SETTINGS
-    except TemporalUnavailable as error:
+    except (TemporalUnavailable, DatabaseUnavailable, Failure) as error:
         print(error, file=sys.stderr)  # noqa: T201
         return UNAVAILABLE
     return 0

@@ -29,7 +29,7 @@ from codehub.domain.states import Operation
 from workflows.archiving import Archiving
 from workflows.create_empty_archive import CreateEmptyArchive
 from workflows.deleting import Deleting
-from workflows.describing import NO_DATABASE, describe, failure_of, operation_attributes, summary_of
+from workflows.describing import describe, failure_of, interruption_of, operation_attributes, summary_of
 from workflows.policies import LEFT_BEHIND
 from workflows.provisioning import Provisioning
 from workflows.restoring import Restoring
@@ -73,11 +73,11 @@ class WorkspaceWorkflow:
             while self._wakes:
                 self._wakes = 0
                 snapshot = await self._converge(request)
-        except (ActivityError, ApplicationError):
+        except (ActivityError, ApplicationError) as error:
             if workflow.cancellation_reason() is not None:
                 raise
             # The row keeps its claim; the first sweep that reaches the database starts another run.
-            return NO_DATABASE
+            return interruption_of(error)
         return describe(snapshot)
 
     async def _converge(self, request: ConvergeRequest) -> Observed | None:

@@ -10,6 +10,7 @@ from codehub.domain.conditions import Snapshot
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.states import ErrorReason, Operation
 
+DATABASE_UNAVAILABLE = "DatabaseUnavailable"
 NO_DATABASE = "PostgreSQL does not answer. The next sweep goes on from here."
 
 
@@ -37,6 +38,16 @@ def describe(snapshot: Snapshot | None) -> str:
     if snapshot.waiting_for:
         line += f"; waiting for {' and '.join(snapshot.waiting_for)} since {snapshot.waiting_since}"
     return line
+
+
+def interruption_of(error: BaseException) -> str:
+    """Why a run ended before it had arrived; only an outage of the database is nobody's mistake."""
+    cause = error
+    while cause.__cause__ is not None:
+        cause = cause.__cause__
+    if not isinstance(cause, ApplicationError) or cause.type == DATABASE_UNAVAILABLE:
+        return NO_DATABASE
+    return f"A step failed ({cause.type}: {cause.message}). The next sweep tries again."
 
 
 def failure_of(error: ChildWorkflowError) -> tuple[ErrorReason, str]:

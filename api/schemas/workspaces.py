@@ -1,10 +1,10 @@
 """Workspaces as the API shows them and takes them."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
-from pydantic import ConfigDict, Field, JsonValue
+from pydantic import ConfigDict, Field, JsonValue, model_validator
 
 from api.schemas.base import (
     Description,
@@ -113,7 +113,9 @@ class ArchiveOption(Document):
     archive_op_id: UUID = Field(description="Send it as `archive`.")
     created_at: Timestamp | None
     size_bytes: int | None
-    verified_at: Timestamp | None = Field(description="When its checksum was last found right.")
+    verified_at: Timestamp | None = Field(
+        description="When all of it was last read and its checksum found right; `null` if never."
+    )
     current: bool = Field(description="The one that is restored if none is named.")
 
 
@@ -252,6 +254,12 @@ class Recover(Form):
     archive: UUID | None = Field(
         None, description="For `restore_archive`: which one, by its `archive_op_id`; else the current one."
     )
+
+    @model_validator(mode="after")
+    def _name_archives_only_to_restore(self) -> Self:
+        if self.archive is not None and self.choice is not RecoverChoice.RESTORE_ARCHIVE:
+            raise ValueError("Only `restore_archive` takes an archive.")
+        return self
 
 
 class Deletion(Document):

@@ -40,7 +40,7 @@ async def record_archive(
 ) -> None:
     """Remember a committed archive; the same upload told twice changes nothing."""
     name = _name(key)
-    facts = {"size_bytes": size_bytes, "sha256": sha256, "verified_at": now}
+    facts = {"size_bytes": size_bytes, "sha256": sha256}
     statement = insert(Archive).values(
         key=key,
         workspace_id=UUID(name.workspace_id),
@@ -49,6 +49,11 @@ async def record_archive(
         **facts,
     )
     await session.execute(statement.on_conflict_do_update(index_elements=[Archive.key], set_=facts))
+
+
+async def mark_verified(session: AsyncSession, key: str, now: datetime) -> None:
+    """Somebody has read all of it and found its checksum right."""
+    await session.execute(update(Archive).where(Archive.key == key).values(verified_at=now))
 
 
 async def load_expected(session: AsyncSession, key: str) -> ExpectedArchive:

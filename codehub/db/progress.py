@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import DateTime, Select, TextClause, bindparam, select, text, union
+from sqlalchemy import DateTime, Select, TextClause, bindparam, func, select, text, union
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
 from codehub.domain.conditions import Resource, WorkspaceId
-from codehub.domain.states import Operation
+from codehub.domain.states import DesiredState, Operation
 
 # A workspace that waits is looked at ever less often: each look comes after half the time it has waited so
 # far, and at least once an hour. The sweep itself notices when its provider is back.
@@ -30,15 +30,6 @@ class Unconverged:
     busy: bool
 
 
-@dataclass(frozen=True)
-class OperationInProgress:
-    """An operation that was claimed and has not ended."""
-
-    workspace_id: WorkspaceId
-    operation: Operation
-    started_at: datetime | None
-
-
 async def not_converged(
     session: AsyncSession, limit: int, *, now: datetime, silent: Collection[Resource] = ()
 ) -> list[Unconverged]:
@@ -51,9 +42,9 @@ async def not_converged(
     return [Unconverged(WorkspaceId(str(row[0])), str(row[1]), row[2] != Operation.NONE) for row in rows]
 
 
-async def operations_in_progress(session: AsyncSession) -> list[OperationInProgress]:
-    rows = await session.execute(select_operations_in_progress())
-    return [OperationInProgress(WorkspaceId(str(row[0])), Operation(row[1]), row[2]) for row in rows]
+async def count_unfinished(session: AsyncSession, desired: DesiredState) -> int:
+    """How many workspaces are on their way to this state, or wait to begin."""
+    return (await session.scalars(select_count_unfinished(desired))).one()
 
 
 def select_not_converged(
@@ -92,9 +83,6 @@ def _is_due(now: datetime, silent: Collection[Resource]) -> TextClause:
     return due.bindparams(bindparam("now", now, type_=DateTime(timezone=True)))
 
 
-def select_operations_in_progress() -> Select[UUID, str, datetime | None]:
-    return (
-        select(Workspace.id, Workspace.operation, Workspace.op_started_at)
-        .where(text(predicates.OPERATION_IN_PROGRESS))
-        .order_by(Workspace.op_started_at)
-    )
+def select_count_unfinished(desired: DesiredState) -> Select[int]:
+    statement = select(func.count()).select_from(Workspace)
+    return statement.where(text(predicates.NOT_CONVERGED), Workspace.desired_state == desired)

@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
-from codehub.db.workspaces import load_snapshot
+from codehub.db.workspaces import NOT_WAITING, load_snapshot
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
@@ -61,6 +61,7 @@ async def set_recover_request(
             recover_archive_key=request.archive_key,
             recover_requested_at=request.requested_at,
             updated_at=now,
+            **NOT_WAITING,
         )
     )
 
@@ -72,7 +73,7 @@ async def set_undeleted(
     await session.execute(
         update(Workspace)
         .where(Workspace.id == UUID(workspace_id))
-        .values(desired_state=desired, deleted_at=None, updated_at=now)
+        .values(desired_state=desired, deleted_at=None, updated_at=now, **NOT_WAITING)
     )
 
 

@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db import predicates
 from codehub.db.m1_homes import never_ours
 from codehub.db.models import Workspace
+from codehub.db.workspaces import NOT_WAITING
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 
@@ -79,7 +80,7 @@ async def set_desired_state(
     await session.execute(
         update(Workspace)
         .where(Workspace.id == UUID(workspace_id))
-        .values(desired_state=desired, updated_at=now)
+        .values(desired_state=desired, updated_at=now, **NOT_WAITING)
     )
 
 
@@ -107,6 +108,7 @@ async def set_deleted(
             # A deletion has all of its attempts, whatever failed before it.
             error_count=0,
             retry_at=None,
+            **NOT_WAITING,
         )
     )
 

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias, cast
 from sqlalchemy import CursorResult, TextClause, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-# Remove up to so many rows that are older; tell how many were.
+# Delete up to `limit` rows older than `before`; return the number deleted.
 RemoveOld: TypeAlias = Callable[[AsyncSession, datetime, int], Awaitable[int]]
 
 # `may_forget` of the domain: every archive that is known was collected, the one that the row names among

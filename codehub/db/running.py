@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, func, select, text
+from sqlalchemy import Boolean, ColumnElement, Select, func, literal_column, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
@@ -22,11 +22,12 @@ class RunningWorkspace:
     name: str
     phase: Phase
     desired_state: DesiredState
+    needs_person: bool = False
 
     @property
     def is_stopping(self) -> bool:
         """Its place becomes free by itself; a broken one keeps its container until a person acts."""
-        return self.desired_state is not DesiredState.RUNNING and self.phase is not Phase.ERROR
+        return self.desired_state is not DesiredState.RUNNING and not self.needs_person
 
 
 async def lock_running_limits(session: AsyncSession) -> None:
@@ -44,7 +45,7 @@ async def running_of(
     """The owner's workspaces that take a place, without the one that is asking."""
     rows = await session.execute(select_running_of(owner_user_id, besides))
     return [
-        RunningWorkspace(WorkspaceId(str(row[0])), row[1], Phase(row[2]), DesiredState(row[3]))
+        RunningWorkspace(WorkspaceId(str(row[0])), row[1], Phase(row[2]), DesiredState(row[3]), bool(row[4]))
         for row in rows
     ]
 
@@ -54,9 +55,13 @@ async def count_running(session: AsyncSession, *, besides: WorkspaceId | None = 
     return (await session.scalars(select_count_running(besides))).one()
 
 
-def select_running_of(owner_user_id: UUID, besides: WorkspaceId | None) -> Select[UUID, str, str, str]:
+def select_running_of(
+    owner_user_id: UUID, besides: WorkspaceId | None
+) -> Select[UUID, str, str, str, bool | None]:
+    # NULL, where there is no error at all, is as good as false.
+    needs_person = literal_column(predicates.NEEDS_PERSON, Boolean)
     return (
-        select(Workspace.id, Workspace.name, Workspace.phase, Workspace.desired_state)
+        select(Workspace.id, Workspace.name, Workspace.phase, Workspace.desired_state, needs_person)
         .where(text(predicates.COUNTS_AS_RUNNING), Workspace.owner_user_id == owner_user_id, *_not(besides))
         .order_by(Workspace.name, Workspace.id)
     )

@@ -15,7 +15,7 @@ IDLE_IN_TRANSACTION_SECONDS = 60
 
 
 class DatabaseUnavailable(Exception):
-    """No connection to be had; the message is for an operator and contains no password."""
+    """Cannot connect; the message is for an operator and contains no password."""
 
 
 def driver_url(url: str) -> str:

@@ -1,6 +1,6 @@
 """What the workspace's workflow reads and writes: the snapshot and the columns that it owns."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -20,6 +20,8 @@ from codehub.domain.conditions import (
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 RESTORE_MARKER = "restore_marker"
+# A new request may need other providers than the last one did, so it is looked at as soon as possible.
+NOT_WAITING: Mapping[str, Any] = {"waiting_for": None, "waiting_since": None}
 
 _SNAPSHOT_COLUMNS = (
     Workspace.id,

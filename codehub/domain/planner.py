@@ -33,7 +33,15 @@ NEEDS = {
 }
 
 # Operations that can be given up at any point: whatever they have done so far destroys no only copy.
-REVERSIBLE = frozenset(Operation) - {Operation.NONE, Operation.ARCHIVING, Operation.DELETING}
+REVERSIBLE = frozenset(
+    {
+        Operation.PROVISIONING,
+        Operation.RESTORING,
+        Operation.STARTING,
+        Operation.STOPPING,
+        Operation.CREATE_EMPTY_ARCHIVE,
+    }
+)
 
 
 class Decision(StrEnum):

@@ -1,6 +1,6 @@
 """Which volumes may be removed: the only copy of a home goes by a purge and by nothing else."""
 
-from codehub.domain.conditions import ArchiveFact, Snapshot
+from codehub.domain.conditions import LEFTOVER, ArchiveFact, Snapshot
 from codehub.domain.states import Operation
 
 
@@ -16,7 +16,12 @@ def may_remove_archived_volume(snapshot: Snapshot, archive_key: str) -> bool:
 
 
 def may_remove_volume(snapshot: Snapshot, archive: ArchiveFact) -> bool:
-    """DELETING removes anything in a purge; otherwise only a leftover whose archive answers right now."""
+    """DELETING removes anything in a purge; otherwise only a leftover whose archive answers right now.
+
+    What its owner gave up with `start_empty` may go too: there is nothing to keep.
+    """
     if snapshot.operation is not Operation.DELETING or not snapshot.deleted:
         return False
-    return snapshot.purge or (is_leftover(snapshot) and archive is ArchiveFact.PRESENT)
+    if snapshot.purge or (snapshot.archive_key is None and snapshot.restore_marker == LEFTOVER):
+        return True
+    return is_leftover(snapshot) and archive is ArchiveFact.PRESENT

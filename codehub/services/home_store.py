@@ -1,4 +1,4 @@
-"""One database, one store of homes: whoever does not hold the homes must not judge them, or work on them."""
+"""Refuse to run against a store that does not hold this database's homes."""
 
 import logging
 from dataclasses import dataclass

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.archive_views import OtherArchive, list_others
-from codehub.db.archives import is_collected, unmark_orphans
+from codehub.db.archives import is_available, is_collected, unmark_orphans
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import (
     LockedSnapshot,
@@ -19,10 +19,10 @@ from codehub.db.recoveries import (
 )
 from codehub.db.session import Database
 from codehub.db.views import WorkspaceView
+from codehub.domain import naming
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.judge import conclude
 from codehub.domain.limits import RunningLimits
-from codehub.domain.naming import parse_archive_key
 from codehub.domain.recovery import MEANINGS, RecoverChoice, can_restore_current, choices, undelete
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
@@ -30,6 +30,7 @@ from codehub.services.places import take_place
 
 # What PostgreSQL tells apart.
 NEXT_MOMENT = timedelta(microseconds=1)
+OLDEST = datetime.min.replace(tzinfo=UTC)
 
 
 async def request_recovery(
@@ -56,7 +57,7 @@ async def request_recovery(
         snapshot = conclude(locked.snapshot, now)
         others = await list_others(session, workspace_id)
         chosen = _choose(snapshot, choice, others)
-        archive_key = _find_archive(snapshot, chosen, archive, others)
+        archive_key = await _find_archive(session, snapshot, chosen, archive)
         if snapshot.desired_state is DesiredState.RUNNING:
             # It has its place, in an error too; but limits that were lowered hold for a new start.
             await take_place(session, locked.owner_user_id, limits, besides=workspace_id)
@@ -92,18 +93,19 @@ def choices_of(view: WorkspaceView) -> tuple[RecoverChoice, ...]:
 
 
 def archives_to_restore(view: WorkspaceView) -> list[ArchiveToRestore]:
-    """What *recover* may go back to: the current archive unless it is gone or damaged, then the others."""
+    """What *recover* may go back to, newest first; the current one only if it is neither gone nor damaged."""
     others = [
         ArchiveToRestore(each.archive_op_id, each.created_at, each.size_bytes, each.verified_at)
         for each in view.other_archives
     ]
-    name = parse_archive_key(view.archive_key or "")
+    name = naming.parse_archive_key(view.archive_key or "")
     if name is None or not can_restore_current(_snapshot_of(view)):
         return others
     current = ArchiveToRestore(
         UUID(name.archive_op_id), view.archived_at, view.archive_size_bytes, view.archive_verified_at, True
     )
-    return [current, *others]
+    # One without a time is from before times were recorded.
+    return sorted([current, *others], key=lambda each: each.created_at or OLDEST, reverse=True)
 
 
 def _snapshot_of(view: WorkspaceView) -> Snapshot:
@@ -169,25 +171,23 @@ def _choose(
     return chosen
 
 
-def _find_archive(
-    snapshot: Snapshot, choice: RecoverChoice, archive: UUID | None, others: Sequence[OtherArchive]
+async def _find_archive(
+    session: AsyncSession, snapshot: Snapshot, choice: RecoverChoice, archive: UUID | None
 ) -> str | None:
     """The key of the archive that was named; None for the current one."""
     if choice is not RecoverChoice.RESTORE_ARCHIVE:
-        if archive is not None:
-            raise InvalidState(snapshot.phase, "Only `restore_archive` takes an archive.")
         return None
-    current = parse_archive_key(snapshot.archive_key or "")
+    current = naming.parse_archive_key(snapshot.archive_key or "")
     if archive is None or (current is not None and current.archive_op_id == str(archive)):
         if not can_restore_current(snapshot):
             message = "The last archive cannot be restored; name another one from `recover.archives`."
             raise InvalidState(snapshot.phase, message)
         return None
-    found = next((each.key for each in others if each.archive_op_id == archive), None)
-    if found is None:
+    key = naming.archive_key(snapshot.workspace_id, str(archive))
+    if not await is_available(session, key):
         message = "This workspace has no such archive; name one from `recover.archives`."
         raise InvalidState(snapshot.phase, message)
-    return found
+    return key
 
 
 def _explain(allowed: Sequence[RecoverChoice]) -> str:

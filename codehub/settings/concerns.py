@@ -17,6 +17,7 @@ from codehub.settings.types import (
     Cpus,
     Directory,
     DockerUrl,
+    FilePath,
     Host,
     HttpUrl,
     InstanceBackend,
@@ -176,13 +177,13 @@ class Temporal(Concern):
     task_queue: str = Field("codehub", description="Task queue that API and workers share.")
     ui_url: HttpUrl | None = Field(None, description="Temporal Web UI that operations link to.")
     api_key: SecretText | None = Field(None, description="API key, for Temporal Cloud.")
-    tls_ca_file: Directory | None = Field(
+    tls_ca_file: FilePath | None = Field(
         None, description="PEM file of the CA that signed the server; unset means those of this machine."
     )
-    tls_cert_file: Directory | None = Field(
+    tls_cert_file: FilePath | None = Field(
         None, description="PEM file of our own certificate, for a server that asks for one (mTLS)."
     )
-    tls_key_file: Directory | None = Field(
+    tls_key_file: FilePath | None = Field(
         None, description="PEM file of the private key of that certificate, not encrypted."
     )
     tls_server_name: Host | None = Field(

@@ -76,6 +76,7 @@ def _check_address(address: str) -> str:
 
 
 Directory = Annotated[Path, Words("a path")]
+FilePath = Annotated[Path, Words("a path")]
 Switch = Annotated[bool, Words("true or false")]
 SecretText = Annotated[SecretStr, Words("text, never printed")]
 Count = Annotated[int, Field(ge=1), Words("a whole number of at least 1")]

@@ -116,4 +116,6 @@ def in_detail(reason: ErrorReason | None, message: str | None) -> str | None:
 def place_taken_by(running: RunningWorkspace) -> str:
     if running.is_stopping:
         return "Deleting…" if running.desired_state is DesiredState.DELETED else "Stopping…"
-    return {Phase.RUNNING: "Running", Phase.ERROR: "Has a problem"}.get(running.phase, "Starting")
+    if running.needs_person:
+        return "Has a problem"
+    return "Running" if running.phase is Phase.RUNNING else "Starting"

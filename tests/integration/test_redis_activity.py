@@ -64,6 +64,15 @@ async def test_the_oldest_are_taken_first_and_stay(activity: ActivityBuffer) -> 
     assert await used(activity, 0) == {}
 
 
+@pytest.mark.parametrize("finer", [4e-4, 4.9e-7])
+async def test_a_time_that_is_finer_than_ours_is_discarded_too(
+    activity: ActivityBuffer, redis_client: Redis, finer: float
+) -> None:
+    await redis_client.zadd(ACTIVITY_KEY, {FIRST: NOON.timestamp() + finer, SECOND: 1 + finer})
+    await activity.discard(await used(activity))
+    assert await used(activity) == {}
+
+
 async def test_what_was_stored_is_discarded(activity: ActivityBuffer) -> None:
     await activity.record({FIRST: NOON, SECOND: LATER, THIRD: NOON})
     await activity.discard(await used(activity, 2))

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import update
 
 from codehub.db.archive_views import ArchiveView, count_collected, list_archives
-from codehub.db.archives import mark_collected, mark_orphans, record_archive
+from codehub.db.archives import mark_collected, mark_orphans, mark_verified, record_archive
 from codehub.db.models import Workspace
 from codehub.db.session import Database
 from codehub.db.views import (
@@ -114,7 +114,7 @@ async def test_view_has_every_column_that_a_person_may_see(database: Database) -
         archive_key=key,
         archive_size_bytes=42,
         archived_at=archived_at,
-        archive_verified_at=archived_at,
+        archive_verified_at=None,
         other_archives=(),
         error_reason=ErrorReason.UNREACHABLE,
         error_message="Nobody answers.",
@@ -330,6 +330,7 @@ async def test_archives_are_listed_newest_first_with_what_became_of_them(databas
     async with database.transaction() as session:
         for age, key in ((3, removed), (2, orphan), (1, current)):
             await record_archive(session, key, size_bytes=age, sha256="aa", now=NOW - age * hour)
+        await mark_verified(session, current, NOW)
         await mark_orphans(session, [removed, orphan], NOW)
         await mark_collected(session, removed, NOW + hour)
         # The archives of somebody else are not in the list.
@@ -344,7 +345,7 @@ async def test_archives_are_listed_newest_first_with_what_became_of_them(databas
         size_bytes=1,
         sha256="aa",
         created_at=NOW - hour,
-        verified_at=NOW - hour,
+        verified_at=NOW,
         current=True,
         orphan_since=None,
         given_up_at=None,

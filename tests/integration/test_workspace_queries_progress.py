@@ -5,12 +5,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
-from codehub.db.progress import not_converged, operations_in_progress
+from codehub.db.progress import count_unfinished, not_converged
+from codehub.db.recoveries import RecoverRequest, set_recover_request, set_undeleted
+from codehub.db.requests import set_deleted, set_desired_state
 from codehub.db.running import count_running, running_of
 from codehub.db.session import Database
 from codehub.domain.conditions import (
@@ -24,10 +27,12 @@ from codehub.domain.conditions import (
     Snapshot,
     VolumeFact,
     WorkspaceId,
+    conditions_to_json,
 )
 from codehub.domain.judge import judge
 from codehub.domain.limits import counts_as_running
 from codehub.domain.planner import Decision, plan
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from tests.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
 
@@ -41,6 +46,7 @@ FACTS = [
 ]
 ERRORS = [None, ErrorReason.ACTION_FAILED, ErrorReason.TIMEOUT]
 CONTAINER_REASONS = [Reason.NOT_OBSERVED, Reason.ABSENT, Reason.NOT_READY, Reason.READY]
+RUNS = conditions_to_json(Conditions(container_ready=replace(NOT_OBSERVED, reason=Reason.READY)))
 # Deleted, and with a purge.
 DELETIONS = [(False, False), (True, False), (True, True)]
 
@@ -198,16 +204,52 @@ async def test_an_operation_under_way_is_told_apart(database: Database) -> None:
         assert [each.busy for each in await not_converged(session, 10, now=NOW)] == [False, True]
 
 
-async def test_operations_are_listed_with_what_a_person_asks_first(database: Database) -> None:
+@pytest.mark.parametrize("ask", ["state", "deletion", "undeletion", "recovery"])
+async def test_a_new_request_is_not_held_up_by_what_the_last_one_waited_for(
+    database: Database, ask: str
+) -> None:
+    silent = [Resource.ARCHIVE]
+    async with database.transaction() as session:
+        workspace_id = await add_workspace(
+            session,
+            await add_user(session),
+            phase="STANDBY",
+            desired_state="ARCHIVED",
+            waiting_for=silent,
+            waiting_since=NOW - timedelta(hours=5),
+            observed_at=NOW,
+        )
+        assert await find(session, 10, now=NOW, silent=silent) == []
+        if ask == "state":
+            await set_desired_state(session, workspace_id, DesiredState.RUNNING, NOW)
+        elif ask == "deletion":
+            await set_deleted(session, workspace_id, purge=True, now=NOW)
+        elif ask == "undeletion":
+            await set_undeleted(session, workspace_id, DesiredState.ARCHIVED, NOW)
+        else:
+            await set_recover_request(session, workspace_id, RecoverRequest(RecoverChoice.RETRY, NOW), NOW)
+        assert await find(session, 10, now=NOW, silent=silent) == [workspace_id]
+
+
+async def test_a_deletion_that_needs_a_person_does_not_free_its_slot_by_itself(database: Database) -> None:
+    deleting = {"phase": "DELETING", "desired_state": "DELETED", "deleted_at": NOW, "conditions": RUNS}
     async with database.transaction() as session:
         owner = await add_user(session)
-        busy = await add_workspace(session, owner, operation="STARTING", op_started_at=NOW)
-        [operation] = await operations_in_progress(session)
-    assert (operation.workspace_id, operation.operation, operation.started_at) == (
-        busy,
-        Operation.STARTING,
-        NOW,
-    )
+        goes_on = await add_workspace(session, owner, **deleting)
+        halted = await add_workspace(session, owner, **deleting, error_reason="RetryExceeded")
+        found = {each.workspace_id: each.is_stopping for each in await running_of(session, owner)}
+    assert found == {goes_on: True, halted: False}
+
+
+async def test_what_waits_to_be_archived_counts_like_what_is_being_archived(database: Database) -> None:
+    async with database.transaction() as session:
+        owner = await add_user(session)
+        asked = {"phase": "STANDBY", "desired_state": "ARCHIVED"}
+        await add_workspace(session, owner, **asked)
+        await add_workspace(session, owner, **asked, operation="ARCHIVING", op_started_at=NOW)
+        await add_workspace(session, owner, phase="ARCHIVED", desired_state="ARCHIVED", archive_key="a/b")
+        await add_workspace(session, owner, phase="STANDBY", desired_state="STANDBY")
+        assert await count_unfinished(session, DesiredState.ARCHIVED) == 2
 
 
 async def test_events_are_kept_in_order(database: Database) -> None:

@@ -16,7 +16,7 @@ from temporalio.exceptions import (
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.states import DesiredState, ErrorReason, Operation
 from tests.unit.domain.builders import standby
-from workflows.describing import describe, failure_of
+from workflows.describing import NO_DATABASE, describe, failure_of, interruption_of
 
 
 def child_error(*causes: BaseException) -> ChildWorkflowError:
@@ -93,3 +93,17 @@ def test_a_workspace_is_described_in_one_line() -> None:
         error_message="Docker does not answer.",
     )
     assert describe(failing) == "STANDBY, wanted RUNNING, STARTING: Unreachable (Docker does not answer.)"
+
+
+def interrupted(cause: BaseException) -> ActivityError:
+    error = activity_error()
+    error.__cause__ = cause
+    return error
+
+
+def test_only_the_database_is_told_as_an_outage_of_the_database() -> None:
+    away = interrupted(ApplicationError("down", type="DatabaseUnavailable"))
+    late = interrupted(TimeoutError("late", type=TimeoutType.START_TO_CLOSE, last_heartbeat_details=[]))
+    assert interruption_of(away) == interruption_of(late) == NO_DATABASE
+    told = interruption_of(interrupted(ApplicationError("'phase'", type="KeyError")))
+    assert told == "A step failed (KeyError: 'phase'). The next sweep tries again."

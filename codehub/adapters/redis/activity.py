@@ -16,6 +16,8 @@ _log = logging.getLogger(__name__)
 
 ACTIVITY_KEY = "codehub:activity"
 
+# Times are taken to the microsecond, and somebody else may have written finer ones.
+TICK = 1e-6
 # A plain ZREM would also remove a use that came after the stored one was read.
 DISCARD = """
 for i = 1, #ARGV, 2 do
@@ -56,7 +58,7 @@ class RedisActivityBuffer:
 
     async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         if used_at:
-            await self._remove(_scores(used_at))
+            await self._remove({each: moment.timestamp() + TICK for each, moment in used_at.items()})
 
     async def _remove(self, scores: Mapping[str, float]) -> None:
         with translated_errors():

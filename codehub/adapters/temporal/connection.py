@@ -11,7 +11,7 @@ ANSWER_SECONDS = 2
 
 
 class TemporalUnavailable(Exception):
-    """No connection to be had; the message is for an operator."""
+    """Cannot connect; the message is for an operator."""
 
 
 async def connect(

@@ -5,6 +5,7 @@ from itertools import product
 
 import pytest
 
+from codehub.domain.conditions import LEFTOVER as GIVEN_UP
 from codehub.domain.conditions import ArchiveFact, Snapshot
 from codehub.domain.removal import is_leftover, may_remove_archived_volume, may_remove_volume
 from codehub.domain.states import DesiredState, Operation
@@ -47,3 +48,10 @@ def test_a_deletion_keeps_a_home_that_is_not_archived_unless_it_is_a_purge(archi
         assert not may_remove_volume(deleting, archive)
         assert may_remove_volume(replace(deleting, purge=True), archive)
         assert not may_remove_volume(replace(deleting, purge=True, deleted=False), archive)
+
+
+@pytest.mark.parametrize("archive", ArchiveFact)
+def test_a_deletion_removes_what_its_owner_gave_up(archive: ArchiveFact) -> None:
+    given_up = replace(NEVER_ARCHIVED, restore_marker=GIVEN_UP, operation=Operation.DELETING)
+    assert may_remove_volume(given_up, archive)
+    assert not may_remove_volume(replace(given_up, operation=Operation.ARCHIVING), archive)

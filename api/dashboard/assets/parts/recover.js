@@ -75,7 +75,7 @@ function archiveList(archives) {
 
 function archiveInWords({ created_at: made, size_bytes: count, verified_at: verified, current }) {
   return [made ? moment(made) : "time unknown", count === null ? "size unknown" : size(count),
-    verified ? `verified ${moment(verified)}` : "not verified yet", current && "the last one"].filter(Boolean).join(" · ");
+    verified ? `verified ${moment(verified)}` : "not verified yet", current && "the current one"].filter(Boolean).join(" · ");
 }
 
 function whatIsSafe({ conditions, archive, error }) {

@@ -1,0 +1,24 @@
+"""Tell listeners when a deletion becomes a purge; only archives that were read back count as verified."""
+
+from alembic import op
+
+from migrations.steps import each_statement_by_itself
+
+revision = "0018_purge_notices"
+down_revision = "0017_instance_notices"
+
+
+def upgrade() -> None:
+    with each_statement_by_itself():
+        # PostgreSQL sends equal notices of one transaction once.
+        op.execute(
+            "CREATE OR REPLACE TRIGGER ws_sse_purge AFTER UPDATE OF purge ON workspaces FOR EACH ROW "
+            "WHEN (NEW.phase <> 'DELETED' AND OLD.purge <> NEW.purge) "
+            "EXECUTE FUNCTION notify_workspace('ws_sse')"
+        )
+        # The time of the upload was written, at which nobody had read anything back.
+        op.execute("UPDATE archives SET verified_at = NULL WHERE verified_at = created_at")
+
+
+def downgrade() -> None:
+    op.execute("DROP TRIGGER IF EXISTS ws_sse_purge ON workspaces")
