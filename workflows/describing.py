@@ -11,7 +11,8 @@ from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.states import ErrorReason, Operation
 
 DATABASE_UNAVAILABLE = "DatabaseUnavailable"
-NO_DATABASE = "PostgreSQL does not answer. The next sweep goes on from here."
+NEXT_SWEEP = "The next sweep goes on from here."
+NO_DATABASE = f"PostgreSQL does not answer. {NEXT_SWEEP}"
 
 
 def operation_attributes(claimed: OperationRequest) -> TypedSearchAttributes:
@@ -41,13 +42,13 @@ def describe(snapshot: Snapshot | None) -> str:
 
 
 def interruption_of(error: BaseException) -> str:
-    """Why a run ended before it had arrived; only an outage of the database is nobody's mistake."""
+    """Why a run ended before it had arrived: most likely the database does not answer."""
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
     if not isinstance(cause, ApplicationError) or cause.type == DATABASE_UNAVAILABLE:
         return NO_DATABASE
-    return f"A step failed ({cause.type}: {cause.message}). The next sweep tries again."
+    return f"A step failed ({cause.type}: {cause.message}). {NEXT_SWEEP}"
 
 
 def failure_of(error: ChildWorkflowError) -> tuple[ErrorReason, str]:

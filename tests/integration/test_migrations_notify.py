@@ -78,7 +78,7 @@ async def test_new_workspace_is_announced_with_its_owner(database: Database, lis
         {"phase": "STANDBY"},
         {"operation": "STOPPING", "op_started_at": NOW},
         {"error_reason": "Unreachable"},
-        {"purge": True},
+        {"deleted_at": NOW, "desired_state": "DELETED", "purge": True},
         {"error_message": "Nobody answers."},
         {"name": "new"},
         {"description": "new"},

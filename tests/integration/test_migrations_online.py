@@ -10,7 +10,7 @@ from migrations import runner, steps
 from migrations.errors import MigrationBlocked, MigrationInterrupted
 from tests.waiting import DEADLINE_SECONDS
 
-HEAD = "0017_instance_notices"
+HEAD = "0018_purge_notices"
 MANY = 100_000
 HASTY = runner.Patience(lock_timeout_seconds=0.05, attempts=3, pause_seconds=0.01)
 

@@ -101,7 +101,7 @@ async def test_user_names_that_differ_only_in_case_are_named_before_anything_cha
     assert await runner.current(empty_database_url) == M1
     await connection.execute("UPDATE users SET username = 'anna' WHERE username = 'Ann'")
     await connection.close()
-    assert (await runner.upgrade(empty_database_url)).after == "0017_instance_notices"
+    assert (await runner.upgrade(empty_database_url)).after == "0018_purge_notices"
 
 
 async def add_m1_session(url: str) -> UUID:

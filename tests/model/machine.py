@@ -65,6 +65,15 @@ class Lifecycle(Faults):
         self.deleted_at = self.system.now
         self.system.row = request_deletion(self.system.row, purge=purge)
 
+    @precondition(lambda self: self._accepts_requests() and not self.world.down)
+    @rule(hours=st.sampled_from([1, 3, 24]))
+    def delete_and_leave_to_the_collector(self, hours: int) -> None:
+        """It may still come back; random walks rarely get so far without a fault."""
+        self.delete(purge=False)
+        self.work(steps=20)
+        self.running = None
+        self.collect_garbage(hours=hours)
+
     @precondition(lambda self: self.running is None and can_undelete(self.system.row))
     @rule()
     def take_deletion_back(self) -> None:
@@ -90,6 +99,8 @@ class Lifecycle(Faults):
             self._give_up_to(self.world.volume)
         elif choice is RecoverChoice.START_EMPTY:
             self._give_up_to(EMPTY)
+        # What is wrong with a recovery shows in what follows it.
+        self.work(steps=data.draw(st.integers(1, 12)))
 
     @precondition(lambda self: self._can_edit())
     @rule()
@@ -98,18 +109,28 @@ class Lifecycle(Faults):
         self.latest = self.world.volume = self.edits
 
     @precondition(lambda self: self._rests_in_an_archive())
-    @rule()
-    def find_archive_damaged(self) -> None:
+    @rule(give_up=st.booleans())
+    def find_archive_damaged(self, give_up: bool) -> None:
         """Two faults at once, which random walks rarely meet: the archive is damaged when it is needed."""
         self.world.damaged.add(self.system.row.archive_key or "")
         self._note_what_the_fault_took()
         self.want(desired=DesiredState.RUNNING)
         self.work(steps=12)
         self.running = None
+        if give_up and RecoverChoice.START_EMPTY in choices(self.system.row):
+            self._disturb()
+            self._recover(RecoverChoice.START_EMPTY)
+            self._give_up_to(EMPTY)
+            self.work(steps=12)
 
     @rule(hours=st.sampled_from([0, 1, 2, 3, 24, 24 * 8]))
     def collect_garbage(self, hours: int) -> None:
+        """A run of the collector, and another one later: the first finds orphans, the second removes them."""
+        self._collect()
         self.system.now += timedelta(hours=hours)
+        self._collect()
+
+    def _collect(self) -> None:
         row = self.system.row
         # One that was taken back is parked already, though nobody has looked since.
         undeleted = row.phase is Phase.DELETED and not row.deleted

@@ -106,4 +106,4 @@ def test_only_the_database_is_told_as_an_outage_of_the_database() -> None:
     late = interrupted(TimeoutError("late", type=TimeoutType.START_TO_CLOSE, last_heartbeat_details=[]))
     assert interruption_of(away) == interruption_of(late) == NO_DATABASE
     told = interruption_of(interrupted(ApplicationError("'phase'", type="KeyError")))
-    assert told == "A step failed (KeyError: 'phase'). The next sweep tries again."
+    assert told == "A step failed (KeyError: 'phase'). The next sweep goes on from here."
