@@ -1,8 +1,6 @@
 """The workspace's own workflow: observe, plan, claim, run, settle, until there is nothing left to do."""
 
-from collections.abc import Callable, Coroutine
 from datetime import datetime, timedelta
-from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import (
@@ -26,27 +24,19 @@ from codehub.contracts import (
 )
 from codehub.domain.planner import Decision, Plan, plan
 from codehub.domain.states import Operation
-from workflows.archiving import Archiving
-from workflows.create_empty_archive import CreateEmptyArchive
-from workflows.deleting import Deleting
 from workflows.describing import describe, failure_of, interruption_of, operation_attributes, summary_of
 from workflows.policies import LEFT_BEHIND
-from workflows.provisioning import Provisioning
-from workflows.restoring import Restoring
-from workflows.starting import Starting
 from workflows.steps import update_row
-from workflows.stopping import Stopping
 
-Run = Callable[[Any, OperationRequest], Coroutine[Any, Any, None]]
-
-WORKFLOW_OF: dict[Operation, Run] = {
-    Operation.PROVISIONING: Provisioning.run,
-    Operation.RESTORING: Restoring.run,
-    Operation.STARTING: Starting.run,
-    Operation.STOPPING: Stopping.run,
-    Operation.ARCHIVING: Archiving.run,
-    Operation.CREATE_EMPTY_ARCHIVE: CreateEmptyArchive.run,
-    Operation.DELETING: Deleting.run,
+# By name: the sandbox of each run imports this module anew, and with it every module that it imports.
+WORKFLOW_OF = {
+    Operation.PROVISIONING: "Provisioning",
+    Operation.RESTORING: "Restoring",
+    Operation.STARTING: "Starting",
+    Operation.STOPPING: "Stopping",
+    Operation.ARCHIVING: "Archiving",
+    Operation.CREATE_EMPTY_ARCHIVE: "CreateEmptyArchive",
+    Operation.DELETING: "Deleting",
 }
 
 

@@ -153,7 +153,7 @@ class LocalInstances:
             seen = await self._see(workspace_id)
             if not seen.alive:
                 break
-            if await self._judge(workspace_id, seen) is ContainerFact.READY:
+            if await self._answers(workspace_id, seen.state):
                 return
             await asyncio.sleep(POLL_SECONDS)
         raise await self._give_up(workspace_id)
@@ -186,7 +186,7 @@ class LocalInstances:
     async def _judge(self, workspace_id: WorkspaceId, seen: Seen) -> ContainerFact:
         if not seen.alive:
             return ContainerFact.NOT_READY if seen.exists else ContainerFact.ABSENT
-        if seen.state is not None and await self._answers(workspace_id, seen.state):
+        if await self._answers(workspace_id, seen.state):
             return ContainerFact.READY
         runs = await self._has_ide(workspace_id, seen)
         return ContainerFact.UNHEALTHY if runs else ContainerFact.NOT_READY
@@ -205,9 +205,9 @@ class LocalInstances:
         except Permanent:
             return False
 
-    async def _answers(self, workspace_id: WorkspaceId, state: InstanceState) -> bool:
-        ide = self._ides.get(state.ide)
-        if ide is None:
+    async def _answers(self, workspace_id: WorkspaceId, state: InstanceState | None) -> bool:
+        ide = self._ides.get(state.ide) if state else None
+        if state is None or ide is None:
             return False
         launch = _launch(workspace_id, state)
         async with self._health_checks:

@@ -1,0 +1,12 @@
+"""What a worker registers is what workflows ask for by name."""
+
+from codehub.domain.states import Operation
+from worker.registry import WORKFLOWS
+from workflows.converge import WORKFLOW_OF
+
+
+def test_every_operation_has_a_workflow_that_workers_know() -> None:
+    known = {each.__name__ for each in WORKFLOWS}
+    assert set(WORKFLOW_OF) == set(Operation) - {Operation.NONE}
+    assert set(WORKFLOW_OF.values()) <= known
+    assert len(set(WORKFLOW_OF.values())) == len(WORKFLOW_OF)
