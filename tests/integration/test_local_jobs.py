@@ -1,6 +1,7 @@
 """Jobs as subprocesses: they end with their worker, keep their lock until they have, and show no secret."""
 
 import asyncio
+import os
 import signal
 import socket
 import sys
@@ -96,11 +97,13 @@ async def test_no_secret_is_visible_from_outside(
 async def test_an_archive_lets_the_rest_of_the_machine_go_first(jobs: LocalStorageJobs) -> None:
     task = await begin(jobs)
     (job,) = running_jobs()
-    niceness = job.nice()
+    niceness, processors = job.nice(), set(job.cpu_affinity())
     group = Path(f"/proc/{job.pid}/autogroup")
     group_niceness = group.read_text().split()[-1] if group.exists() else "5"
     await end(task)
     assert (niceness, group_niceness) == (5, "5")
+    ours = os.sched_getaffinity(0)
+    assert processors == (ours - {min(ours)} or ours)
 
 
 async def test_a_job_that_does_not_end_when_asked_is_killed(jobs: LocalStorageJobs) -> None:

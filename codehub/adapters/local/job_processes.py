@@ -92,8 +92,14 @@ async def _end(process: asyncio.subprocess.Process, grace_seconds: float) -> Non
 def _yield_to_others(process_id: int) -> None:
     """Nobody waits for an archive, and people do for what else this machine does.
 
-    Where the kernel groups processes by session, it compares the groups, and niceness counts inside of one.
+    One processor is left alone, where there are several: a start wakes dozens of times, and each time would
+    wait for the time slice of a job. Where the kernel groups processes by session, it compares the groups,
+    and niceness counts inside of one.
     """
+    with contextlib.suppress(OSError):
+        _, *others = sorted(os.sched_getaffinity(process_id))
+        if others:
+            os.sched_setaffinity(process_id, others)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, process_id, NICENESS)
     with contextlib.suppress(OSError):
