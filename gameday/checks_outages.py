@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from codehub.domain.states import Operation
 from gameday.rows import Row
 
-# Workers and Temporal are being killed, too; what is never given back is still held after any time.
-PATIENCE = timedelta(seconds=75)
+# Of a calm, in which only S3 is away: a job tries for a while before it gives up.
+PATIENCE = timedelta(seconds=60)
 
 
 @dataclass(frozen=True)
@@ -20,20 +20,24 @@ class LockedOut:
 
 
 class OutageWatch:
-    """Knows since when S3 has been away without a break."""
+    """Knows since when nothing but S3 has been away, without a break."""
 
     def __init__(self) -> None:
         self._since: datetime | None = None
 
-    def notice(self, now: datetime, *, is_away: bool) -> bool:
-        """Whether it has been away for so long that nobody may be locked out any more."""
-        self._since = (self._since or now) if is_away else None
+    def notice(self, now: datetime, *, only_s3_is_away: bool) -> bool:
+        """Whether that has lasted so long that nobody may be locked out any more."""
+        self._since = (self._since or now) if only_s3_is_away else None
         return self._since is not None and now - self._since >= PATIENCE
+
+
+def is_uploading(row: Row) -> bool:
+    """Whether it is claimed for an upload that has not been committed: its home is on the disk."""
+    return row.operation is Operation.ARCHIVING and row.volume_is_complete
 
 
 def find_locked_out(rows: Iterable[Row], now: datetime) -> Iterator[LockedOut]:
     """Whoever has held the same claim for too long, with nothing uploaded yet."""
     for row in rows:
-        uploading = row.operation is Operation.ARCHIVING and row.volume_is_complete
-        if uploading and row.claimed_at is not None and now - row.claimed_at >= PATIENCE:
+        if is_uploading(row) and row.claimed_at is not None and now - row.claimed_at >= PATIENCE:
             yield LockedOut(row.workspace_id, f"It has been claimed for ARCHIVING since {row.claimed_at}.")

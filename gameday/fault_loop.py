@@ -15,7 +15,7 @@ from gameday.fault_chances import NothingToBreak
 from gameday.faults import Fault, faults_of
 from gameday.stage import Stage
 
-AT_ONCE = 3
+AT_ONCE = 4
 SEED_BITS = 64
 # What a fault would break may be broken already.
 OTHERS_WERE_QUICKER = (
@@ -62,6 +62,7 @@ async def break_things(
             [fault] = random.choices(faults, weights)
             own_random = Random(random.getrandbits(SEED_BITS))  # noqa: S311 (nothing secret about it)
             going_on = await _make_room(going_on, stopping)
+            await _wait_for_weather(stage, stopping)
             if not stopping.done():
                 going_on.add(asyncio.create_task(run_fault(stage, fault, own_random, note)))
     finally:
@@ -75,6 +76,15 @@ async def break_things(
 async def _is_told_to_stop(stopping: asyncio.Task[bool], seconds: float) -> bool:
     await asyncio.wait({stopping}, timeout=seconds)
     return stopping.done()
+
+
+async def _wait_for_weather(stage: Stage, stopping: asyncio.Task[bool]) -> None:
+    """Return when calm is over, or when told to stop."""
+    over = asyncio.create_task(stage.calm.wait_over())
+    try:
+        await asyncio.wait({over, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        over.cancel()
 
 
 async def _make_room(

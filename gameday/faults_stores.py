@@ -2,19 +2,26 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 
 from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
+from codehub.db.session import DatabaseUnavailable
 from codehub.domain.states import Operation
+from gameday.checks_outages import is_uploading
 from gameday.fault_chances import NothingToBreak, wait_for_some
 from gameday.fault_modes import Answering, Away, Cutting, Mode, Silent, Slow
 from gameday.rows import Row, read_rows
 from gameday.stage import Stage
 
 SHORTEST_S3_SECONDS, LONGEST_S3_SECONDS = 1.0, 6.0
-SHORTEST_AWAY_SECONDS, LONGEST_AWAY_SECONDS = 90.0, 150.0
+SHORTEST_AWAY_SECONDS, LONGEST_AWAY_SECONDS = 50.0, 120.0
+# More than the watcher's patience, with what other faults still take from it.
+CALM_SECONDS = 120.0
+POLL_SECONDS = 0.5
 ARCHIVING_SECONDS = 10.0
 SHORTEST_FULL_SECONDS, LONGEST_FULL_SECONDS = 1.0, 5.0
 SLOWEST, FASTEST = 2_000, 200_000
@@ -77,7 +84,18 @@ async def take_s3_away(stage: Stage, random: Random) -> str:
     found = await wait_for_some(archiving, ARCHIVING_SECONDS, "workspace was being archived")
     with stage.s3.trouble(Away()):
         await asyncio.sleep(seconds)
-    return f"S3 was away for {seconds:.1f} s while {len(found)} workspaces were being archived"
+        with stage.calm.kept():
+            await _wait_until_nobody_is_locked_out(stage)
+    return f"S3 was away for {seconds:.1f} s and longer while {len(found)} workspaces were being archived"
+
+
+async def _wait_until_nobody_is_locked_out(stage: Stage) -> None:
+    """The watcher judges; this only leaves it the time to see whether claims are given back."""
+    with suppress(TimeoutError, DatabaseUnavailable, DBAPIError):
+        async with asyncio.timeout(CALM_SECONDS):
+            await stage.wait_ready()
+            while any(is_uploading(row) for row in await read_rows(stage.database)):  # noqa: ASYNC110
+                await asyncio.sleep(POLL_SECONDS)
 
 
 def require_s3(stage: Stage) -> None:

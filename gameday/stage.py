@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -15,6 +15,7 @@ from codehub.embedded.processes import PROCESSES, CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
 from codehub.ports import ArchiveStore
 from codehub.settings import Settings, load_settings
+from gameday.calm import Calm
 from gameday.disk import SmallDisk, mounted_disk
 from gameday.fault_proxy import FaultProxy
 from gameday.stage_docker import docker_ground
@@ -49,6 +50,7 @@ class Stage:
     ground: Ground
     users: tuple[User, ...]
     heard: Recoveries
+    calm: Calm = field(default_factory=Calm)
 
     @property
     def url(self) -> str:

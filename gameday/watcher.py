@@ -65,9 +65,10 @@ class Watcher:
             await self._list_archives(archives, rows)
 
     def _look_for_locked_out(self, rows: list[Row]) -> None:
-        now = datetime.now(UTC)
-        if self._outages.notice(now, is_away=isinstance(self._stage.s3.mode, Away)):
-            self._findings.note(Invariant.NOT_LOCKED_OUT, ())
+        now, stage = datetime.now(UTC), self._stage
+        s3_is_away = isinstance(stage.s3.mode, Away) and stage.calm.is_kept
+        self._findings.note(Invariant.NOT_LOCKED_OUT, (), checks=s3_is_away)
+        if self._outages.notice(now, only_s3_is_away=s3_is_away and not stage.away()):
             for found in find_locked_out(rows, now):
                 self._findings.note(Invariant.NOT_LOCKED_OUT, [found.words], found.workspace_id, checks=0)
 

@@ -64,10 +64,10 @@ def test_whoever_holds_a_claim_through_a_long_outage_locks_its_owner_out() -> No
 
 def test_an_outage_is_long_only_without_a_break() -> None:
     watch = OutageWatch()
-    assert not watch.notice(BEGAN, is_away=True)
-    assert not watch.notice(BEGAN + PATIENCE, is_away=False)
-    assert not watch.notice(BEGAN + PATIENCE, is_away=True)
-    assert watch.notice(BEGAN + 2 * PATIENCE, is_away=True)
+    assert not watch.notice(BEGAN, only_s3_is_away=True)
+    assert not watch.notice(BEGAN + PATIENCE, only_s3_is_away=False)
+    assert not watch.notice(BEGAN + PATIENCE, only_s3_is_away=True)
+    assert watch.notice(BEGAN + 2 * PATIENCE, only_s3_is_away=True)
 
 
 def after(seconds: float) -> datetime:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import AsyncIterator
+from functools import partial
 from random import Random
 
 import psutil
@@ -299,3 +300,22 @@ async def test_a_fault_counts_if_it_broke_something(waits: bool, stage: Stage) -
 
 async def test_the_docker_engine_is_spared_where_workspaces_are_processes(stage: Stage) -> None:
     assert "dockerd" not in {each.kind for _, each in faults_of(stage, dockerd=True)}
+
+
+async def test_no_fault_begins_in_a_calm(stage: Stage) -> None:
+    await stage.wait_ready()
+    records: list[FaultRecord] = []
+    stop = asyncio.Event()
+    with stage.calm.kept():
+        breaking = asyncio.create_task(break_things(stage, chance(1), stop, records.append, per_second=1000))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(breaking), 0.5)
+        assert records == []
+    await until(partial(_has_some, records), "a fault comes after the calm")
+    stop.set()
+    await breaking
+    await stage.wait_ready()
+
+
+async def _has_some(records: list[FaultRecord]) -> bool:
+    return bool(records)
