@@ -159,7 +159,7 @@ MUTATIONS = (
         "workflows/converge.py",
         "    return snapshot.plan or plan(snapshot)\n",
         "    return plan(snapshot)\n",
-        Tests("tests/chaos/test_rolling_upgrade.py", "other_plans"),
+        Tests("tests/replay/test_replay.py", "recorded_plan"),
     ),
     Mutation(
         "volume removed without asking for its archive",
@@ -171,8 +171,8 @@ MUTATIONS = (
     Mutation(
         "deletion removes a home that is not archived",
         "codehub/domain/removal.py",
-        "    return snapshot.purge or (is_leftover(snapshot) and archive is ArchiveFact.PRESENT)\n",
-        "    return snapshot.purge or archive is not ArchiveFact.UNREACHABLE\n",
+        "    return is_leftover(snapshot) and archive is ArchiveFact.PRESENT\n",
+        "    return archive is not ArchiveFact.UNREACHABLE\n",
         Tests("tests/workflows/test_guards.py", "never_removes_a_home_that_is_not_archived"),
     ),
     Mutation(
