@@ -34,7 +34,7 @@ INSTANCE = 5
 S3 = 2
 S3_AWAY = 1
 DISK = 4
-HOMES = 3
+HOMES = 2
 DOCKERD = 1
 
 

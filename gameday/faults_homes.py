@@ -23,6 +23,9 @@ async def exchange_homes(stage: Stage, random: Random) -> str:
     disk = stage.disk
     if disk is None or disk.is_full() or disk.is_exchanged():
         raise NothingToBreak("the disk of the homes was full or exchanged already")
+    if set(WORKERS) & set(stage.away()):
+        # Else they would never get to work.
+        raise NothingToBreak("a worker was just coming back")
     # Nobody is in the middle of anything when the disk changes, as when a machine restarts.
     with stopped([pid for name in WORKERS if (pid := stage.pid(name))]):
         for job in await stage.jobs():
