@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +11,9 @@ from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState
 from tests.model.controller import System, converge
 from tests.model.invariants import STEP_BOUND
 from tests.model.machine import Lifecycle
+
+# At the end of a long process, with coverage measured, garbage takes longer to collect than the model to run.
+pytestmark = pytest.mark.timeout(1200)
 
 TestLifecycle = Lifecycle.TestCase
 TestLifecycle.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
