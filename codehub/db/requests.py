@@ -5,7 +5,7 @@ from dataclasses import dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import TextClause, func, insert, not_, select, text, update
+from sqlalchemy import TextClause, case, func, insert, not_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
@@ -101,6 +101,8 @@ async def set_deleted(
         update(Workspace)
         .where(Workspace.id == UUID(workspace_id))
         .values(
+            # `phase_at_deletion` of the domain: no sweep would look at a deletion that seems to be over.
+            phase=case((Workspace.phase == Phase.DELETED, Phase.DELETING), else_=Workspace.phase),
             desired_state=DesiredState.DELETED,
             deleted_at=func.coalesce(Workspace.deleted_at, now),
             purge=purge,

@@ -17,7 +17,7 @@ from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 
 class RecoverChoice(StrEnum):
-    """What to do about lost or damaged data; every other error only knows RETRY."""
+    """How to recover from lost or damaged data. Every other error offers only RETRY."""
 
     RETRY = "retry"
     RESTORE_ARCHIVE = "restore_archive"
@@ -137,11 +137,17 @@ def is_purge(phase: Phase, *, requested: bool) -> bool:
     return requested or phase is Phase.ERROR
 
 
+def phase_at_deletion(phase: Phase) -> Phase:
+    """DELETED can only be left from a deletion that was undone: this one is not over before it has begun."""
+    return Phase.DELETING if phase is Phase.DELETED else phase
+
+
 def request_deletion(snapshot: Snapshot, *, purge: bool) -> Snapshot:
     """From now on it is being deleted, with all attempts still to be made; a purge stays one."""
     purges = snapshot.purge or is_purge(snapshot.phase, requested=purge)
     return replace(
         snapshot,
+        phase=phase_at_deletion(snapshot.phase),
         desired_state=DesiredState.DELETED,
         deleted=True,
         purge=purges,

@@ -16,6 +16,7 @@ from codehub.db.recoveries import RecoverRequest, set_recover_request, set_undel
 from codehub.db.requests import set_deleted, set_desired_state
 from codehub.db.running import count_running, running_of
 from codehub.db.session import Database
+from codehub.db.workspaces import load_snapshot
 from codehub.domain.conditions import (
     NOT_OBSERVED,
     ArchiveFact,
@@ -229,6 +230,18 @@ async def test_a_new_request_is_not_held_up_by_what_the_last_one_waited_for(
         else:
             await set_recover_request(session, workspace_id, RecoverRequest(RecoverChoice.RETRY, NOW), NOW)
         assert await find(session, 10, now=NOW, silent=silent) == [workspace_id]
+
+
+async def test_a_deletion_after_one_that_was_undone_is_not_taken_for_finished(database: Database) -> None:
+    async with database.transaction() as session:
+        workspace_id = await add_workspace(
+            session, await add_user(session), phase="DELETED", desired_state="ARCHIVED", archive_key="a/b"
+        )
+        await set_deleted(session, workspace_id, purge=True, now=NOW)
+        assert await find(session, 10, now=NOW) == [workspace_id]
+        row = await load_snapshot(session, workspace_id)
+    assert row is not None
+    assert row.phase is Phase.DELETING
 
 
 async def test_a_deletion_that_needs_a_person_does_not_free_its_slot_by_itself(database: Database) -> None:
