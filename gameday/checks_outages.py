@@ -32,7 +32,7 @@ class OutageWatch:
 
 
 def is_uploading(row: Row) -> bool:
-    """Whether it is claimed for an upload that has not been committed: its home is on the disk."""
+    """Return whether an upload is claimed but not committed, so that the home is still on disk."""
     return row.operation is Operation.ARCHIVING and row.volume_is_complete
 
 

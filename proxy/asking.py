@@ -11,7 +11,7 @@ from proxy.transport.forwarding import asks_for_websocket, cookie_name
 from proxy.transport.heads import RequestHead
 
 WORKSPACES = b"/w/"
-# Below a workspace's path: the proxy answers here, not the IDE.
+# Paths under a workspace that the proxy serves itself instead of forwarding to the IDE.
 OWN_PATHS = b"/.codehub/"
 ID_LENGTH = 36
 ID_GROUPS = (8, 4, 4, 4, 12)

@@ -34,7 +34,7 @@ class TemporalServer:
 
 @contextlib.contextmanager
 def temporal_dev_server(directory: Path, port: int | None = None, *settings: str) -> Iterator[TemporalServer]:
-    """Start a server, on a free port if none is given, that is gone with all it knows at the end.
+    """Run a server that keeps its data in memory; without a port, choose a free one.
 
     `settings` are dynamic configuration besides our usual one.
     """

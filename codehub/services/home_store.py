@@ -58,7 +58,7 @@ async def claim_home_store(database: Database, homes: Homes) -> None:
 
 
 async def check_home_store(database: Database, homes: Homes) -> None:
-    """Raise OtherHomeStore if another store is recorded; a store that does not answer is not judged."""
+    """Raise OtherHomeStore if the database records a different store; only warn if the store is silent."""
     recorded = await _load(database)
     if recorded is None:
         return

@@ -81,7 +81,7 @@ Switch = Annotated[bool, Words("true or false")]
 SecretText = Annotated[SecretStr, Words("text, never printed")]
 Count = Annotated[int, Field(ge=1), Words("a whole number of at least 1")]
 Seconds = Annotated[int, Field(ge=1), Words("a whole number of seconds, at least 1")]
-# The longest that any of them may be is far below the backstop of the workflows' policies.
+# The maximum is well below BACKSTOP in workflows/policies.py, so a step ends by its own limit first.
 StepSeconds = Annotated[
     int,
     Field(ge=1, le=GREATEST_STEP_SECONDS),

@@ -94,7 +94,7 @@ async def test_going_back_to_nothing_is_refused_where_somebody_is(
     result = await run_migrate(monkeypatch, database_url, "--to", "base")
     assert result.exit_code == 1
     assert "would drop every user and workspace" in result.output
-    # Nothing of what came after 0001 is undone either.
+    # The refusal comes before any revision is undone.
     assert await runner.current(database_url) == HEAD
 
 

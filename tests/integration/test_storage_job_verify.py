@@ -1,4 +1,4 @@
-"""The verify job compares the stored archive with a directory, and misses nothing."""
+"""The verify job compares a stored archive with a directory and reports every difference."""
 
 import os
 import random

@@ -46,7 +46,7 @@ async def _started(
         stderr=asyncio.subprocess.PIPE,
         env={name: os.environ[name] for name in (*PASSED_ON, *PROXIES) if name in os.environ},
         pass_fds=inherited,
-        # A Ctrl-C in our terminal is ours to handle: the job ends when it is cancelled, and tidily.
+        # Keep Ctrl-C in our terminal from killing the job: cancellation ends it cleanly instead.
         start_new_session=True,
     )
     if operation == "archive":
