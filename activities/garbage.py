@@ -1,9 +1,10 @@
 """The collector: archives that nothing needs go, tar and meta, after their grace."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from sqlalchemy.ext.asyncio import AsyncSession
 from temporalio import activity
 
 from activities.heartbeat import heartbeats
@@ -19,7 +20,8 @@ from codehub.db.archives import (
     unmark_orphans,
 )
 from codehub.db.session import Database
-from codehub.domain.garbage import Graces, is_protected, may_collect
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.garbage import ArchiveOwner, Graces, is_protected, may_collect
 from codehub.domain.naming import META_SUFFIX, ArchiveName, parse_archive_key
 from codehub.ports import Archives, Convergence
 
@@ -28,6 +30,17 @@ BATCH = 500
 STALE_UPLOAD = timedelta(days=2)
 
 Named = tuple[str, ArchiveName]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What the store has: every archive, also one of which only the tar or only the meta is left."""
+
+    archives: list[Named]
+    committed: frozenset[str]
+
+    def lacks_archive_of(self, owner: ArchiveOwner) -> bool:
+        return owner.archive_key is not None and owner.archive_key not in self.committed
 
 
 @dataclass(frozen=True)
@@ -44,27 +57,33 @@ class GarbageActivities:
     async def collect(self, request: SweepRequest) -> GcResult:
         """Nothing is removed before the whole store has been listed; a failed listing skips the cycle."""
         async with heartbeats("collect garbage"):
-            archives = await self._list()
+            listing = await self._list()
             now = sweep_time(request, self.clock)
-            orphans = [orphan for batch in _batches(archives) for orphan in await self._mark(batch, request)]
+            batches = [await self._mark(batch, listing, request) for batch in _batches(listing.archives)]
+            orphans = [orphan for batch in batches for orphan in batch]
             due = [each for each in orphans if may_collect(each.since, now, self.graces)]
-            collected = [await self._collect(orphan, now) for orphan in due]
+            collected = [await self._collect(orphan, listing, now) for orphan in due]
             return GcResult(
-                protected=len(archives) - len(orphans),
+                protected=len(listing.archives) - len(orphans),
                 orphans=len(orphans),
                 collected=sum(collected),
                 aborted_uploads=await self.archives.abort_stale_uploads(now - STALE_UPLOAD),
-                vanished=await self._wake_what_lost_its_archive({key for key, _ in archives}),
+                vanished=await self._wake_what_lost_its_archive(listing),
             )
 
-    async def _list(self) -> list[Named]:
-        """Every archive by its key, also one of which only the tar or only the meta is left."""
-        keys = {each.key.removesuffix(META_SUFFIX) async for each in self.archives.list_all()}
-        return [(key, name) for key in sorted(keys) if (name := parse_archive_key(key))]
+    async def _list(self) -> Listing:
+        objects = {each.key async for each in self.archives.list_all()}
+        keys = {each.removesuffix(META_SUFFIX) for each in objects}
+        return Listing(
+            archives=[(key, name) for key in sorted(keys) if (name := parse_archive_key(key))],
+            committed=frozenset(key for key in keys if {key, key + META_SUFFIX} <= objects),
+        )
 
-    async def _mark(self, archives: Sequence[Named], request: SweepRequest) -> list[KnownOrphan]:
+    async def _mark(
+        self, archives: Sequence[Named], listing: Listing, request: SweepRequest
+    ) -> list[KnownOrphan]:
         async with self.database.transaction() as session:
-            owners = await load_owners(session, {name.workspace_id for _, name in archives})
+            owners = await self._load_owners(session, {name.workspace_id for _, name in archives}, listing)
             now = sweep_time(request, self.clock)
             orphans = [
                 key
@@ -74,23 +93,37 @@ class GarbageActivities:
             await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
             return await mark_orphans(session, orphans, first_seen_time(request, self.clock))
 
-    async def _collect(self, orphan: KnownOrphan, now: datetime) -> bool:
+    async def _collect(self, orphan: KnownOrphan, listing: Listing, now: datetime) -> bool:
         """Say so under the row's lock, then remove: an undelete either comes first or finds it said."""
         name = parse_archive_key(orphan.key)
         if name is None:
             return False
         async with self.database.transaction() as session:
-            owners = await load_owners(session, {name.workspace_id}, for_update=True)
+            owners = await self._load_owners(session, {name.workspace_id}, listing, for_update=True)
             if is_protected(orphan.key, name, owners.get(name.workspace_id), now, self.graces):
                 return False
             await mark_collected(session, orphan.key, now)
         await self.archives.remove(orphan.key)
         return True
 
-    async def _wake_what_lost_its_archive(self, listed: set[str]) -> int:
+    async def _load_owners(
+        self,
+        session: AsyncSession,
+        workspace_ids: Collection[WorkspaceId],
+        listing: Listing,
+        *,
+        for_update: bool = False,
+    ) -> dict[WorkspaceId, ArchiveOwner]:
+        owners = await load_owners(session, workspace_ids, for_update=for_update)
+        return {
+            workspace_id: replace(owner, archive_missing=listing.lacks_archive_of(owner))
+            for workspace_id, owner in owners.items()
+        }
+
+    async def _wake_what_lost_its_archive(self, listing: Listing) -> int:
         """The listing is at hand, so this is the place to notice; the woken workflow looks for itself."""
         async with self.database.transaction() as session:
-            lost = [each async for each in load_named_archives(session) if each.key not in listed]
+            lost = [each async for each in load_named_archives(session) if each.key not in listing.committed]
         for each in lost:
             await self.convergence.wake(each.workspace_id, each.owner_id)
         return len(lost)

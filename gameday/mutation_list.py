@@ -99,6 +99,13 @@ MUTATIONS = (
         GAME,
     ),
     Mutation(
+        "older archive collected while the current one is missing",
+        "codehub/domain/garbage.py",
+        "    if owner.archive_missing or key in owner.given_up:\n",
+        "    if key in owner.given_up:\n",
+        Tests("tests/workflows/test_gc.py", "current_one_is_missing"),
+    ),
+    Mutation(
         "undelete period not kept",
         "codehub/domain/garbage.py",
         "    return now < owner.deleted_at + graces.undelete\n",

@@ -22,6 +22,8 @@ class ArchiveOwner:
     purge: bool = False
     # Archives that a person's *recover* left behind.
     given_up: frozenset[str] = frozenset()
+    # The store does not have its current archive: an older one may be the last copy of its files.
+    archive_missing: bool = False
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,11 @@ def is_protected(
     if owner is None:
         return False
     if owner.phase is Phase.DELETED:
-        return key == owner.archive_key and _can_come_back(owner, now, graces)
+        needed = key == owner.archive_key or owner.archive_missing
+        return needed and _can_come_back(owner, now, graces)
     if owner.phase is Phase.ERROR or owner.error_reason is not None:
         return True
-    if key in owner.given_up:
+    if owner.archive_missing or key in owner.given_up:
         return True
     return key == owner.archive_key or name.archive_op_id == owner.archive_op_id
 

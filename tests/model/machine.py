@@ -123,6 +123,21 @@ class Lifecycle(Faults):
             self._give_up_to(EMPTY)
             self.work(steps=12)
 
+    @precondition(lambda self: self._accepts_requests() and not self.world.down)
+    @rule(hours=st.sampled_from([1, 3, 24]))
+    def archive_twice_and_lose_the_second_unseen(self, hours: int) -> None:
+        """Two archives hold the same files, and the collector comes before anybody looks."""
+        self.use_and_park(desired=DesiredState.RUNNING, steps=20)
+        for desired in (DesiredState.ARCHIVED, DesiredState.STANDBY, DesiredState.ARCHIVED):
+            if not self._accepts_requests():
+                return
+            self.want(desired=desired)
+            self.work(steps=20)
+            self.running = None
+        self.world.metas.discard(self.system.row.archive_key or "")
+        self._note_what_the_fault_took()
+        self.collect_garbage(hours=hours)
+
     @rule(hours=st.sampled_from([0, 1, 2, 3, 24, 24 * 8]))
     def collect_garbage(self, hours: int) -> None:
         """A run of the collector, and another one later: the first finds orphans, the second removes them."""
@@ -143,6 +158,7 @@ class Lifecycle(Faults):
             deleted_at=self.deleted_at if row.deleted else None,
             purge=row.purge,
             given_up=self.given_up,
+            archive_missing=row.archive_key is not None and not self.world.is_committed(row.archive_key),
         )
         for key in sorted(self.world.archives):
             name = naming.parse_archive_key(key)
@@ -151,6 +167,8 @@ class Lifecycle(Faults):
                 self.orphans.pop(key, None)
             elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now, GRACES):
                 self.world.remove_archive(key)
+                if row.archive_key in self.world.damaged:
+                    self._note_what_the_fault_took()  # only a checksum tells that the current one is damaged
         if phase is Phase.DELETED:
             self.left_behind.clear()
         if phase is Phase.DELETED and self._is_gone_for_good():

@@ -54,6 +54,12 @@ def collect_what_was_left_behind(
     return garbage.is_protected(key, name, replace(owner, given_up=frozenset()), now, graces)
 
 
+def collect_the_last_copy(
+    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.Graces
+) -> bool:
+    return garbage.is_protected(key, name, replace(owner, archive_missing=False), now, graces)
+
+
 def commit_nothing(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
@@ -90,6 +96,9 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "a leftover volume passes for an empty home": [(recovery, "LEFTOVER", None)],
     "archives that a choice left behind are collected": [
         (machine, "is_protected", collect_what_was_left_behind)
+    ],
+    "an older archive goes while the current one is missing": [
+        (machine, "is_protected", collect_the_last_copy)
     ],
 }
 

@@ -7,7 +7,7 @@ from temporalio.client import WorkflowFailureError
 from temporalio.testing import WorkflowEnvironment
 
 from codehub.domain.conditions import Resource, WorkspaceId
-from codehub.domain.naming import archive_key
+from codehub.domain.naming import META_SUFFIX, archive_key
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from tests.fakes import FakeObject
 from tests.workflows.harness import ControlPlane
@@ -107,6 +107,23 @@ async def test_every_archive_of_a_workspace_in_error_is_kept(
     await skipping.sleep(timedelta(days=1))
     assert (await plane.run_sweep(GC))["collected"] == 0
     assert old in plane.archive_keys()
+
+
+@pytest.mark.parametrize("parts", [[""], [META_SUFFIX], ["", META_SUFFIX]])
+async def test_an_older_archive_is_kept_while_the_current_one_is_missing(
+    plane: ControlPlane, skipping: WorkflowEnvironment, parts: list[str]
+) -> None:
+    """It may be the last copy; in this round, nobody has seen yet that anything is wrong."""
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    old, current = await archive_again(plane, workspace_id)
+    await plane.run_sweep(GC)
+    await skipping.sleep(timedelta(hours=3))
+    for part in parts:
+        del plane.world.objects[current + part]
+    result = await plane.run_sweep(GC)
+    assert (result["collected"], result["vanished"]) == (0, 1)
+    assert old in plane.archive_keys()
+    assert (await plane.converge(workspace_id)).error_reason is ErrorReason.DATA_LOST
 
 
 async def test_an_unfinished_upload_without_an_owner_goes_too(

@@ -52,6 +52,19 @@ def test_other_archives_of_a_healthy_workspace_are_orphans() -> None:
     assert not protected(STRANGER)
 
 
+@pytest.mark.parametrize("phase", LIVING)
+def test_an_older_archive_is_protected_while_the_current_one_is_missing(phase: Phase) -> None:
+    assert protected(replace(STRANGER, phase=phase, archive_key=NEW_KEY, archive_missing=True))
+
+
+@pytest.mark.parametrize(("age", "kept"), [(LAST_MOMENT, True), (WEEK, False)])
+def test_an_older_archive_can_bring_back_a_deleted_workspace_whose_last_one_is_missing(
+    age: timedelta, kept: bool
+) -> None:
+    gone = replace(GONE, archive_key=NEW_KEY, archive_missing=True, deleted_at=NOW - age)
+    assert protected(gone) is kept
+
+
 def test_archives_of_an_unknown_workspace_are_orphans() -> None:
     assert not protected(None)
 
