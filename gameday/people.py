@@ -27,6 +27,8 @@ HABITS: dict[Phase, dict[str, int]] = {
     Phase.ARCHIVED: {"RUNNING": 70, "STANDBY": 22, "neglect": 4, "delete": 4},
     Phase.PENDING: {"RUNNING": 60, "STANDBY": 20, "ARCHIVED": 20},
     Phase.ERROR: {"recover": 80, "neglect": 20},
+    # Only a deletion that has failed, which waits for a person.
+    Phase.DELETING: {"recover": 60, "undelete": 25, "purge": 15},
 }
 PURGE_SHARE = 0.3
 SIGN_IN_SHARE = 0.02
@@ -75,9 +77,11 @@ class Person:
         is_busy = view["operation"] != Operation.NONE
         if is_busy and self.random.random() > INTERFERE_SHARE:
             return
-        habits = HABITS.get(Phase(view["phase"]))
-        if habits is not None:
-            await self._act(view["id"], self.random.choices(tuple(habits), weights=tuple(habits.values()))[0])
+        phase = Phase(view["phase"])
+        habits = HABITS.get(phase)
+        if habits is None or (phase is Phase.DELETING and not view["needs_person"]):
+            return
+        await self._act(view["id"], self.random.choices(tuple(habits), weights=tuple(habits.values()))[0])
 
     async def _act(self, workspace_id: str, habit: str) -> None:
         if habit == "work":
@@ -86,6 +90,10 @@ class Person:
             self._neglected[workspace_id] = self.random.randint(*NEGLECT_ROUNDS)
         elif habit == "delete":
             await self.workspaces.delete(workspace_id, purge=self.random.random() < PURGE_SHARE)
+        elif habit == "purge":
+            await self.workspaces.delete(workspace_id, purge=True)
+        elif habit == "undelete":
+            await self.workspaces.undelete(workspace_id)
         elif habit == "recover":
             await self.workspaces.recover(workspace_id)
         else:

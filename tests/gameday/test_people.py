@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -15,7 +16,7 @@ from gameday.people import make_person
 from gameday.people_contents import BIG_NAME
 from gameday.people_files import Files
 from gameday.people_requests import NoAnswer, Requests
-from gameday.people_workspaces import Workspaces
+from gameday.people_workspaces import WORKSPACES, Workspaces
 from gameday.stage_users import User
 from gameday.tally import Tally
 from gameday.tiny_ide import FILES, tree_of
@@ -230,16 +231,50 @@ async def test_an_outage_is_no_list_of_workspaces(desk: Desk) -> None:
     assert {key for key in desk.tally.counts if key.startswith("workspaces")} == set()
 
 
-async def test_a_person_goes_on_through_outages_and_stops_when_told(desk: Desk) -> None:
+@asynccontextmanager
+async def somebody_at(desk: Desk) -> AsyncIterator[Tally]:
+    """A person who goes about their business during the block; yields what they count."""
     user = User("1", "ada", "token", "password")
     tally, stop = Tally(), asyncio.Event()
-    desk.door.answer = losing(saying(200, {}))
     person = make_person(desk.door.url, user, "7", journal=desk.journal, findings=desk.findings, tally=tally)
     living = asyncio.create_task(person.live(stop))
-
-    async def tried_again() -> bool:
-        return tally["requests: no answer"] > 2
-
-    await until(tried_again, "the person asked again")
+    yield tally
     stop.set()
     await living
+
+
+async def test_a_person_goes_on_through_outages_and_stops_when_told(desk: Desk) -> None:
+    desk.door.answer = losing(saying(200, {}))
+    async with somebody_at(desk) as tally:
+
+        async def tried_again() -> bool:
+            return tally["requests: no answer"] > 2
+
+        await until(tried_again, "the person asked again")
+
+
+async def test_a_failed_deletion_is_tried_again_taken_back_and_purged(desk: Desk) -> None:
+    """Left alone, failed deletions take all the places of their owner, and the game goes quiet."""
+    failed = {"id": HOME, "phase": "DELETING", "operation": "NONE", "needs_person": True}
+    desk.door.answer = saying(200, {"items": [failed], "purge": True})
+    wanted = {f"POST /{HOME}/recover", f"POST /{HOME}/undelete", f"DELETE /{HOME}?purge=true"}
+    async with somebody_at(desk):
+
+        async def did_all() -> bool:
+            sent = {f"{each.method} {each.path_qs.removeprefix(WORKSPACES)}" for each in desk.door.requests}
+            return wanted <= sent
+
+        await until(did_all, "the person did all that one can do")
+
+
+async def test_a_deletion_under_way_is_left_alone(desk: Desk) -> None:
+    under_way = {"id": HOME, "phase": "DELETING", "operation": "NONE", "needs_person": False}
+    desk.door.answer = saying(200, {"items": [under_way]})
+    async with somebody_at(desk):
+
+        async def looked_often() -> bool:
+            return sum(each.path_qs.endswith("deleted=false") for each in desk.door.requests) > 10
+
+        await until(looked_often, "the person looked at the list")
+    touched = [each for each in desk.door.requests if HOME in each.path]
+    assert all(each.path.endswith("/undelete") for each in touched)
