@@ -12,6 +12,9 @@ EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 USUAL_FIRST_EPHEMERAL_PORT = 32768
 ATTEMPTS = 1000
 
+# Ports that this process has chosen; another CodeHub on this machine chooses others, even before ours listen.
+_reserved: dict[int, socket.socket] = {}
+
 
 class NoFreePort(Exception):
     """Every port that was tried is taken."""
@@ -27,10 +30,27 @@ def _take(held: ExitStack, preferred: int | None) -> int:
     # Below the range for outgoing connections, or one of those could get the port while its child restarts.
     candidates = range(LOWEST_PORT, _first_ephemeral_port())
     choices = random.choices(candidates, k=ATTEMPTS)  # noqa: S311 (nothing secret about it)
-    for port in choices if preferred is None else (preferred, *choices):
-        if _hold(held, port):
+    if preferred is not None and _hold(held, preferred):
+        return preferred
+    for port in choices:
+        if _reserve(port) and _hold(held, port):
             return port
     raise NoFreePort(f"no free port found between {candidates.start} and {candidates.stop}")
+
+
+def _reserve(port: int) -> bool:
+    """Until this process ends; False if another process has it."""
+    if port in _reserved:
+        return True
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        # An abstract name: like a port, it belongs to the network namespace and goes with its process.
+        name.bind(f"\0codehub-port-{port}")
+    except OSError:
+        name.close()
+        return False
+    _reserved[port] = name
+    return True
 
 
 def _hold(held: ExitStack, port: int) -> bool:

@@ -1,11 +1,21 @@
 """Ports are chosen once, kept, and chosen anew only where somebody else has them."""
 
+import random
 import socket
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 from codehub.embedded.ports import LOOPBACK, choose_ports
 
 NAMES = [f"port-{number}" for number in range(30)]
+CHOOSE_AND_WAIT = """
+from codehub.embedded.ports import choose_ports
+print(choose_ports(["theirs"], {})["theirs"], flush=True)
+input()
+"""
 
 
 def test_every_name_gets_a_port_of_its_own() -> None:
@@ -36,6 +46,19 @@ def test_port_that_somebody_serves_on_all_interfaces_is_taken() -> None:
     remembered = choose_ports(["one"], {})
     with socket.create_server(("0.0.0.0", remembered["one"])):  # noqa: S104 (that is the point)
         assert choose_ports(["one"], remembered) != remembered
+
+
+def test_port_that_another_process_has_chosen_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its server may not listen yet."""
+    command = [sys.executable, "-c", CHOOSE_AND_WAIT]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        theirs = int(other.stdout.readline())
+        monkeypatch.setattr(random, "choices", lambda *_, **__: [theirs, theirs + 1, theirs + 2])
+        assert choose_ports(["ours"], {})["ours"] != theirs
+        assert choose_ports(["named"], {"named": theirs})["named"] == theirs
+        other.communicate("end")
+    assert choose_ports(["ours"], {})["ours"] == theirs
 
 
 def test_port_that_two_names_remember_goes_to_one_of_them() -> None:
