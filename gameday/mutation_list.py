@@ -117,7 +117,7 @@ MUTATIONS = (
         "codehub/domain/planner.py",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true\n",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.archive_key is None\n",
-        GAME,
+        Tests("tests/model", "not model_can_fail"),
     ),
     Mutation(
         "home archived while its IDE runs",
