@@ -19,6 +19,7 @@ from api.wiring import open_context
 from codehub.bootstrap import refuse_other_homes
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
+from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
 from codehub.settings import Settings, SettingsError, load_settings
 
@@ -123,4 +124,4 @@ def config_of(settings: Settings, context: Context) -> uvicorn.Config:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_process(main())

@@ -11,6 +11,7 @@ import uvloop
 from codehub.bootstrap import refuse_other_homes
 from codehub.collector import spare_the_collector
 from codehub.logs import set_up_logging
+from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
 from codehub.settings import Settings, SettingsError, load_settings
 from proxy.metrics import ProxyCollector, serve_metrics
@@ -114,4 +115,4 @@ def _options() -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_process(main())

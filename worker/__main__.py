@@ -25,6 +25,7 @@ from codehub.collector import spare_the_collector
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 from codehub.logs import set_up_logging
+from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
 from codehub.services.backends import OtherBackend, require_backend
 from codehub.services.m1_homes import HomesNotImported, require_homes_imported
@@ -134,4 +135,4 @@ def _stop_signal() -> asyncio.Event:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    exit_process(main())

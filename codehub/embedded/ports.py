@@ -13,7 +13,7 @@ USUAL_FIRST_EPHEMERAL_PORT = 32768
 ATTEMPTS = 1000
 
 # Ports that this process has chosen; another CodeHub on this machine chooses others, even before ours listen.
-_reserved: dict[int, socket.socket] = {}
+_reserved: set[int] = set()
 
 
 class NoFreePort(Exception):
@@ -49,7 +49,8 @@ def _reserve(port: int) -> bool:
     except OSError:
         name.close()
         return False
-    _reserved[port] = name
+    name.detach()
+    _reserved.add(port)
     return True
 
 
