@@ -33,8 +33,8 @@ Named = tuple[str, ArchiveName]
 
 
 @dataclass(frozen=True)
-class Listing:
-    """What the store has: every archive, also one of which only the tar or only the meta is left."""
+class ArchiveListing:
+    """Every archive in the store, including those with only a tar or only a meta."""
 
     archives: list[Named]
     committed: frozenset[str]
@@ -71,16 +71,16 @@ class GarbageActivities:
                 vanished=await self._wake_what_lost_its_archive(listing),
             )
 
-    async def _list(self) -> Listing:
+    async def _list(self) -> ArchiveListing:
         objects = {each.key async for each in self.archives.list_all()}
         keys = {each.removesuffix(META_SUFFIX) for each in objects}
-        return Listing(
+        return ArchiveListing(
             archives=[(key, name) for key in sorted(keys) if (name := parse_archive_key(key))],
             committed=frozenset(key for key in keys if {key, key + META_SUFFIX} <= objects),
         )
 
     async def _mark(
-        self, archives: Sequence[Named], listing: Listing, request: SweepRequest
+        self, archives: Sequence[Named], listing: ArchiveListing, request: SweepRequest
     ) -> list[KnownOrphan]:
         async with self.database.transaction() as session:
             owners = await self._load_owners(session, {name.workspace_id for _, name in archives}, listing)
@@ -93,7 +93,7 @@ class GarbageActivities:
             await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
             return await mark_orphans(session, orphans, first_seen_time(request, self.clock))
 
-    async def _collect(self, orphan: KnownOrphan, listing: Listing, now: datetime) -> bool:
+    async def _collect(self, orphan: KnownOrphan, listing: ArchiveListing, now: datetime) -> bool:
         """Say so under the row's lock, then remove: an undelete either comes first or finds it said."""
         name = parse_archive_key(orphan.key)
         if name is None:
@@ -110,7 +110,7 @@ class GarbageActivities:
         self,
         session: AsyncSession,
         workspace_ids: Collection[WorkspaceId],
-        listing: Listing,
+        listing: ArchiveListing,
         *,
         for_update: bool = False,
     ) -> dict[WorkspaceId, ArchiveOwner]:
@@ -120,7 +120,7 @@ class GarbageActivities:
             for workspace_id, owner in owners.items()
         }
 
-    async def _wake_what_lost_its_archive(self, listing: Listing) -> int:
+    async def _wake_what_lost_its_archive(self, listing: ArchiveListing) -> int:
         """The listing is at hand, so this is the place to notice; the woken workflow looks for itself."""
         async with self.database.transaction() as session:
             lost = [each async for each in load_named_archives(session) if each.key not in listing.committed]

@@ -1,4 +1,4 @@
-"""The end of a process in which Temporal's client runs native threads."""
+"""Exit a process in which native threads, such as those of Temporal's client, may still run."""
 
 import logging
 import os

@@ -18,7 +18,7 @@ class Mutation:
 
 # Games take minutes, so those who look for the same share one.
 GAME = Game("mutations")
-# Long enough for a home to be archived, restored, changed and archived again, also on a busy machine.
+# Long enough for a home to be archived, restored, changed and archived again, even on a busy machine.
 LONG_GAME = Game("mutations", minutes=4.0)
 
 MUTATIONS = (

@@ -60,7 +60,7 @@ async def _look(directory: Directory, board: ProgressBoard, workspace_id: Worksp
 
 
 async def progress_of(board: ProgressBoard, view: WorkspaceView) -> Progress | None:
-    """Return the progress of the current operation, or None between steps and when nothing is running."""
+    """Return the progress of the current operation, or None if no step is running."""
     if view.operation is Operation.NONE:
         return None
     return await progress_since(board, view.workspace_id, view.op_started_at, datetime.now(UTC))

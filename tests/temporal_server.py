@@ -34,7 +34,7 @@ class TemporalServer:
 
 @contextlib.contextmanager
 def temporal_dev_server(directory: Path, port: int | None = None, *settings: str) -> Iterator[TemporalServer]:
-    """Run a server that keeps its data in memory; without a port, choose a free one.
+    """Run an in-memory server on the given port, or on a free one.
 
     `settings` are dynamic configuration besides our usual one.
     """

@@ -138,7 +138,7 @@ def is_purge(phase: Phase, *, requested: bool) -> bool:
 
 
 def phase_at_deletion(phase: Phase) -> Phase:
-    """DELETED can only be left from a deletion that was undone: this one is not over before it has begun."""
+    """Return the phase in which a deletion begins: DELETED is left over from one that was undone."""
     return Phase.DELETING if phase is Phase.DELETED else phase
 
 

@@ -31,20 +31,21 @@ def _take(held: ExitStack, preferred: int | None) -> int:
     candidates = range(LOWEST_PORT, _first_ephemeral_port())
     choices = random.choices(candidates, k=ATTEMPTS)  # noqa: S311 (nothing secret about it)
     if preferred is not None and _hold(held, preferred):
+        _reserve(preferred)  # whoever chose this port for us may have reserved it already
         return preferred
     for port in choices:
-        if _reserve(port) and _hold(held, port):
+        if _hold(held, port) and _reserve(port):
             return port
     raise NoFreePort(f"no free port found between {candidates.start} and {candidates.stop}")
 
 
 def _reserve(port: int) -> bool:
-    """Until this process ends; False if another process has it."""
+    """Reserve a port for the life of this process; return False if another process has it."""
     if port in _reserved:
         return True
     name = socket.socket(socket.AF_UNIX)
     try:
-        # An abstract name: like a port, it belongs to the network namespace and goes with its process.
+        # An abstract socket name is scoped to the network namespace, like a port, and freed with the process.
         name.bind(f"\0codehub-port-{port}")
     except OSError:
         name.close()

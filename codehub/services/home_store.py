@@ -58,7 +58,7 @@ async def claim_home_store(database: Database, homes: Homes) -> None:
 
 
 async def check_home_store(database: Database, homes: Homes) -> None:
-    """Raise OtherHomeStore if the database records a different store; only warn if the store is silent."""
+    """Raise OtherHomeStore if the database records another store; only warn if the store does not answer."""
     recorded = await _load(database)
     if recorded is None:
         return

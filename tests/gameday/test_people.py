@@ -233,7 +233,7 @@ async def test_an_outage_is_no_list_of_workspaces(desk: Desk) -> None:
 
 @asynccontextmanager
 async def somebody_at(desk: Desk) -> AsyncIterator[Tally]:
-    """A person who goes about their business during the block; yields what they count."""
+    """Run one simulated person during the block; yield their tally."""
     user = User("1", "ada", "token", "password")
     tally, stop = Tally(), asyncio.Event()
     person = make_person(desk.door.url, user, "7", journal=desk.journal, findings=desk.findings, tally=tally)

@@ -126,7 +126,7 @@ class Lifecycle(Faults):
     @precondition(lambda self: self._accepts_requests() and not self.world.down)
     @rule(hours=st.sampled_from([1, 3, 24]))
     def archive_twice_and_lose_the_second_unseen(self, hours: int) -> None:
-        """Two archives hold the same files, and the collector comes before anybody looks."""
+        """Lose the newer of two archives with the same files, and collect garbage before it is noticed."""
         self.use_and_park(desired=DesiredState.RUNNING, steps=20)
         for desired in (DesiredState.ARCHIVED, DesiredState.STANDBY, DesiredState.ARCHIVED):
             if not self._accepts_requests():

@@ -12,7 +12,7 @@ from tests.model.controller import System, converge
 from tests.model.invariants import STEP_BOUND
 from tests.model.machine import Lifecycle
 
-# At the end of a long process, with coverage measured, garbage takes longer to collect than the model to run.
+# The model runs in seconds, but a counterexample takes minutes to shrink.
 pytestmark = pytest.mark.timeout(1200)
 
 TestLifecycle = Lifecycle.TestCase
