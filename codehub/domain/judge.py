@@ -43,7 +43,13 @@ def judge(snapshot: Snapshot, facts: Facts, now: datetime) -> Snapshot:
     )
     pending = snapshot.retry_at is not None and now < snapshot.retry_at
     retry_at = snapshot.retry_at if pending else None
-    looked = replace(snapshot, conditions=observed, unreachable=_unreachable(facts), retry_at=retry_at)
+    looked = replace(
+        snapshot,
+        conditions=observed,
+        restore_marker=_judge_marker(snapshot, facts.volume, observed.volume_ready),
+        unreachable=_unreachable(facts),
+        retry_at=retry_at,
+    )
     return conclude(looked, now)
 
 
@@ -131,6 +137,12 @@ def _judge_volume(snapshot: Snapshot, fact: VolumeFact, now: datetime) -> Condit
             earlier, now, Status.FALSE, Reason.VANISHED, "The volume with the newest files is gone."
         )
     return _condition(earlier, now, Status.FALSE, Reason.ABSENT, "There is no volume.")
+
+
+def _judge_marker(snapshot: Snapshot, fact: VolumeFact, volume_ready: Condition) -> str | None:
+    """Forget the restore into a volume that is gone: the next one is complete only after its own restore."""
+    is_gone = fact is VolumeFact.ABSENT and volume_ready.reason == Reason.ABSENT
+    return None if is_gone else snapshot.restore_marker
 
 
 def _judge_archive(snapshot: Snapshot, fact: ArchiveFact, now: datetime) -> Condition:

@@ -213,3 +213,18 @@ def test_a_deletion_is_over_only_once_both_providers_have_said_so(
     assert over.phase is Phase.DELETED
     # What was seen to be gone stays gone while nobody answers.
     assert judge(over, OUTAGE, NOW).phase is Phase.DELETED
+
+
+def test_a_restore_into_a_volume_that_is_gone_says_nothing_of_the_next_one() -> None:
+    """Killed after the marker was stored, then the volume went: a later partial volume is not complete."""
+    marked = replace(archived(DesiredState.RUNNING), operation=Operation.RESTORING)
+    marked = replace(marked, restore_marker=marked.archive_key)
+    partial = seen(seen(marked, ARCHIVE_ONLY), VOLUME_AND_ARCHIVE)
+    assert partial.conditions.volume_ready.reason == Reason.INCOMPLETE
+    assert partial.phase is Phase.ARCHIVED
+
+
+def test_a_finished_restore_is_remembered_while_nobody_can_see_its_volume() -> None:
+    marked = replace(archived(DesiredState.RUNNING), operation=Operation.RESTORING)
+    marked = replace(marked, restore_marker=marked.archive_key)
+    assert seen(marked, OUTAGE).restore_marker == marked.archive_key
