@@ -10,8 +10,8 @@ from activities.heartbeat import heartbeats
 from activities.sweep_time import sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
+from codehub.db.convergence import count_unfinished
 from codehub.db.idle import due_for_archive, due_for_standby
-from codehub.db.progress import count_unfinished
 from codehub.db.session import Database
 from codehub.db.usage import load_owner_ids, note_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId

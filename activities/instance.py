@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from temporalio import activity
 
 from activities.fencing import require_current
-from activities.progress import StepMonitor
+from activities.step_monitor import StepMonitor
 from codehub.contracts import OperationRequest
 from codehub.db.session import Database
 from codehub.ports import ImageMissing, InstanceRequest, Instances

@@ -8,10 +8,10 @@ from typing import TypeVar
 from sqlalchemy.ext.asyncio import AsyncSession
 from temporalio import activity
 
+from activities.audit_trail import ACTOR, save_change
 from activities.fencing import load_current
-from activities.looking import Eyes
-from activities.recording import ACTOR, save_change
-from activities.recovering import Asked, carry_out, look_at_named, remove_stray_container, stray_container
+from activities.observer import Eyes
+from activities.recovery import Asked, carry_out, look_at_named, remove_stray_container, stray_container
 from codehub.contracts import (
     AttemptEnded,
     AttemptFailed,

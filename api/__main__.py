@@ -14,10 +14,10 @@ import uvloop
 
 from api.app import create_app
 from api.context import Context
-from api.heads import BoundedHeads
+from api.uvicorn_protocol import BoundedHeads
 from api.wiring import open_context
 from codehub.bootstrap import refuse_other_homes
-from codehub.collector import spare_the_collector
+from codehub.gc_tuning import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
 from codehub.readiness import say_ready

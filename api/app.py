@@ -7,11 +7,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp
 
-from api.access import ACCESS, API
 from api.context import Context
 from api.errors import install_error_handlers
-from api.guard import GuardedRoute
-from api.observing import Observing
+from api.middleware import Observing
 from api.openapi import build_openapi
 from api.routers import (
     admin,
@@ -27,6 +25,8 @@ from api.routers import (
     users,
     workspaces,
 )
+from api.security.access import ACCESS, API
+from api.security.guard import GuardedRoute
 
 ROUTERS = (
     health.router,

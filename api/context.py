@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 from fastapi import Depends, Request
 
-from api.dependencies import Dependency
-from api.live import LiveHub
+from api.health_checks import Dependency
+from api.live.hub import LiveHub
 from api.metrics import Metrics
-from api.rates import RateLimiter
+from api.security.rate_limits import RateLimiter
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits

@@ -13,9 +13,9 @@ from sqlalchemy.exc import DBAPIError
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from api.access import ACCESS
 from api.request_ids import request_id_of
 from api.schemas.errors import Code, error_document
+from api.security.access import ACCESS
 from codehub.services import errors as refusals
 from codehub.services.outages import OUTAGES, is_outage
 

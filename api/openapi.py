@@ -8,11 +8,11 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
-from api.access import ACCESS, Access
 from api.context import Context
-from api.csrf import HEADER as CSRF_HEADER
 from api.examples import EXAMPLES
 from api.schemas.errors import Code, ErrorBody, error_document
+from api.security.access import ACCESS, Access
+from api.security.csrf import HEADER as CSRF_HEADER
 from api.version import VERSION
 
 DESCRIPTION = """

@@ -8,12 +8,12 @@ from datetime import timedelta
 from uuid import UUID
 
 from api.context import Context, Options, Rates
-from api.dependencies import Dependency
-from api.live import LiveHub, LiveWorkspace
+from api.health_checks import Dependency
+from api.live.hub import LiveHub, LiveWorkspace
+from api.live.revocation import end_doubted_streams, end_revoked_streams
 from api.metrics import Metrics
-from api.presenting import present_live
-from api.rates import RateLimiter
-from api.revocation import end_doubted_streams, end_revoked_streams
+from api.security.rate_limits import RateLimiter
+from api.serializers import present_live
 from codehub.bootstrap import (
     connect_temporal,
     histories_of,

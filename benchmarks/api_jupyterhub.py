@@ -12,7 +12,7 @@ from pathlib import Path
 
 from benchmarks.api_client import Refused, Target, ask_for
 from benchmarks.api_site import child
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 from tests.waiting import until
 
 # Its own database (SQLite) and everything else as it comes, but no proxy in front: that one needs Node, and

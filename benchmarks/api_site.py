@@ -16,7 +16,7 @@ from benchmarks.parked import ARCHIVED, STANDBY, add_parked
 from benchmarks.servers import STOP_SECONDS
 from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 from codehub.services.tokens import create_token
 from tests.chaos.site import Site
 from tests.rows import add_user

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from aiodocker.containers import DockerContainer
 
 from benchmarks.docker_ground import START_SECONDS, Failed, Ground
+from codehub.adapters.docker.container_facts import Seen
 from codehub.adapters.docker.containers import instance_configuration
 from codehub.adapters.docker.engine import acting
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import DockerOptions
-from codehub.adapters.docker.seeing import Seen
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent, Transient

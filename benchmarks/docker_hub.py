@@ -17,7 +17,7 @@ from benchmarks.docker_hub_configuration import hub_configuration
 from benchmarks.docker_peers import install_jupyterhub
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.states import Operation
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 from tests.waiting import until
 
 WHO = "jupyterhub"

@@ -12,7 +12,7 @@ from benchmarks.proxy_ours import ours, transport
 from benchmarks.proxy_peers import caddy, configurable_http_proxy, direct, traefik
 from benchmarks.proxy_stage import OTHER_CORES, VISITORS, CannotRun, Contestant, Stage, Visitor, server
 from benchmarks.report import Report
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 
 Starter = Callable[[Stage], AbstractAsyncContextManager[Contestant]]
 CONTESTANTS: Mapping[str, Starter] = {

@@ -12,7 +12,7 @@ from benchmarks.api_client import Refused, Target, ask_for
 from benchmarks.api_site import child
 from benchmarks.proxy_upstream import SMALL
 from codehub.domain.conditions import WorkspaceId
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 from codehub.services.secret_tokens import new_session_token
 from tests.rows import new_workspace_id
 from tests.waiting import until

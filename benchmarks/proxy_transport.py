@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import uvloop
 
 from codehub.ports import Upstream
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Forward, Routed
 from proxy.transport.server import ProxyServer
 

@@ -24,7 +24,7 @@ from codehub.embedded.backend_record import recorded_backend
 from codehub.embedded.backends import LOCAL, LOCAL_DOCKER, DockerFound, chosen_backend, docker_images
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.docker_probe import look
-from codehub.embedded.ports import NoFreePort, choose_ports
+from codehub.embedded.free_ports import NoFreePort, choose_ports
 from codehub.embedded.state import read_running
 from codehub.settings import Settings, SettingsError, load_settings
 

@@ -13,7 +13,7 @@ from codehub.db.session import Database, DatabaseUnavailable, create_engine
 from codehub.embedded.backends import BackendUnavailable
 from codehub.embedded.children import CannotPrepare, StartFailed
 from codehub.embedded.credentials import CredentialsDamaged
-from codehub.embedded.ports import NoFreePort
+from codehub.embedded.free_ports import NoFreePort
 from codehub.embedded.processes import CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning

@@ -14,7 +14,7 @@ from temporalio.runtime import Runtime
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client, redis_version
 from codehub.adapters.redis.events import RedisEventBus
-from codehub.adapters.redis.progress import RedisProgressBoard
+from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.adapters.redis.subscription import RedisEventSubscription
 from codehub.adapters.s3.archives import S3Archives
 from codehub.adapters.temporal.connection import connect, temporal_version

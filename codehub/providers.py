@@ -9,7 +9,7 @@ from codehub.adapters.docker.changes import DockerChanges
 from codehub.adapters.docker.engine import engine_version, open_engine
 from codehub.adapters.docker.home_store import DockerHomeStore
 from codehub.adapters.docker.instances import DockerInstances
-from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions, Limits, Patience
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.adapters.local.home_store import LocalHomeStore

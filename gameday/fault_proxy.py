@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
 from typing import Self
 
-from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.free_ports import LOOPBACK
 from gameday.fault_connection import Connection, Cut
 from gameday.fault_modes import Mode, Troubles
 

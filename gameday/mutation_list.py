@@ -207,7 +207,7 @@ MUTATIONS = (
     ),
     Mutation(
         "running container made anew for its configuration",
-        "codehub/adapters/docker/seeing.py",
+        "codehub/adapters/docker/container_facts.py",
         '        return self.running and self.configuration != ""\n',
         "        return False\n",
         Tests("tests/docker/test_containers.py", "left_alone"),

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 
 MAX_RUNNING_PER_USER = 2
 # What would lead to servers of somebody else, or change the rules of the game.

@@ -9,14 +9,14 @@ import sys
 import uvloop
 
 from codehub.bootstrap import refuse_other_homes
-from codehub.collector import spare_the_collector
+from codehub.gc_tuning import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
 from codehub.settings import Settings, SettingsError, load_settings
 from proxy.metrics import ProxyCollector, serve_metrics
 from proxy.wiring import Proxy, open_proxy
-from proxy.workers import run_workers
+from proxy.worker_processes import run_workers
 
 log = logging.getLogger("proxy")
 

@@ -11,9 +11,9 @@ from typing import NoReturn
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import ActivityBuffer
-from proxy.transport.heads import RequestHead
+from proxy.activity_rules import MessageRules, UseRules, rules_for
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import UseObserver
-from proxy.use_rules import MessageRules, UseRules, rules_for
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,10 @@ from datetime import UTC, datetime
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import Origins
-from proxy.asking import (
+from proxy.caller_cache import Callers, Known
+from proxy.forms import form_token_of
+from proxy.pages import Visit
+from proxy.request_kind import (
     ID_LENGTH,
     WORKSPACES,
     Ask,
@@ -15,13 +18,10 @@ from proxy.asking import (
     cookie_may_speak,
     shown_by,
 )
-from proxy.callers import Callers, Known
-from proxy.directory import Directory, Place
-from proxy.forms import form_token_of
-from proxy.pages import Visit
-from proxy.replies import Replies
-from proxy.transport.heads import RequestHead
+from proxy.responses import Replies
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer
+from proxy.workspace_cache import Directory, Place
 
 ID_END = len(WORKSPACES) + ID_LENGTH
 MAX_MEMORISED = 1024

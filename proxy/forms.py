@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from codehub.domain.conditions import WorkspaceId
-from proxy.asking import OWN_PATHS, parse_path
-from proxy.transport.heads import TARGET
+from proxy.request_kind import OWN_PATHS, parse_path
+from proxy.transport.request_head import TARGET
 
 FORM_TYPE = b"application/x-www-form-urlencoded"
 MAX_FORM_BYTES = 16 * 1024

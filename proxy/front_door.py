@@ -9,14 +9,14 @@ from codehub.ports import Upstream
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.outages import is_outage
 from proxy.admission import ID_END, Admission, visit_of
-from proxy.asking import OWN_PATHS, WORKSPACES, Ask, WorkspacePath, ask_of, parse_path
-from proxy.decide import Decision, decide, is_open
-from proxy.hosting import Hosting
-from proxy.own_paths import OwnPaths
-from proxy.refusals import redirect, refusal
-from proxy.replies import Replies
-from proxy.transport.heads import RequestHead
+from proxy.decisions import Decision, decide, is_open
+from proxy.error_responses import redirect, refusal
+from proxy.internal_routes import OwnPaths
+from proxy.request_kind import OWN_PATHS, WORKSPACES, Ask, WorkspacePath, ask_of, parse_path
+from proxy.responses import Replies
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Forward, Routed
+from proxy.workspace_handler import Hosting
 
 API_KEY = "api"
 # For people who run CodeHub: it is on the API's own port, which is not for everybody.

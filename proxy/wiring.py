@@ -14,17 +14,17 @@ from codehub.services.waking import Waker
 from codehub.settings import Settings
 from proxy.activity import UseBook
 from proxy.admission import Admission
-from proxy.callers import Callers
-from proxy.directory import Directory
+from proxy.cache_refresher import Keeper
+from proxy.caller_cache import Callers
 from proxy.front_door import FrontDoor
-from proxy.hosting import Hosting
-from proxy.keeper import Keeper
+from proxy.internal_routes import OwnPaths
 from proxy.lifecycle import Lifecycle
-from proxy.own_paths import OwnPaths
 from proxy.pages import Pages, Site
-from proxy.replies import Replies
+from proxy.responses import Replies
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Limits
+from proxy.workspace_cache import Directory
+from proxy.workspace_handler import Hosting
 
 LAST_FLUSH_SECONDS = 3.0
 HTTP_PORT = 80

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from api.live import LiveClient, LiveHub, LiveTiming, LiveWorkspace
+from api.live.hub import LiveClient, LiveHub, LiveTiming, LiveWorkspace
 from codehub.domain.states import Operation
 from codehub.ports import ProgressBoard
 from tests.fake_subscription import FakeSubscription

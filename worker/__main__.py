@@ -21,19 +21,19 @@ from codehub.bootstrap import (
     policy_of,
     prepare_stores,
 )
-from codehub.collector import spare_the_collector
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
+from codehub.gc_tuning import spare_the_collector
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
 from codehub.services.backends import OtherBackend, require_backend
 from codehub.services.m1_homes import HomesNotImported, require_homes_imported
 from codehub.settings import Settings, SettingsError, load_settings
+from worker.change_watcher import Watcher
 from worker.crash_points import armed_crash_points
 from worker.registry import create_workers
 from worker.relay import EventRelay
-from worker.watching import Watcher
 
 log = logging.getLogger("worker")
 

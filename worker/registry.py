@@ -12,13 +12,13 @@ from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxR
 
 from activities.archive import ArchiveActivities
 from activities.drift import DriftActivities
-from activities.failing import FailureInterceptor
+from activities.failure_interceptor import FailureInterceptor
 from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from activities.instance import InstanceActivities
-from activities.looking import Eyes
-from activities.progress import StepMonitor
+from activities.observer import Eyes
 from activities.retention import RetentionActivities
+from activities.step_monitor import StepMonitor
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
 from codehub.bootstrap import Policy, Ports, StepLimits
@@ -54,7 +54,7 @@ WORKFLOWS: list[type] = [
 
 # Our own modules are pure where workflows use them (the linters see to that); importing them anew into every
 # sandbox costs more than the workflow itself. The modules that define workflows stay inside.
-PASSED_THROUGH = ("activities", "codehub", "workflows.describing", "workflows.policies", "workflows.steps")
+PASSED_THROUGH = ("activities", "codehub", "workflows.descriptions", "workflows.policies", "workflows.steps")
 
 # When a worker dies, its cached workflows go to another after this long.
 STICKY_TIMEOUT = timedelta(seconds=2)

@@ -24,7 +24,7 @@ from codehub.contracts import (
 )
 from codehub.domain.planner import Decision, Plan, plan
 from codehub.domain.states import Operation
-from workflows.describing import describe, failure_of, interruption_of, operation_attributes, summary_of
+from workflows.descriptions import describe, failure_of, interruption_of, operation_attributes, summary_of
 from workflows.policies import LEFT_BEHIND
 from workflows.steps import update_row
 

@@ -5,7 +5,7 @@ counts attempts in the row, decides about the next one. What Temporal does retry
 for: a lost worker, a database that is down.
 
 Workflows cannot read settings, so no limit of the settings is repeated here. Each activity keeps its own:
-it ends itself when it makes no progress (`activities.progress`). A lost worker is noticed by its missing
+it ends itself when it makes no progress (`activities.step_monitor`). A lost worker is noticed by its missing
 heartbeats. The backstop is only there because Temporal asks for one.
 """
 

@@ -5,13 +5,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 
-from api.access import API
-from api.answers import answer
 from api.context import Context, Provided
-from api.dependencies import SILENCE, check_all
-from api.guard import GuardedRoute
-from api.identity import SignedInCaller
-from api.presenting import present
+from api.health_checks import SILENCE, check_all
+from api.responses import answer
 from api.routers.workspaces import Cursor, PageSize, Phases, SearchText, answer_page, clean_search
 from api.schemas.system import (
     BulkRecover,
@@ -24,6 +20,10 @@ from api.schemas.system import (
     SystemStatus,
 )
 from api.schemas.workspaces import WorkspacePage
+from api.security.access import API
+from api.security.guard import GuardedRoute
+from api.security.identity import SignedInCaller
+from api.serializers import present
 from api.version import VERSION
 from codehub.db.running import count_running
 from codehub.db.views import (

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter, Response
 
-from api.access import API
-from api.answers import answer
 from api.context import Provided
-from api.guard import GuardedRoute
-from api.identity import SignedInCaller
+from api.responses import answer
 from api.schemas.editors import Editor, EditorList
+from api.security.access import API
+from api.security.guard import GuardedRoute
+from api.security.identity import SignedInCaller
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["workspaces"])
 

@@ -5,12 +5,12 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Response
 from starlette.responses import StreamingResponse
 
-from api.access import API
 from api.context import Provided
 from api.errors import too_many_requests
-from api.event_stream import EVENT_STREAM, EventStream
-from api.guard import GuardedRoute
-from api.identity import SignedInCaller
+from api.live.response import EVENT_STREAM, EventStream
+from api.security.access import API
+from api.security.guard import GuardedRoute
+from api.security.identity import SignedInCaller
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["events"])
 

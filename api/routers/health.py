@@ -4,11 +4,11 @@ import logging
 
 from fastapi import APIRouter, Response
 
-from api.answers import answer
 from api.context import Provided
-from api.dependencies import SILENCE, check_all
-from api.guard import GuardedRoute
+from api.health_checks import SILENCE, check_all
+from api.responses import answer
 from api.schemas.system import DependencyHealth, Liveness, Readiness
+from api.security.guard import GuardedRoute
 
 log = logging.getLogger(__name__)
 

@@ -5,12 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Response
 from starlette.responses import StreamingResponse
 
-from api.access import API
-from api.answers import answer, decode_number
 from api.context import Context, Provided
 from api.errors import ApiError
-from api.guard import GuardedRoute
 from api.log_streams import begin
+from api.responses import answer, decode_number
 from api.routers.workspaces import Cursor, PageSize
 from api.schemas.errors import Code
 from api.schemas.history import (
@@ -23,6 +21,8 @@ from api.schemas.history import (
     StepItem,
     StepList,
 )
+from api.security.access import API
+from api.security.guard import GuardedRoute
 from api.workspace_paths import SeenWorkspace
 from codehub.db.archive_views import list_archives
 from codehub.db.history import list_events

@@ -4,17 +4,17 @@ from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 
-from api.access import API
-from api.answers import answer
 from api.context import Context, Provided
-from api.csrf import csrf_token_of
 from api.errors import ApiError, too_many_requests
-from api.guard import GuardedRoute, client_address
-from api.identity import SignedInCaller, read_credentials
-from api.origin import cookie_may_speak
+from api.responses import answer
 from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import ChangePassword, Login, Person, SessionItem, SessionList, SessionView
+from api.security.access import API
+from api.security.csrf import csrf_token_of
+from api.security.guard import GuardedRoute, client_address
+from api.security.identity import SignedInCaller, read_credentials
+from api.security.origin import cookie_may_speak
 from codehub.services import identity, sessions
 from codehub.services.identity import Caller, Credential
 

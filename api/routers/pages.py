@@ -7,7 +7,6 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, FastAPI, Header, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.access import API
 from api.context import Context, Provided, context_of
 from api.dashboard.bundle import (
     ASSETS,
@@ -18,7 +17,8 @@ from api.dashboard.bundle import (
     render_not_found,
     render_shell,
 )
-from api.guard import GuardedRoute
+from api.security.access import API
+from api.security.guard import GuardedRoute
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]

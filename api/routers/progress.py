@@ -4,12 +4,12 @@ from datetime import timedelta
 
 from fastapi import APIRouter, Response
 
-from api.access import API
-from api.answers import answer
 from api.context import Provided
-from api.guard import GuardedRoute
-from api.live_progress import view_of
+from api.live.progress import view_of
+from api.responses import answer
 from api.schemas.progress import Activity, CurrentProgress
+from api.security.access import API
+from api.security.guard import GuardedRoute
 from api.workspace_paths import SeenWorkspace
 from codehub.db.usage import BUCKET, bucket_of, list_usage
 from codehub.domain.states import Operation

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter, Response
 
-from api.access import API
 from api.context import Provided
-from api.guard import GuardedRoute
-from api.identity import SignedInCaller
 from api.routers.workspaces import answer_workspace
 from api.schemas.workspaces import Recover, Workspace
+from api.security.access import API
+from api.security.guard import GuardedRoute
+from api.security.identity import SignedInCaller
 from api.workspace_paths import WorkspacePath, load_again
 from codehub.services.recovery import request_recovery, undelete_workspace
 

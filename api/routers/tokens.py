@@ -4,15 +4,15 @@ from datetime import datetime, timedelta
 
 from fastapi import APIRouter, Response
 
-from api.access import API
-from api.answers import answer
 from api.context import Provided
 from api.errors import ApiError
-from api.guard import GuardedRoute
-from api.identity import SignedInCaller
+from api.responses import answer
 from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import CreatedToken, CreateToken, TokenItem, TokenList
+from api.security.access import API
+from api.security.guard import GuardedRoute
+from api.security.identity import SignedInCaller
 from codehub.services import tokens
 from codehub.services.identity import Caller, Credential
 from codehub.services.tokens import TokenView

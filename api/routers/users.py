@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter, Response
 
-from api.access import API
-from api.answers import answer
 from api.context import Provided
-from api.guard import GuardedRoute
+from api.responses import answer
 from api.routers.workspaces import Cursor, PageSize
 from api.schemas.base import Id
 from api.schemas.identity import CreateUser, PatchUser, UserItem, UserPage
+from api.security.access import API
+from api.security.guard import GuardedRoute
 from codehub.services import users
 from codehub.services.users import UserChange, UserView
 

@@ -7,13 +7,9 @@ from uuid import uuid4
 
 from fastapi import APIRouter, Header, Query, Response
 
-from api.access import API
-from api.answers import answer, decode_position, encode_position
 from api.context import Context, Provided
 from api.errors import ApiError
-from api.guard import GuardedRoute
-from api.identity import SignedInCaller
-from api.presenting import etag_of, present
+from api.responses import answer, decode_position, encode_position
 from api.schemas.errors import Code
 from api.schemas.workspaces import (
     CreateWorkspace,
@@ -22,17 +18,21 @@ from api.schemas.workspaces import (
     Workspace,
     WorkspacePage,
 )
+from api.security.access import API
+from api.security.guard import GuardedRoute
+from api.security.identity import SignedInCaller
+from api.serializers import etag_of, present
 from api.workspace_paths import SeenWorkspace, WorkspacePath, load_again
 from codehub.db.requests import NewWorkspace
 from codehub.db.views import ViewFilter, WorkspaceView, list_views
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import Phase
-from codehub.services.creating import create_once
-from codehub.services.editing import MetadataChange, patch_workspace
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller
 from codehub.services.waiting import wait_converged
+from codehub.services.workspace_changes import MetadataChange, patch_workspace
+from codehub.services.workspace_creation import create_once
 from codehub.services.workspaces import delete_workspace
 
 router = APIRouter(prefix=f"{API}/workspaces", route_class=GuardedRoute, tags=["workspaces"])

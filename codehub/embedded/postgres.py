@@ -13,7 +13,7 @@ import asyncpg  # type: ignore[import-untyped]
 from codehub.db.session import DatabaseUnavailable, connect
 from codehub.embedded.children import CannotPrepare, Child
 from codehub.embedded.data_dir import write_private
-from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.free_ports import LOOPBACK
 from codehub.embedded.postgres_user import reachable_for, unprivileged_user
 from codehub.embedded.server import Place, Server
 from codehub.embedded.spawning import user_options

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import suppress
 
-from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.free_ports import LOOPBACK
 
 PROBE_SECONDS = 5.0
 

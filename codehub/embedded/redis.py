@@ -5,7 +5,7 @@ from pathlib import Path
 
 from codehub.embedded.children import Child
 from codehub.embedded.data_dir import write_private
-from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.free_ports import LOOPBACK
 from codehub.embedded.probes import exchange
 from codehub.embedded.server import Place, Server
 

@@ -15,7 +15,7 @@ from botocore.credentials import Credentials as AwsCredentials
 from codehub.embedded.children import Child
 from codehub.embedded.credentials import Credentials
 from codehub.embedded.data_dir import write_private
-from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.free_ports import LOOPBACK
 from codehub.embedded.probes import http_ok, http_status
 from codehub.embedded.server import Place, Server
 

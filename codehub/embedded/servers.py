@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 from codehub.embedded.children import Child
 from codehub.embedded.credentials import load_or_create
 from codehub.embedded.data_dir import DataDir, read_json, write_private
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.postgres import POSTGRES
 from codehub.embedded.redis import REDIS
 from codehub.embedded.seaweed import S3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codehub.embedded.backoff import STABLE_SECONDS
 from codehub.embedded.children import Child, Observer, Status
-from codehub.embedded.keeper import Keeper
+from codehub.embedded.managed_process import Keeper
 from codehub.embedded.spawning import rotate
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from codehub.embedded.children import Child
-from codehub.embedded.ports import LOOPBACK
+from codehub.embedded.free_ports import LOOPBACK
 from codehub.embedded.probes import http_ok
 from codehub.embedded.server import Place, Server
 

@@ -20,7 +20,7 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import is_purge
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
-from codehub.services.places import take_place
+from codehub.services.running_slots import take_place
 
 
 async def request_state(

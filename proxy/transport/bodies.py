@@ -4,7 +4,7 @@ import re
 from enum import Enum
 from typing import Protocol
 
-from proxy.transport.fields import CHUNKED, CLOSE, FIELD, Framing
+from proxy.transport.header_fields import CHUNKED, CLOSE, FIELD, Framing
 
 MAX_CHUNK_LINE_BYTES = 256
 MAX_TRAILER_BYTES = 4096

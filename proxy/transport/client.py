@@ -4,7 +4,7 @@ import asyncio
 from typing import Protocol
 
 from proxy.transport.core import Core
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward
 
 

@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Coroutine
 
-from proxy.transport.answers import AnswerReader
-from proxy.transport.forwarding import Forwarding
-from proxy.transport.heads import HeadReader
+from proxy.transport.forwarded_head import Forwarding
+from proxy.transport.request_head import HeadReader
+from proxy.transport.response_head import AnswerReader
 from proxy.transport.routing import Router
 from proxy.transport.shared import Counters, Limits, Registry, Timeouts
-from proxy.transport.upstream import UpstreamPool
+from proxy.transport.upstream_pool import UpstreamPool
 
 
 class Core:

@@ -5,14 +5,14 @@ import logging
 from collections.abc import Awaitable
 
 from proxy.transport.bodies import BodyRefused, new_body
+from proxy.transport.body_collector import Collecting
 from proxy.transport.client import Client
-from proxy.transport.collecting import Collecting
-from proxy.transport.heads import RequestHead
-from proxy.transport.own import plain_answer, render_answer
-from proxy.transport.passage import Passage
+from proxy.transport.local_responses import plain_answer, render_answer
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Collect, Forward, Routed, Stream
 from proxy.transport.serving import Service
-from proxy.transport.streaming import Streaming, let_go
+from proxy.transport.stream_service import Streaming, let_go
+from proxy.transport.upstream_exchange import Passage
 
 logger = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codehub.ports import Upstream
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 
 
 class UseObserver(Protocol):

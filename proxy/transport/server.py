@@ -3,8 +3,8 @@
 import asyncio
 import logging
 
+from proxy.transport.client_connection import ClientConnection
 from proxy.transport.core import Core
-from proxy.transport.downstream import ClientConnection
 from proxy.transport.routing import Router
 from proxy.transport.shared import Counters, Limits, Timeouts
 

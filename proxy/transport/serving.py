@@ -6,7 +6,7 @@ from typing import Protocol
 from proxy.transport.bodies import Body
 from proxy.transport.client import Client
 from proxy.transport.core import Core
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Routed
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from api.app import create_routes
 from api.context import Context
-from api.observing import Observing
+from api.middleware import Observing
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import connect_temporal, open_ports, policy_of
 from codehub.db.archives import record_archive

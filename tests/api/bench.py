@@ -13,8 +13,8 @@ from starlette.types import ASGIApp
 
 from api.app import create_routes
 from api.context import Context
-from api.csrf import HEADER as CSRF_HEADER
-from api.observing import Observing
+from api.middleware import Observing
+from api.security.csrf import HEADER as CSRF_HEADER
 from api.wiring import open_context
 from codehub.services.users import add_user
 from codehub.settings import Settings, load_settings

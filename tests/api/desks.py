@@ -7,8 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from api.access import API
 from api.schemas.errors import ErrorBody
+from api.security.access import API
 from tests.api.bench import ApiBench, Person
 from tests.api.shared import served, shared_bench, shared_environment
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from api.app import create_routes
-from api.guard import GuardedRoute
-from api.observing import Observing
+from api.middleware import Observing
 from api.routers import pages
+from api.security.guard import GuardedRoute
 from codehub.bootstrap import prepare_stores
 from codehub.services.passwords import Passwords
 from codehub.settings import load_settings

@@ -6,8 +6,8 @@ import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy import update
 
-from api.access import ACCESS, API, Access
-from api.event_stream import EVENT_STREAM
+from api.live.response import EVENT_STREAM
+from api.security.access import ACCESS, API, Access
 from codehub.db.models import User
 from tests.api.authorization_stage import (
     ALLOWED,

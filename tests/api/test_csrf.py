@@ -6,10 +6,10 @@ from http.cookies import Morsel, SimpleCookie
 import httpx
 import pytest
 
-from api.access import ACCESS, API
-from api.csrf import HEADER as CSRF_HEADER
-from api.csrf import csrf_token_of
-from api.observing import SECURITY_HEADERS
+from api.middleware import SECURITY_HEADERS
+from api.security.access import ACCESS, API
+from api.security.csrf import HEADER as CSRF_HEADER
+from api.security.csrf import csrf_token_of
 from codehub.db.session import Database
 from tests.api.bench import ORIGIN, PASSWORD, ApiBench, Person, open_bench
 from tests.api.shared import shared_bench, shared_environment

@@ -1,6 +1,6 @@
 """What a new workspace can be opened with."""
 
-from api.access import API
+from api.security.access import API
 from codehub.providers import Editors, editors_of
 from codehub.settings import load_settings
 from tests.api.bench import ApiBench

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from api.live import LiveHub, LiveTiming
+from api.live.hub import LiveHub, LiveTiming
 from api.wiring import load_live
 from codehub.bootstrap import subscription_of
 from codehub.domain.states import Phase

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy import select, update
 
-from api import revocation
-from api.live import LiveClient
+from api.live import revocation
+from api.live.hub import LiveClient
 from codehub.db.models import Session, User
 from tests.api.bench import ApiBench, Person, open_bench
 from tests.api.event_benches import api, bench, browser, relay, relaying

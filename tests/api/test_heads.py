@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from api.heads import MAX_HEAD_BYTES
+from api.uvicorn_protocol import MAX_HEAD_BYTES
 from tests.api.process import running_api
 from tests.waiting import DEADLINE_SECONDS
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 
 from api.app import create_app
-from api.dependencies import Dependency
+from api.health_checks import Dependency
 from codehub.db.events import EventKind
 from codehub.db.models import Archive
 from codehub.domain.failures import Transient

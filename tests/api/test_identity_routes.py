@@ -9,8 +9,8 @@ import httpx
 import pytest
 from sqlalchemy import text, update
 
-from api.access import API
-from api.csrf import HEADER as CSRF_HEADER
+from api.security.access import API
+from api.security.csrf import HEADER as CSRF_HEADER
 from codehub.db.models import ApiToken
 from codehub.domain.lockout import FAILURES_BEFORE_LOCK
 from codehub.services.users import disable_user

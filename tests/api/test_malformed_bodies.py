@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.access import API
+from api.security.access import API
 from tests.api.desks import WORKSPACES, Desk, assert_refused, desk, new_workspace
 from tests.api.shared import served, shared_bench, shared_environment
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from api.access import API
+from api.security.access import API
 from tests.api.bench import ApiBench
 from tests.api.desks import WORKSPACES, Desk, assert_refused, desk
 from tests.api.shared import served, shared_bench, shared_environment

@@ -8,9 +8,9 @@ import pytest
 from jsonschema_rs import Draft202012Validator, meta, validator_for
 from schemathesis.specs.openapi import definitions
 
-from api.access import ACCESS, API, Access
 from api.errors import TRANSLATIONS
 from api.schemas.errors import Code
+from api.security.access import ACCESS, API, Access
 from codehub.services import errors as refusals
 from tests.api.bench import ApiBench
 from tests.api.shared import PAGE_ROUTES, shared_bench, shared_environment

@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.origin import cookie_may_speak
+from api.security.origin import cookie_may_speak
 from codehub.origins import Origins, origin_of
 
 PUBLIC = "https://codehub.example"

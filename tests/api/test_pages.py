@@ -5,9 +5,9 @@ import re
 import httpx
 import pytest
 
-from api.access import API
 from api.dashboard.bundle import ASSETS, DIGEST, FILES, render_shell
 from api.routers.pages import SHELLS
+from api.security.access import API
 from tests.api.bench import ApiBench
 from tests.api.shared import shared_bench, shared_environment
 

@@ -9,7 +9,7 @@ import pytest
 from temporalio.client import Client
 
 from codehub.adapters.redis.connection import create_client
-from codehub.adapters.redis.progress import RedisProgressBoard
+from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.db.usage import BUCKET, bucket_of, note_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation

@@ -21,8 +21,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from api.access import ACCESS, API
-from api.csrf import HEADER as CSRF_HEADER
+from api.security.access import ACCESS, API
+from api.security.csrf import HEADER as CSRF_HEADER
 from codehub.domain.states import Operation
 from tests.api.behind import claim
 from tests.api.bench import ApiBench, Person

@@ -9,7 +9,7 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 from tests.bare_machine.machine import BareMachine, bare_machine
 from tests.e2e.site import PASSWORD, READY
 from tests.waiting import until

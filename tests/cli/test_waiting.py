@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from cli.exit_codes import ExitCode
 from codehub.adapters.redis.connection import create_client
-from codehub.adapters.redis.progress import RedisProgressBoard
+from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.bootstrap import redis_url_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress

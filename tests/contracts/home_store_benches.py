@@ -8,7 +8,7 @@ from typing import Protocol
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.home_store import DockerHomeStore
 from codehub.adapters.docker.instances import DockerInstances
-from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.adapters.local.home_store import LocalHomeStore
 from codehub.adapters.local.instances import LocalInstances

@@ -10,7 +10,7 @@ from typing import Protocol
 import psutil
 import pytest
 
-from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import Resource, WorkspaceId

@@ -9,7 +9,7 @@ import pytest
 from redis.asyncio import Redis
 
 from codehub.adapters.redis.connection import create_client
-from codehub.adapters.redis.progress import RedisProgressBoard
+from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress, ProgressBoard
 from tests.boards import posted

@@ -11,7 +11,7 @@ import pytest
 
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.conditions import WorkspaceId
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
 from tests.docker_engine import NETWORK, URL, build, docker, need_docker, opened_engine, volume_path

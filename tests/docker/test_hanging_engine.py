@@ -12,7 +12,7 @@ from aiohttp import web
 
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.instances import DockerInstances
-from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions, Patience
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import WorkspaceId

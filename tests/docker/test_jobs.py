@@ -14,8 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
-from codehub.adapters.docker.job_containers import job_configuration
-from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.jobs.configuration import job_configuration
+from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import VolumeFact, WorkspaceId
@@ -37,7 +37,7 @@ REPOSITORY = Path(__file__).parents[2]
 CALLER = """
 import asyncio, json, sys
 from codehub.adapters.docker.engine import open_engine
-from codehub.adapters.docker.jobs import DockerStorageJobs
+from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions
 from codehub.ports import UNRECORDED, ArchiveStore
 

@@ -15,7 +15,7 @@ from aiodocker import Docker
 from aiohttp import web
 from temporalio.testing import ActivityEnvironment
 
-from activities.progress import StepMonitor
+from activities.step_monitor import StepMonitor
 from codehub.adapters.docker.engine import acting, open_engine
 from codehub.adapters.docker.images import Image, ImageTraits, ensure_image
 from codehub.domain.conditions import ContainerFact, WorkspaceId

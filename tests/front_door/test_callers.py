@@ -11,9 +11,9 @@ from sqlalchemy import update
 from codehub.db.models import User
 from codehub.db.session import create_engine
 from codehub.services.identity import SignedIn, sign_out
-from proxy import callers as callers_module
-from proxy.asking import Shown
-from proxy.callers import FRESH_SECONDS, LONGEST_SECONDS, Callers
+from proxy import caller_cache as callers_module
+from proxy.caller_cache import FRESH_SECONDS, LONGEST_SECONDS, Callers
+from proxy.request_kind import Shown
 from tests.front_door.answers import Clock, HeldDatabase, questions
 from tests.identities import add, enter
 

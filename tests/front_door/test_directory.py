@@ -20,9 +20,9 @@ from codehub.domain.conditions import (
     conditions_to_json,
 )
 from codehub.ports import Upstream
-from proxy import directory as directory_module
-from proxy.decide import is_open
-from proxy.directory import FRESH_SECONDS, KEPT_SECONDS, Directory, Place
+from proxy import workspace_cache as directory_module
+from proxy.decisions import is_open
+from proxy.workspace_cache import FRESH_SECONDS, KEPT_SECONDS, Directory, Place
 from tests.fake_world import IMAGE, FakeInstance, FakeWorld
 from tests.fakes import FakeInstances
 from tests.front_door.answers import Clock, HeldDatabase, questions

@@ -16,10 +16,10 @@ from codehub.adapters.redis.subscription import RedisEventSubscription
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.services.identity import sign_out
-from proxy.asking import Shown
-from proxy.callers import Callers
-from proxy.directory import Directory
-from proxy.keeper import Keeper
+from proxy.cache_refresher import Keeper
+from proxy.caller_cache import Callers
+from proxy.request_kind import Shown
+from proxy.workspace_cache import Directory
 from tests.fake_world import FakeWorld
 from tests.fakes import FakeInstances
 from tests.front_door.answers import Clock

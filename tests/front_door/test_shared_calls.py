@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from proxy.shared_calls import SharedCalls
+from proxy.single_flight import SharedCalls
 
 
 async def never() -> str:

@@ -12,8 +12,8 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState
-from codehub.services.creating import FORGET_AT_ONCE, KEPT_FOR, create_once
 from codehub.services.errors import IdempotencyConflict, LimitExceeded
+from codehub.services.workspace_creation import FORGET_AT_ONCE, KEPT_FOR, create_once
 from tests.integration.test_limits import new_workspace
 from tests.rows import NOW, add_user
 

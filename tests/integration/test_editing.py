@@ -12,7 +12,6 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState, Operation
-from codehub.services.editing import MetadataChange, patch_workspace
 from codehub.services.errors import (
     InvalidState,
     LimitExceeded,
@@ -21,6 +20,7 @@ from codehub.services.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
+from codehub.services.workspace_changes import MetadataChange, patch_workspace
 from tests.rows import NOW, add_user, add_workspace, new_workspace_id
 
 NOTHING = MetadataChange()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codehub.embedded import keeper as keeper_module
+from codehub.embedded import managed_process as keeper_module
 from codehub.embedded.children import CannotPrepare, Child, ChildState, StartFailed, Status
-from codehub.embedded.keeper import Keeper
+from codehub.embedded.managed_process import Keeper
 from tests.processes import family_of, wait_until_ended
 
 SHELL = "/bin/sh"

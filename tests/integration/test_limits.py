@@ -14,8 +14,8 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.states import DesiredState
-from codehub.services.creating import create_once
 from codehub.services.errors import LimitExceeded
+from codehub.services.workspace_creation import create_once
 from codehub.services.workspaces import request_state
 from tests.rows import NOW, add_user, add_workspace, new_workspace_id
 

@@ -6,7 +6,7 @@ import pytest
 from redis.asyncio import Redis
 
 from codehub.adapters.redis.connection import create_client
-from codehub.adapters.redis.progress import LIFETIME_SECONDS, RedisProgressBoard
+from codehub.adapters.redis.progress_board import LIFETIME_SECONDS, RedisProgressBoard
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from tests.boards import posted

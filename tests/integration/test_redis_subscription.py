@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 import pytest
 from redis.asyncio import Redis
 
-from api.live import LiveClient, LiveHub, LiveTiming, LiveWorkspace
+from api.live.hub import LiveClient, LiveHub, LiveTiming, LiveWorkspace
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.events import RedisEventBus, user_channel
 from codehub.adapters.redis.subscription import RedisEventSubscription, SubscriptionTiming

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from codehub.db.convergence import count_unfinished, not_converged
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
-from codehub.db.progress import count_unfinished, not_converged
 from codehub.db.recoveries import RecoverRequest, set_recover_request, set_undeleted
 from codehub.db.requests import set_deleted, set_desired_state
 from codehub.db.running import count_running, running_of

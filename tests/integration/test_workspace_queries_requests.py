@@ -8,8 +8,8 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState, Operation
-from codehub.services.creating import create_once
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
+from codehub.services.workspace_creation import create_once
 from codehub.services.workspaces import request_state
 from tests.integration.test_limits import new_workspace
 from tests.rows import NOW, add_user, add_workspace, new_workspace_id

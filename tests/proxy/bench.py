@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import uvloop
 
 from codehub.ports import Upstream
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Forward, Routed, UseObserver
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Limits, Timeouts

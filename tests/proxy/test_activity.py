@@ -15,7 +15,7 @@ from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client
 from codehub.ports import ActivityBuffer
 from proxy.activity import UseBook
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward
 from tests.fixtures_services import redis_client, redis_server
 from tests.proxy.bench import Bench

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Collect, Routed
 from proxy.transport.shared import Timeouts
 from tests.proxy.bench import Bench

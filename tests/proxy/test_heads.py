@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from proxy.transport.heads import MAX_MEMORISED_BYTES, HeadReader
+from proxy.transport.request_head import MAX_MEMORISED_BYTES, HeadReader
 
 FLOOD = 20_000
 MAX_MEMORY = 4_000_000

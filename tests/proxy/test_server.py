@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Latencies, Limits

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from proxy.transport.heads import RequestHead
+from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Answer, Routed, Stream
 from proxy.transport.shared import Limits, Timeouts
 from tests.proxy.bench import Bench

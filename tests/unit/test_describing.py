@@ -16,7 +16,7 @@ from temporalio.exceptions import (
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.states import DesiredState, ErrorReason, Operation
 from tests.unit.domain.builders import standby
-from workflows.describing import NO_DATABASE, describe, failure_of, interruption_of
+from workflows.descriptions import NO_DATABASE, describe, failure_of, interruption_of
 
 
 def child_error(*causes: BaseException) -> ChildWorkflowError:

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from codehub.embedded.ports import LOOPBACK, choose_ports
+from codehub.embedded.free_ports import LOOPBACK, choose_ports
 
 NAMES = [f"port-{number}" for number in range(30)]
 CHOOSE_AND_WAIT = """
-from codehub.embedded.ports import choose_ports
+from codehub.embedded.free_ports import choose_ports
 print(choose_ports(["theirs"], {})["theirs"], flush=True)
 input()
 """

@@ -8,8 +8,8 @@ from uuid import uuid4
 
 import pytest
 
-from api.live_client import MAX_BYTES, MAX_FRAMES, LiveClient
-from api.live_frames import HEARTBEAT
+from api.live.client import MAX_BYTES, MAX_FRAMES, LiveClient
+from api.live.wire import HEARTBEAT
 from tests.live_bench import Bench, Event, beating, read, rest, running
 from tests.waiting import until
 

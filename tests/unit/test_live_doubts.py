@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from api.live import LiveHub
+from api.live.hub import LiveHub
 from tests.live_bench import Bench, read, running
 from tests.waiting import DEADLINE_SECONDS
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from api.live import LiveHub
+from api.live.hub import LiveHub
 from tests.live_bench import QUICK, Bench, Event, Table, read, running
 from tests.waiting import until
 

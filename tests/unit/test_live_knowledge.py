@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.live_frames import Frame
-from api.live_knowledge import DELETED, SNAPSHOT, UPDATED, Knowledge, LiveWorkspace
+from api.live.knowledge import DELETED, SNAPSHOT, UPDATED, Knowledge, LiveWorkspace
+from api.live.wire import Frame
 
 Contents = dict[str, str]
 

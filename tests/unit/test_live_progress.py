@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from api.live_client import MAX_BEFORE_HINT, LiveClient
+from api.live.client import MAX_BEFORE_HINT, LiveClient
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress

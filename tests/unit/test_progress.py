@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import heartbeat, progress
-from activities.progress import ended_when_stalled, visible_progress
+from activities import heartbeat, step_monitor
+from activities.step_monitor import ended_when_stalled, visible_progress
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
@@ -47,7 +47,7 @@ class Beats(list[Progress]):
 
 
 def beat_every(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (heartbeat, progress):
+    for module in (heartbeat, step_monitor):
         monkeypatch.setattr(module, "INTERVAL_SECONDS", seconds)
 
 
@@ -117,7 +117,7 @@ async def test_a_board_that_does_not_answer_holds_up_neither_beats_nor_the_step(
     board.free.set()
 
     async def is_done() -> bool:
-        return not progress._showing
+        return not step_monitor._showing
 
     await until(is_done, "the board has answered")
     assert await posted(board, ONE) is None

@@ -3,8 +3,8 @@
 import pytest
 
 from codehub.origins import Origins
-from proxy.asking import Ask, Shown, ask_of, cookie_may_speak, parse_path, shown_by
-from proxy.transport.heads import HeadReader, RequestHead
+from proxy.request_kind import Ask, Shown, ask_of, cookie_may_speak, parse_path, shown_by
+from proxy.transport.request_head import HeadReader, RequestHead
 
 ID = "0b8f3c1e-9d2a-4c55-8f3e-2b1a7c9d0e4f"
 ORIGINS = Origins("https://dev.example")

@@ -7,8 +7,8 @@ import pytest
 
 from codehub.domain.attention import Standing
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from proxy.asking import Ask
-from proxy.decide import Decision, decide
+from proxy.decisions import Decision, decide
+from proxy.request_kind import Ask
 
 NONE = Operation.NONE
 ENDING = (

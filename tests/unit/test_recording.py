@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from activities.recording import what_happened
+from activities.audit_trail import what_happened
 from codehub.db.events import EventKind
 from codehub.domain.conditions import Snapshot
 from codehub.domain.states import ErrorReason, Operation, Phase

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from proxy.transport.heads import HeadReader, RequestHead
-from proxy.use_rules import rules_for
+from proxy.activity_rules import rules_for
+from proxy.transport.request_head import HeadReader, RequestHead
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 JUPYTERLAB, CODE_SERVER, UNKNOWN = IDES = ("jupyterlab", "code-server", "")

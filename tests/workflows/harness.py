@@ -19,11 +19,11 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from activities.looking import Eyes
+from activities.observer import Eyes
 from activities.workspace import WorkspaceActivities
 from codehub import contracts
 from codehub.adapters.redis.activity import RedisActivityBuffer
-from codehub.adapters.redis.progress import RedisProgressBoard
+from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import NAMES
 from codehub.bootstrap import Policy, Ports

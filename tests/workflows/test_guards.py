@@ -10,8 +10,8 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.archive import ArchiveActivities
 from activities.instance import InstanceActivities
-from activities.looking import Eyes
-from activities.progress import StepMonitor
+from activities.observer import Eyes
+from activities.step_monitor import StepMonitor
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
 from codehub.bootstrap import Policy

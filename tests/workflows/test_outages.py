@@ -8,8 +8,8 @@ from sqlalchemy import update
 from temporalio.client import WorkflowHandle
 
 from codehub.contracts import workspace_workflow_id
+from codehub.db.convergence import not_converged
 from codehub.db.models import Workspace
-from codehub.db.progress import not_converged
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
@@ -17,7 +17,7 @@ from codehub.services.errors import OperationInProgress
 from tests import postgres
 from tests.waiting import until
 from tests.workflows.harness import ControlPlane
-from workflows.describing import NEXT_SWEEP
+from workflows.descriptions import NEXT_SWEEP
 
 OBSERVE = "ObserveWorkflow"
 SWEEP_SECONDS = 15

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.looking import Eyes
+from activities.observer import Eyes
 from activities.workspace import StaleLook, WorkspaceActivities
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.history import list_events

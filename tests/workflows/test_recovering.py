@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from activities.looking import Eyes
+from activities.observer import Eyes
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import AttemptFailed
 from codehub.db.recoveries import RecoverRequest, load_recover_request

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.looking import Eyes
-from activities.recovering import Asked, carry_out, remove_stray_container
+from activities.observer import Eyes
+from activities.recovery import Asked, carry_out, remove_stray_container
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import with_plan
 from codehub.db.recoveries import RecoverRequest, load_recover_request

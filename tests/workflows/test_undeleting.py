@@ -10,7 +10,7 @@ from sqlalchemy import text
 from temporalio.testing import ActivityEnvironment
 
 from activities.garbage import GarbageActivities
-from activities.looking import Eyes
+from activities.observer import Eyes
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import ClaimRequest, GcResult, SweepRequest
 from codehub.db.recoveries import lock_snapshot, set_undeleted

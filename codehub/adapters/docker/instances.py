@@ -8,13 +8,13 @@ from http import HTTPStatus
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
 
+from codehub.adapters.docker.container_facts import Seen
+from codehub.adapters.docker.container_removal import remove_container, stop_container
 from codehub.adapters.docker.containers import LOOPBACK, Configuration, differences, instance_configuration
 from codehub.adapters.docker.engine import acting, asking, tolerating
 from codehub.adapters.docker.images import ensure_image, find_image
 from codehub.adapters.docker.network import ensure_network, find_network
 from codehub.adapters.docker.options import CONFIGURATION_LABEL, DockerOptions
-from codehub.adapters.docker.removing import remove_container, stop_container
-from codehub.adapters.docker.seeing import Seen
 from codehub.adapters.docker.volumes import is_volume, remove_bare_volume
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient

@@ -1,0 +1,1 @@
+"""Live updates: one subscription per process, shared by every open stream."""

@@ -1,0 +1,62 @@
+"""Who is asking: a session cookie that may speak, or a personal token."""
+
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from api.context import Context
+from api.errors import ApiError
+from api.schemas.errors import Code
+from api.security.csrf import HEADER as CSRF_HEADER
+from api.security.csrf import is_csrf_token
+from api.security.origin import cookie_may_speak
+from codehub.origins import SAFE_METHODS
+from codehub.services.identity import Caller, find_session, find_token
+
+BEARER = "bearer"
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What a request shows; a token wins, because a browser never adds one by itself."""
+
+    bearer: str | None
+    cookie: str | None
+
+
+def read_credentials(request: Request, context: Context) -> Credentials:
+    scheme, _, value = request.headers.get("authorization", "").partition(" ")
+    bearer = value.strip() if scheme.lower() == BEARER and value.strip() else None
+    cookie = request.cookies.get(context.options.cookie_name)
+    if cookie and not cookie_may_speak(request.method, request.headers, context.origins):
+        cookie = None
+    return Credentials(bearer, cookie or None)
+
+
+async def identify(request: Request, context: Context) -> Caller | None:
+    """The caller, or None for a stranger; a cookie's changes need the page's CSRF token as well."""
+    credentials = read_credentials(request, context)
+    if credentials.bearer is not None:
+        return await find_token(context.reading, credentials.bearer, now=context.now())
+    if credentials.cookie is None:
+        return None
+    caller = await find_session(context.reading, credentials.cookie, now=context.now())
+    if caller is not None and request.method not in SAFE_METHODS:
+        _require_csrf_token(request, credentials.cookie)
+    return caller
+
+
+def _require_csrf_token(request: Request, session_token: str) -> None:
+    if not is_csrf_token(request.headers.get(CSRF_HEADER), session_token):
+        message = (
+            f"Changes made with a session cookie need the {CSRF_HEADER} header; GET /api/v1/session tells it."
+        )
+        raise ApiError(403, Code.CSRF_TOKEN_MISSING, message)
+
+
+async def caller_of(request: Request) -> Caller:
+    return cast("Caller", request.state.caller)
+
+
+SignedInCaller = Annotated[Caller, Depends(caller_of)]

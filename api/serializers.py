@@ -1,0 +1,156 @@
+"""Turns what was read from the database into what the API shows."""
+
+from datetime import datetime, timedelta
+
+from api.context import Context
+from api.live.hub import LiveWorkspace
+from api.schemas.workspaces import (
+    ArchiveOption,
+    ConditionView,
+    CurrentArchive,
+    ErrorView,
+    NextChange,
+    Owner,
+    RecoverOption,
+    RecoverView,
+    Waiting,
+    Workspace,
+)
+from codehub.db.views import WorkspaceView
+from codehub.domain.conditions import CONDITION_KEYS, PROVIDERS
+from codehub.domain.failures import EXPLANATIONS
+from codehub.domain.limits import IdleTimes, Usage, next_idle_change
+from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
+from codehub.domain.states import Phase
+from codehub.services.recovery import archives_to_restore, choices_of
+
+
+def present(view: WorkspaceView, context: Context) -> Workspace:
+    times = _idle_times(view, context.idle_times)
+    standing = view.standing
+    return Workspace(
+        id=view.workspace_id,
+        name=view.name,
+        description=view.description,
+        memo=view.memo,
+        url=context.options.url_of(view.workspace_id),
+        owner=Owner(id=view.owner_user_id, username=view.owner_username),
+        image_ref=view.image_ref,
+        instance_backend=view.instance_backend,
+        storage_backend=view.storage_backend,
+        phase=view.phase,
+        phase_changed_at=view.phase_changed_at,
+        desired_state=view.desired_state,
+        operation=view.operation,
+        operation_started_at=view.op_started_at,
+        conditions=_conditions(view),
+        observed_at=view.observed_at,
+        restart_to_apply=view.conditions.restart_to_apply is not None,
+        error=_error(view),
+        settled=standing.is_settled,
+        needs_person=standing.needs_person,
+        recovering=view.recovering,
+        waiting=_waiting(view),
+        recover=_recover(view) if standing.needs_person else None,
+        archive=_archive(view),
+        standby_ttl_seconds=view.standby_ttl_seconds,
+        archive_ttl_seconds=view.archive_ttl_seconds,
+        effective_standby_ttl_seconds=round(times.standby.total_seconds()),
+        effective_archive_ttl_seconds=round(times.archive.total_seconds()),
+        next_change=_next_change(view, times),
+        last_access_at=view.last_access_at,
+        created_at=view.created_at,
+        updated_at=view.updated_at,
+        deleted_at=view.deleted_at,
+        undelete_until=_undelete_until(view, context.options.undelete_period),
+        version=view.version,
+    )
+
+
+def present_live(view: WorkspaceView, context: Context) -> LiveWorkspace:
+    text = present(view, context).model_dump_json()
+    return LiveWorkspace(view.workspace_id, text, view.operation, view.op_started_at)
+
+
+def etag_of(version: int) -> str:
+    return f'"{version}"'
+
+
+def _idle_times(view: WorkspaceView, defaults: IdleTimes) -> IdleTimes:
+    own = view.standby_ttl_seconds, view.archive_ttl_seconds
+    standby, archive = (
+        default if seconds is None else timedelta(seconds=seconds)
+        for seconds, default in zip(own, (defaults.standby, defaults.archive), strict=True)
+    )
+    return IdleTimes(standby, archive)
+
+
+def _conditions(view: WorkspaceView) -> dict[str, ConditionView]:
+    found = {key: getattr(view.conditions, field) for key, field in CONDITION_KEYS.items()}
+    return {
+        key: ConditionView(
+            status=condition.status,
+            reason=condition.reason,
+            message=condition.message,
+            last_transition_time=condition.last_transition_time,
+        )
+        for key, condition in found.items()
+    }
+
+
+def _error(view: WorkspaceView) -> ErrorView | None:
+    if view.error_reason is None:
+        return None
+    return ErrorView(
+        reason=view.error_reason,
+        message=view.error_message,
+        explanation=EXPLANATIONS[view.error_reason],
+        recover_choices=list(choices_of(view)),
+    )
+
+
+def _waiting(view: WorkspaceView) -> Waiting | None:
+    if not view.waiting_for or view.waiting_since is None:
+        return None
+    whom = " and ".join(PROVIDERS[each] for each in view.waiting_for)
+    return Waiting(
+        resources=list(view.waiting_for),
+        since=view.waiting_since,
+        message=f"Waiting for {whom} to answer. It goes on by itself.",
+    )
+
+
+def _recover(view: WorkspaceView) -> RecoverView:
+    choices = choices_of(view)
+    return RecoverView(
+        choices=[
+            RecoverOption(choice=each, meaning=MEANINGS[each], consequence=CONSEQUENCES.get(each))
+            for each in choices
+        ],
+        archives=[
+            ArchiveOption.model_validate(each, from_attributes=True) for each in archives_to_restore(view)
+        ]
+        if RecoverChoice.RESTORE_ARCHIVE in choices
+        else [],
+        undelete=view.deleted_at is not None,
+    )
+
+
+def _archive(view: WorkspaceView) -> CurrentArchive | None:
+    if view.archive_key is None:
+        return None
+    return CurrentArchive(size_bytes=view.archive_size_bytes, created_at=view.archived_at)
+
+
+def _next_change(view: WorkspaceView, times: IdleTimes) -> NextChange | None:
+    usage = Usage(view.phase, view.operation, view.desired_state, view.last_access_at, view.phase_changed_at)
+    change = next_idle_change(usage, times)
+    return NextChange(to=change[0], at=change[1]) if change else None
+
+
+def _undelete_until(view: WorkspaceView, period: timedelta) -> datetime | None:
+    if view.deleted_at is None or view.purge or view.phase is Phase.ERROR:
+        return None
+    if view.phase is Phase.DELETED and view.archive_key is None:
+        return None
+    return view.deleted_at + period

@@ -1,0 +1,125 @@
+"""What kind of request it is, by its head alone: pure."""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from codehub.domain.conditions import WorkspaceId
+from codehub.origins import OWN_SITES, SAFE_METHODS, Origins
+from codehub.services.secret_tokens import API_TOKEN_PREFIX
+from proxy.transport.forwarded_head import asks_for_websocket, cookie_name
+from proxy.transport.header_fields import FieldBlock
+from proxy.transport.request_head import RequestHead
+
+WORKSPACES = b"/w/"
+# Paths under a workspace that the proxy serves itself instead of forwarding to the IDE.
+OWN_PATHS = b"/.codehub/"
+ID_LENGTH = 36
+ID_GROUPS = (8, 4, 4, 4, 12)
+HEXADECIMAL = frozenset("0123456789abcdef")
+# A program that wants a stopped workspace to be started says so; see docs/api.md.
+WAKE_FIELD = b"x-codehub-wake"
+OUR_SITES = frozenset(site.encode() for site in OWN_SITES)
+READING_METHODS = frozenset(method.encode() for method in SAFE_METHODS)
+FETCH_FIELDS = (b"sec-fetch-mode", b"sec-fetch-dest", b"sec-fetch-site")
+
+
+class Ask(StrEnum):
+    """Who wants the answer."""
+
+    NAVIGATION = "navigation"
+    WAKING = "waking"
+    BACKGROUND = "background"
+
+
+# Found at once: see `Framing`.
+BACKGROUND = Ask.BACKGROUND
+ASKS = {ask.value: ask for ask in Ask}
+
+
+class WorkspacePath(NamedTuple):
+    """The parts of `/w/{id}{rest}{query}`; the query begins with its question mark."""
+
+    workspace_id: WorkspaceId
+    rest: bytes
+    query: bytes
+
+
+class Shown(NamedTuple):
+    """What a request shows of who is asking; a token wins, because a browser never adds one by itself."""
+
+    token: str | None
+    session: str | None
+
+
+def parse_path(target: bytes) -> WorkspacePath | None:
+    """None if it names no workspace; ids are spelled in one way only."""
+    if not target.startswith(WORKSPACES):
+        return None
+    end = len(WORKSPACES) + ID_LENGTH
+    workspace_id = target[len(WORKSPACES) : end].decode("latin-1")
+    rest, mark, query = target[end:].partition(b"?")
+    if not _is_id(workspace_id) or (rest and not rest.startswith(b"/")):
+        return None
+    return WorkspacePath(WorkspaceId(workspace_id), rest, mark + query)
+
+
+def ask_of(head: RequestHead) -> Ask:
+    """Only a person who opens a page is shown one; prefetching is nobody's wish."""
+    if head.method != b"GET":
+        return BACKGROUND if head.get(WAKE_FIELD) is None else Ask.WAKING
+    block = head.block
+    if block.ask is None:
+        # A block of fields that comes again keeps what was made of it.
+        block.ask = _ask_of_get(head)
+    return ASKS[block.ask]
+
+
+def _ask_of_get(head: RequestHead) -> Ask:
+    if head.get(WAKE_FIELD) is not None:
+        return Ask.WAKING
+    if asks_for_websocket(head) or head.get(b"sec-purpose") is not None:
+        return Ask.BACKGROUND
+    if any(head.get(name) is not None for name in FETCH_FIELDS):
+        opens_page = head.get(b"sec-fetch-mode") == b"navigate"
+        whole_window = head.get(b"sec-fetch-dest") in {None, b"document"}
+        return Ask.NAVIGATION if opens_page and whole_window else Ask.BACKGROUND
+    return Ask.NAVIGATION if b"text/html" in (head.get(b"accept") or b"") else Ask.BACKGROUND
+
+
+def shown_by(block: FieldBlock, cookie: bytes) -> Shown:
+    scheme, _, value = (block.known.get(b"authorization") or b"").partition(b" ")
+    token = value.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
+    if token.startswith(API_TOKEN_PREFIX):
+        return Shown(token, None)
+    return Shown(None, _find_cookie(block.known.get(b"cookie") or b"", cookie))
+
+
+def cookie_may_speak(head: RequestHead, origins: Origins) -> bool:
+    """Whether a session cookie on this request stands for its user; other sites may only open a page."""
+    origin = head.origin
+    if head.block.upgrade is not None and asks_for_websocket(head):
+        # Browsers always name it here, and nothing else keeps other sites' pages out.
+        return origin is not None and _is_ours(head, origin, origins)
+    site = head.get(b"sec-fetch-site")
+    if site is not None and site not in OUR_SITES:
+        return ask_of(head) is Ask.NAVIGATION
+    if head.method in READING_METHODS:
+        return True
+    return origin is None or _is_ours(head, origin, origins)
+
+
+def _is_ours(head: RequestHead, origin: bytes, origins: Origins) -> bool:
+    return origins.is_ours(origin.decode("latin-1"), (head.host or b"").decode("latin-1"))
+
+
+def _is_id(text: str) -> bool:
+    groups = text.split("-")
+    return tuple(map(len, groups)) == ID_GROUPS and all(HEXADECIMAL.issuperset(each) for each in groups)
+
+
+def _find_cookie(cookies: bytes, name: bytes) -> str | None:
+    """The first of this name, as browsers send the one with the longest path first: ours has none."""
+    for pair in cookies.split(b";"):
+        if cookie_name(pair) == name.lower():
+            return pair.partition(b"=")[2].strip(b" \t").decode("latin-1") or None
+    return None
