@@ -16,7 +16,7 @@ from cli.output import console
 
 if TYPE_CHECKING:
     from gameday.options import Options
-    from gameday.report_story import Story
+    from gameday.report.story import Story
 
 VIOLATED = 1
 SEED_BYTES = 4
@@ -48,7 +48,7 @@ def gameday(
     """
     # Here, because the other commands shall not load half of the system before they say a word.
     from gameday.options import Options  # noqa: PLC0415
-    from gameday.report_text import print_report  # noqa: PLC0415
+    from gameday.report.text import print_report  # noqa: PLC0415
 
     chosen = seed or secrets.token_hex(SEED_BYTES)
     options = Options(minutes, chosen, backend, users, faults_per_second, dockerd)
@@ -73,7 +73,7 @@ def _directory(stack: ExitStack, *, keep: bool) -> Path:
 
 
 def _write(story: "Story", directory: Path) -> None:
-    from gameday.report import write_report  # noqa: PLC0415
+    from gameday.report.report import write_report  # noqa: PLC0415
 
     typer.echo(f"Report: {write_report(story, directory)}")
 

@@ -6,18 +6,18 @@ from contextlib import suppress
 from random import Random
 
 from codehub.domain.states import Phase
-from gameday.checker import check_everything
-from gameday.echoes import EchoClient
-from gameday.fault_loop import FaultRecord, break_things
-from gameday.findings import Findings, Invariant
-from gameday.followers import Follower
-from gameday.journal import Journal
+from gameday.checks.checker import check_everything
+from gameday.checks.findings import Findings, Invariant
+from gameday.checks.watcher import Watcher
+from gameday.faults.loop import FaultRecord, break_things
 from gameday.options import Options
-from gameday.people import make_person
-from gameday.stage import Stage
-from gameday.stage_users import User
-from gameday.tally import Tally
-from gameday.watcher import Watcher
+from gameday.people.echoes import EchoClient
+from gameday.people.followers import Follower
+from gameday.people.journal import Journal
+from gameday.people.person import make_person
+from gameday.people.tally import Tally
+from gameday.stage.stage import Stage
+from gameday.stage.users import User
 
 WARM_UP_SECONDS = 5.0
 HEAL_SECONDS = 120.0

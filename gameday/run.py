@@ -11,13 +11,13 @@ from temporalio.service import RPCError
 
 from codehub.adapters.temporal.connection import temporal_version
 from codehub.db.session import DatabaseUnavailable, server_version
-from gameday.findings import Invariant
+from gameday.checks.findings import Invariant
+from gameday.checks.rows import read_rows, read_trails
 from gameday.game import Game, Say
 from gameday.options import Options
-from gameday.report_lanes import Lane, history_of, lane_of
-from gameday.report_story import Story
-from gameday.rows import read_rows, read_trails
-from gameday.stage import Stage, open_stage
+from gameday.report.lanes import Lane, history_of, lane_of
+from gameday.report.story import Story
+from gameday.stage.stage import Stage, open_stage
 
 OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, OSError)
 

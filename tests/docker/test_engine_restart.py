@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
-from gameday.faults_dockerd import Engine
+from gameday.faults.dockerd import Engine
 from tests.chaos.conftest import Servers
 from tests.docker.site import open_docker_site
 from tests.trees import describe_tree

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from gameday.stage import open_stage
+from gameday.stage.stage import open_stage
 from tests.docker_engine import docker
 from tests.gameday.players import playing
 

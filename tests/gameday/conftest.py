@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gameday.stage import Stage, open_stage
+from gameday.stage.stage import Stage, open_stage
 
 
 @pytest.fixture(scope="package")

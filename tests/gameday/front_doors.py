@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from gameday.tiny_ide import SIGNATURE
+from gameday.stage.tiny_ide import SIGNATURE
 
 PASSED_ON = ("If-Match", "If-None-Match", "X-CodeHub-Wake")
 Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]

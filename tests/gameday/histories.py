@@ -7,7 +7,7 @@ from codehub.db.events import EventKind
 from codehub.db.history import EventView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from gameday.rows import Row
+from gameday.checks.rows import Row
 
 WORKSPACE = WorkspaceId("0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44")
 BEGAN = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)

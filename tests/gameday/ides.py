@@ -10,7 +10,7 @@ from pathlib import Path
 
 import aiohttp
 
-from gameday import tiny_ide
+from gameday.stage import tiny_ide
 from tests.temporal_server import free_port
 from tests.waiting import until
 

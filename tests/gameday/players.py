@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from gameday.stage import Stage
+from gameday.stage.stage import Stage
 from tests.waiting import until
 
 WORKSPACES = "/api/v1/workspaces"

@@ -10,15 +10,15 @@ from codehub.domain.garbage import Graces
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from gameday.checks_archives import ArchiveWatch, committed_of, unneeded_of
-from gameday.checks_arriving import is_stopped
-from gameday.checks_followers import compare
-from gameday.checks_homes import check_fate
-from gameday.checks_limits import check_limits
-from gameday.checks_orphans import misfits
-from gameday.checks_outages import PATIENCE, OutageWatch, find_locked_out
-from gameday.findings import Findings, Invariant
-from gameday.journal import Journal
+from gameday.checks.archives import ArchiveWatch, committed_of, unneeded_of
+from gameday.checks.arrival import is_stopped
+from gameday.checks.findings import Findings, Invariant
+from gameday.checks.followers import compare
+from gameday.checks.homes import check_fate
+from gameday.checks.limits import check_limits
+from gameday.checks.orphans import misfits
+from gameday.checks.outages import PATIENCE, OutageWatch, find_locked_out
+from gameday.people.journal import Journal
 from tests.gameday.histories import BEGAN, WORKSPACE, row
 
 OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"

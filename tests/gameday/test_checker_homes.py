@@ -6,12 +6,12 @@ import httpx
 import pytest
 
 from codehub.domain.conditions import WorkspaceId
-from gameday.checks_asking import WORKSPACES, Asker
-from gameday.checks_homes import check_homes
-from gameday.findings import Findings, Invariant
-from gameday.journal import Journal
-from gameday.stage import Stage
-from gameday.tiny_ide import FILES
+from gameday.checks.api import WORKSPACES, Asker
+from gameday.checks.findings import Findings, Invariant
+from gameday.checks.homes import check_homes
+from gameday.people.journal import Journal
+from gameday.stage.stage import Stage
+from gameday.stage.tiny_ide import FILES
 from tests.waiting import DEADLINE_SECONDS
 
 CONTENT = b"a promise"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gameday.disk import SmallDisk, mounted_disk
+from gameday.stage.disk import SmallDisk, mounted_disk
 from tests.needs import do_without_mounts
 
 

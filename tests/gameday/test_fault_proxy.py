@@ -13,8 +13,8 @@ import pytest
 from aiobotocore.config import AioConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
-from gameday.fault_modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
-from gameday.fault_proxy import FaultProxy
+from gameday.faults.modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
+from gameday.faults.proxy import FaultProxy
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.waiting import until
 

@@ -11,11 +11,11 @@ import psutil
 import pytest
 from sqlalchemy import text
 
-from gameday.fault_chances import NothingToBreak
-from gameday.fault_loop import FaultRecord, break_things, run_fault
-from gameday.fault_modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
-from gameday.faults import Fault, faults_of
-from gameday.stage import WORKERS, Stage
+from gameday.faults.catalog import Fault, faults_of
+from gameday.faults.chances import NothingToBreak
+from gameday.faults.loop import FaultRecord, break_things, run_fault
+from gameday.faults.modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
+from gameday.stage.stage import WORKERS, Stage
 from tests.gameday.players import playing
 from tests.needs import do_without_mounts
 from tests.waiting import until

@@ -8,10 +8,10 @@ from random import Random
 
 from aiohttp import web
 
-from gameday.echoes import EchoClient
-from gameday.findings import Findings
-from gameday.followers import Follower
-from gameday.tally import Tally
+from gameday.checks.findings import Findings
+from gameday.people.echoes import EchoClient
+from gameday.people.followers import Follower
+from gameday.people.tally import Tally
 from tests.gameday.front_doors import Answering, FrontDoor, open_front_door
 from tests.waiting import until
 

@@ -1,7 +1,7 @@
 """The journal allows what may have happened, and nothing else."""
 
-from gameday.journal import Journal
-from gameday.journal_fates import Fate
+from gameday.people.journal import Journal
+from gameday.people.journal_fates import Fate
 
 HOME, FILE = "workspace", "notes.txt"
 

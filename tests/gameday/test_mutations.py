@@ -2,9 +2,9 @@
 
 import pytest
 
-from gameday.mutation_detectors import CRASH_MATRIX, Game
-from gameday.mutation_list import MUTATIONS, Mutation
-from gameday.mutations import REPOSITORY, StaleMutation, mutated
+from gameday.mutations.__main__ import REPOSITORY, StaleMutation, mutated
+from gameday.mutations.catalog import MUTATIONS, Mutation
+from gameday.mutations.detectors import CRASH_MATRIX, Game
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)

@@ -10,16 +10,16 @@ from random import Random
 import pytest
 
 from codehub.domain.states import DesiredState
-from gameday.findings import Findings
-from gameday.journal import Journal
-from gameday.people import make_person
-from gameday.people_contents import BIG_NAME
-from gameday.people_files import Files
-from gameday.people_requests import NoAnswer, Requests
-from gameday.people_workspaces import WORKSPACES, Workspaces
-from gameday.stage_users import User
-from gameday.tally import Tally
-from gameday.tiny_ide import FILES, tree_of
+from gameday.checks.findings import Findings
+from gameday.people.contents import BIG_NAME
+from gameday.people.files import Files
+from gameday.people.journal import Journal
+from gameday.people.person import make_person
+from gameday.people.requests import NoAnswer, Requests
+from gameday.people.tally import Tally
+from gameday.people.workspaces import WORKSPACES, Workspaces
+from gameday.stage.tiny_ide import FILES, tree_of
+from gameday.stage.users import User
 from tests.gameday.front_doors import (
     FrontDoor,
     losing,

@@ -9,15 +9,15 @@ from pathlib import Path
 
 from rich.console import Console
 
-from gameday.fault_loop import FaultRecord
-from gameday.findings import Invariant, Violation
+from gameday.checks.findings import Invariant, Violation
+from gameday.faults.loop import FaultRecord
 from gameday.options import Options
-from gameday.report import write_report
-from gameday.report_html import render_html
-from gameday.report_lanes import history_of, lane_of
-from gameday.report_story import Story
-from gameday.report_text import print_report
-from gameday.stage_recoveries import Recovery
+from gameday.report.html import render_html
+from gameday.report.lanes import history_of, lane_of
+from gameday.report.report import write_report
+from gameday.report.story import Story
+from gameday.report.text import print_report
+from gameday.stage.recoveries import Recovery
 from tests.gameday.histories import BEGAN, CLAIMED, COMPLETED, CREATED, WORKSPACE
 
 OPTIONS = Options(0.5, "seed <1>")

@@ -9,8 +9,8 @@ from codehub.adapters.s3.archives import S3Archives
 from codehub.domain.naming import ARCHIVE_ROOT
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import is_locked
-from gameday.stage import Stage, open_stage
-from gameday.stage_processes import OwnProcesses
+from gameday.stage.processes import OwnProcesses
+from gameday.stage.stage import Stage, open_stage
 from tests.gameday.players import playing
 from tests.waiting import until
 

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from gameday.tiny_ide import PARTS, SIGNATURE, tree_of
+from gameday.stage.tiny_ide import PARTS, SIGNATURE, tree_of
 from tests.gameday.ides import RunningIde, running_ide
 from tests.waiting import until
 

@@ -1,0 +1,1 @@
+"""What must hold, during a game and after it."""

@@ -1,0 +1,1 @@
+"""What a game breaks, and how."""

@@ -1,0 +1,1 @@
+"""Deliberate breaks of the rules that protect files; somebody has to notice each."""

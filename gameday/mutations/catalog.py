@@ -1,0 +1,243 @@
+"""Deliberate breaks of the rules that protect files, each with the test that has to notice it."""
+
+from dataclasses import dataclass
+
+from gameday.mutations.detectors import Detector, Game, Tests, crash
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One text for another, in one place of one file."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    detector: Detector
+
+
+# Games take minutes, so those who look for the same share one.
+GAME = Game("mutations")
+# Long enough for a home to be archived, restored, changed and archived again, even on a busy machine.
+LONG_GAME = Game("mutations", minutes=4.0)
+
+MUTATIONS = (
+    Mutation(
+        "volume removed before the key is committed",
+        "workflows/archiving.py",
+        """\
+            await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
+            key = archive.key
+        await change(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
+""",
+        """\
+            key = archive.key
+        await change(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
+        if request.needs_upload:
+            await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
+""",
+        crash("ARCHIVING", "after:remove_archived_volume"),
+    ),
+    Mutation(
+        "restore marker set before extraction",
+        "workflows/restoring.py",
+        """\
+        await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
+        await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
+""",
+        """\
+        await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
+        await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
+""",
+        crash("RESTORING", "before:restore_archive"),
+    ),
+    Mutation(
+        "pipefail dropped",
+        "storage_job/children.py",
+        "        if status != 0:\n",
+        "        if status < 0:\n",
+        Tests("tests/integration/test_storage_job_failures.py", "never_masked"),
+    ),
+    Mutation(
+        "status of tar not asked for",
+        "storage_job/home_stream.py",
+        "        self._tar.check()\n",
+        "",
+        Tests("tests/integration/test_storage_job_failures.py", "never_masked"),
+    ),
+    Mutation(
+        "checksum not compared",
+        "storage_job/restore.py",
+        "        if sha256 != meta.sha256:\n",
+        "        if not sha256:\n",
+        Tests("tests/adversarial/test_damaged_archives.py", "swapped_metas"),
+    ),
+    Mutation(
+        "archive not compared with its record",
+        "storage_job/restore.py",
+        "    if request.expected_sha256 not in (None, meta.sha256):\n",
+        "    if request.expected_sha256 == meta.sha256 == None:\n",
+        Tests("tests/integration/test_storage_job_damage.py", "exchanged_together_with_its_meta"),
+    ),
+    Mutation(
+        "old content gone before the new is in place",
+        "storage_job/swap.py",
+        "    except OSError:\n        for source, target in done:\n",
+        "    except OSError:\n        for source, target in done[:0]:\n",
+        Tests("tests/adversarial/test_stubborn_content.py", "immutable_entry_at_the_top"),
+    ),
+    Mutation(
+        "claim without compare-and-set",
+        "codehub/db/workspaces.py",
+        "        .where(Workspace.operation == Operation.NONE)\n",
+        "",
+        Tests("tests/integration/test_workspace_queries.py", "fifty_concurrent_claims"),
+    ),
+    Mutation(
+        "collection without grace",
+        "codehub/domain/garbage.py",
+        "    return now - orphan_since >= graces.orphan\n",
+        "    return now >= orphan_since\n",
+        GAME,
+    ),
+    Mutation(
+        "older archive collected while the current one is missing",
+        "codehub/domain/garbage.py",
+        "    if owner.archive_missing or key in owner.given_up:\n",
+        "    if key in owner.given_up:\n",
+        Tests("tests/workflows/test_gc.py", "current_one_is_missing"),
+    ),
+    Mutation(
+        "undelete period not kept",
+        "codehub/domain/garbage.py",
+        "    return now < owner.deleted_at + graces.undelete\n",
+        "    return now < owner.deleted_at\n",
+        Tests("tests/workflows/test_undeleting.py", "taken_back_for_days"),
+    ),
+    Mutation(
+        "home not archived again once there is an archive",
+        "codehub/domain/planner.py",
+        "    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true\n",
+        "    return snapshot.operation is Operation.ARCHIVING and snapshot.archive_key is None\n",
+        LONG_GAME,
+    ),
+    Mutation(
+        "home archived while its IDE runs",
+        "codehub/domain/planner.py",
+        "    (Phase.RUNNING, DesiredState.ARCHIVED): Operation.STOPPING,\n",
+        "    (Phase.RUNNING, DesiredState.ARCHIVED): Operation.ARCHIVING,\n",
+        GAME,
+    ),
+    Mutation(
+        "activity that outlived its claim still acts",
+        "activities/fencing.py",
+        "(claim.operation, claim.claimed_at) != (request.operation, request.claimed_at)",
+        "claim.operation is not request.operation",
+        Tests("tests/workflows/test_guards.py", "outlived_its_claim"),
+    ),
+    Mutation(
+        "look stored although the row has moved on",
+        "activities/workspace.py",
+        "                if row == seen.row:\n",
+        "                if seen.row:\n",
+        Tests("tests/workflows/test_paused_workers.py", "before_the_home_was_made"),
+    ),
+    Mutation(
+        "claim given back although its archive is committed",
+        "codehub/domain/planner.py",
+        "    return snapshot.operation in REVERSIBLE or needs_upload(snapshot)\n",
+        "    return snapshot.operation is not Operation.NONE\n",
+        Tests("tests/workflows/test_outages.py", "claim_is_held"),
+    ),
+    Mutation(
+        "claim held through an outage",
+        "codehub/domain/planner.py",
+        "    return snapshot.operation in REVERSIBLE or needs_upload(snapshot)\n",
+        "    return False\n",
+        Tests("tests/workflows/test_outages.py", "people_can_start"),
+    ),
+    Mutation(
+        "purge that fails goes on without a pause",
+        "codehub/domain/transitions.py",
+        "        given_up = replace(given_up, retry_at=now + pause)\n",
+        "        given_up = replace(given_up, retry_at=now - pause)\n",
+        Tests("tests/workflows/test_outages.py", "purge_that_cannot_finish"),
+    ),
+    Mutation(
+        "replay follows a plan of its own",
+        "workflows/converge.py",
+        "    return snapshot.plan or plan(snapshot)\n",
+        "    return plan(snapshot)\n",
+        Tests("tests/replay/test_replay.py", "recorded_plan"),
+    ),
+    Mutation(
+        "volume removed without asking for its archive",
+        "activities/volume.py",
+        "is not ArchiveFact.PRESENT:\n",
+        "is ArchiveFact.UNREACHABLE:\n",
+        Tests("tests/workflows/test_guards.py", "archive_is_gone"),
+    ),
+    Mutation(
+        "deletion removes a home that is not archived",
+        "codehub/domain/removal.py",
+        "    return is_leftover(snapshot) and archive is ArchiveFact.PRESENT\n",
+        "    return archive is not ArchiveFact.UNREACHABLE\n",
+        Tests("tests/workflows/test_guards.py", "never_removes_a_home_that_is_not_archived"),
+    ),
+    Mutation(
+        "any operation removes a volume",
+        "codehub/domain/removal.py",
+        "    if snapshot.operation is not Operation.DELETING or not snapshot.deleted:\n",
+        "    if snapshot.operation is Operation.NONE:\n",
+        Tests("tests/unit/domain/test_removal.py", "archive_answers"),
+    ),
+    Mutation(
+        "half-restored volume counts as complete",
+        "codehub/domain/judge.py",
+        "    return snapshot.restore_marker == snapshot.archive_key\n",
+        "    return True\n",
+        Tests("tests/model", "not model_can_fail"),
+    ),
+    Mutation(
+        "stalled IDE counts as down",
+        "codehub/domain/judge.py",
+        "    is_blip = ready.is_true and now - silent_since < HANG_GRACE\n",
+        "    is_blip = ready.is_true and now < silent_since\n",
+        Tests("tests/model", "not model_can_fail"),
+    ),
+    Mutation(
+        "running container made anew for its configuration",
+        "codehub/adapters/docker/container_facts.py",
+        '        return self.running and self.configuration != ""\n',
+        "        return False\n",
+        Tests("tests/docker/test_containers.py", "left_alone"),
+    ),
+    Mutation(
+        "limits counted without a lock",
+        "codehub/db/running.py",
+        "    await session.execute(select(func.pg_advisory_xact_lock(RUNNING_LIMITS_LOCK)))\n",
+        "    await session.execute(select(func.now()))\n",
+        Tests("tests/integration/test_limits.py", "two_hundred_concurrent"),
+    ),
+    Mutation(
+        "others get into a workspace",
+        "proxy/admission.py",
+        "        if place.view.owner_user_id != known.caller.user_id:\n",
+        "        if place.view.owner_user_id is None:\n",
+        Tests("tests/front_door/test_passing.py", "nobody_else_gets_anywhere"),
+    ),
+    Mutation(
+        "answers of another store of homes are believed",
+        "codehub/services/guarded.py",
+        "        if problem := self._explain(identity):\n            raise",
+        "        if problem := identity is None and self._explain(identity):\n            raise",
+        Tests("tests/contracts/test_guarded_providers.py", "fake and until_it_is_adopted"),
+    ),
+    Mutation(
+        "second host takes part with its own store of homes",
+        "codehub/services/home_store.py",
+        "    if (recorded.backend, recorded.identity) == (backend, identity):\n",
+        "    if recorded.backend == backend and identity:\n",
+        Tests("tests/integration/test_home_store.py", "exactly_one_wins"),
+    ),
+)

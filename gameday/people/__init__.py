@@ -1,0 +1,1 @@
+"""The users of a game, and what they remember of their files."""

@@ -1,0 +1,1 @@
+"""The report of a game: page, terminal, JSON."""
