@@ -16,7 +16,7 @@ ANSWER_SECONDS = 10
 
 
 @dataclass(frozen=True)
-class Eyes:
+class Observer:
     """The providers, for looking only."""
 
     instances: Instances

@@ -7,7 +7,7 @@ from datetime import datetime
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from activities.audit_trail import ACTOR
-from activities.observer import Eyes
+from activities.observer import Observer
 from codehub.db.archive_views import list_others
 from codehub.db.archives import is_available, mark_given_up
 from codehub.db.events import EventKind, record_event
@@ -16,7 +16,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge
-from codehub.domain.recovery import Answer, Recovery, answer, choices, recover
+from codehub.domain.recovery import RecoverVerdict, Recovery, choices, judge_choice, recover
 from codehub.ports import Instances
 
 # A container that takes longer to end is left to the next sweep.
@@ -31,7 +31,7 @@ class Asked:
     named: ArchiveFact | None = None
 
 
-async def look_at_named(eyes: Eyes, request: RecoverRequest) -> Asked:
+async def look_at_named(eyes: Observer, request: RecoverRequest) -> Asked:
     if request.archive_key is None:
         return Asked(request)
     return Asked(request, await eyes.look_at_archive(request.archive_key))
@@ -39,7 +39,7 @@ async def look_at_named(eyes: Eyes, request: RecoverRequest) -> Asked:
 
 def stray_container(judged: Snapshot, facts: Facts, asked: Asked) -> bool:
     """Whether a container is there that has to go before this request can be carried out."""
-    if answer(judged, asked.request.choice, asked.named) is not Answer.CARRY_OUT:
+    if judge_choice(judged, asked.request.choice, asked.named) is not RecoverVerdict.CARRY_OUT:
         return False
     seen = facts.container not in {ContainerFact.ABSENT, ContainerFact.UNREACHABLE}
     return seen and _recover(judged, asked.request).remove_container
@@ -66,10 +66,10 @@ async def carry_out(
     if asked is None or await load_recover_request(session, judged.workspace_id) != asked.request:
         return judged  # what has been asked since has its own wake, or the next sweep
     request = asked.request
-    verdict = answer(judged, request.choice, await _still(session, asked))
-    if verdict is Answer.WAIT:
+    verdict = judge_choice(judged, request.choice, await _still(session, asked))
+    if verdict is RecoverVerdict.WAIT:
         return judged
-    if verdict is Answer.REFUSE:
+    if verdict is RecoverVerdict.REFUSE:
         return await _refuse(session, judged, request, now)
     recovery = _recover(judged, request)
     if recovery.remove_container and facts.container is not ContainerFact.ABSENT:

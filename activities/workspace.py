@@ -10,7 +10,7 @@ from temporalio import activity
 
 from activities.audit_trail import ACTOR, save_change
 from activities.fencing import load_current
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.recovery import Asked, carry_out, look_at_named, remove_stray_container, stray_container
 from codehub.contracts import (
     AttemptEnded,
@@ -59,7 +59,7 @@ class WorkspaceActivities:
     """What the workspace's workflow does to its row. Nobody else writes these columns."""
 
     database: Database
-    eyes: Eyes
+    eyes: Observer
 
     @activity.defn
     async def observe(self, workspace_id: WorkspaceId) -> Observed | None:

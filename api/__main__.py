@@ -14,10 +14,10 @@ import uvloop
 
 from api.app import create_app
 from api.context import Context
-from api.uvicorn_protocol import BoundedHeads
+from api.uvicorn_protocol import BoundedHeadersProtocol
 from api.wiring import open_context
 from codehub.bootstrap import refuse_other_homes
-from codehub.gc_tuning import spare_the_collector
+from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
@@ -78,7 +78,7 @@ def main() -> int:
 async def serve(settings: Settings) -> int:
     await refuse_other_homes(settings)
     async with open_context(settings) as context:
-        spare_the_collector()
+        tune_gc()
         server = Server(config_of(settings, context), context, settings.api.ready_file)
         try:
             listening = listen(settings.api.host, settings.api.port)
@@ -119,7 +119,7 @@ def config_of(settings: Settings, context: Context) -> uvicorn.Config:
         forwarded_allow_ips=settings.api.trusted_proxies,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.api.shutdown_grace_seconds,
-        http=BoundedHeads,
+        http=BoundedHeadersProtocol,
     )
 
 

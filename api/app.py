@@ -9,7 +9,7 @@ from starlette.types import ASGIApp
 
 from api.context import Context
 from api.errors import install_error_handlers
-from api.middleware import Observing
+from api.middleware import RequestMiddleware
 from api.openapi import build_openapi
 from api.routers import (
     admin,
@@ -46,7 +46,7 @@ ROUTERS = (
 
 def create_app(context: Context) -> ASGIApp:
     """Around a context that is open already and outlives it."""
-    return Observing(create_routes(context), context.metrics, https=context.options.is_https)
+    return RequestMiddleware(create_routes(context), context.metrics, https=context.options.is_https)
 
 
 def create_routes(context: Context) -> FastAPI:

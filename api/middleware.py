@@ -30,7 +30,7 @@ HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 SERVER_ERROR = 500
 
 
-class Observing:
+class RequestMiddleware:
     """Around the whole application, so that answers to unforeseen errors pass it too."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, https: bool) -> None:

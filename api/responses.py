@@ -18,7 +18,7 @@ JSON = "application/json"
 MAX_DIGITS = 18
 
 
-def answer(document: BaseModel, status: int = 200, **headers: str) -> Response:
+def json_response(document: BaseModel, status: int = 200, **headers: str) -> Response:
     """The document as it is: what a route returns otherwise would be validated and encoded a second time."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(document.model_dump_json(), status, headers=names, media_type=JSON)

@@ -25,7 +25,7 @@ from codehub.domain.states import Phase
 from codehub.services.recovery import archives_to_restore, choices_of
 
 
-def present(view: WorkspaceView, context: Context) -> Workspace:
+def serialize(view: WorkspaceView, context: Context) -> Workspace:
     times = _idle_times(view, context.idle_times)
     standing = view.standing
     return Workspace(
@@ -67,8 +67,8 @@ def present(view: WorkspaceView, context: Context) -> Workspace:
     )
 
 
-def present_live(view: WorkspaceView, context: Context) -> LiveWorkspace:
-    text = present(view, context).model_dump_json()
+def serialize_live(view: WorkspaceView, context: Context) -> LiveWorkspace:
+    text = serialize(view, context).model_dump_json()
     return LiveWorkspace(view.workspace_id, text, view.operation, view.op_started_at)
 
 

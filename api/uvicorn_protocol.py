@@ -5,7 +5,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 MAX_HEAD_BYTES = 65_536
 
 
-class BoundedHeads(HttpToolsProtocol):
+class BoundedHeadersProtocol(HttpToolsProtocol):
     """Counts what arrives before a head is complete; who sends more than that is answered and cut off."""
 
     _head_bytes = 0

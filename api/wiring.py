@@ -13,7 +13,7 @@ from api.live.hub import LiveHub, LiveWorkspace
 from api.live.revocation import end_doubted_streams, end_revoked_streams
 from api.metrics import Metrics
 from api.security.rate_limits import RateLimiter
-from api.serializers import present_live
+from api.serializers import serialize_live
 from codehub.bootstrap import (
     connect_temporal,
     histories_of,
@@ -92,7 +92,7 @@ async def load_live(context: Context, user_id: UUID, ids: Collection[str] | None
             views = list(page.items)
         else:
             views = await list_views_by_id(session, [WorkspaceId(each) for each in ids])
-    return [present_live(view, context) for view in views if view.owner_user_id == user_id]
+    return [serialize_live(view, context) for view in views if view.owner_user_id == user_id]
 
 
 def _rates(settings: Settings) -> Rates:

@@ -8,7 +8,7 @@ import uvloop
 
 from codehub.ports import Upstream
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Forward, Routed
+from proxy.transport.routing import Forward, Response, Routed
 from proxy.transport.server import ProxyServer
 
 
@@ -30,9 +30,9 @@ class PrefixRouter:
         del head
         return failed
 
-    def unreachable(self, head: RequestHead, failed: Forward) -> Answer:
+    def unreachable(self, head: RequestHead, failed: Forward) -> Response:
         del head, failed
-        return Answer(502)
+        return Response(502)
 
 
 async def serve(port: int, router: PrefixRouter) -> None:

@@ -6,7 +6,7 @@ import gc
 THRESHOLDS = (20_000, 20, 20)
 
 
-def spare_the_collector() -> None:
+def tune_gc() -> None:
     """Call once everything is loaded: it stays, so nobody has to look through all of it again and again."""
     gc.collect()
     gc.freeze()

@@ -9,7 +9,7 @@ import sys
 import uvloop
 
 from codehub.bootstrap import refuse_other_homes
-from codehub.gc_tuning import spare_the_collector
+from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
@@ -47,7 +47,7 @@ async def serve(settings: Settings, number: int | None) -> int:
         await _stop_with_parent(stopping)
     await refuse_other_homes(settings)
     async with open_proxy(settings) as proxy:
-        spare_the_collector()
+        tune_gc()
         try:
             await _listen(proxy, settings, number)
         except OSError as error:

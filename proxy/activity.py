@@ -11,9 +11,9 @@ from typing import NoReturn
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import ActivityBuffer
-from proxy.activity_rules import MessageRules, UseRules, rules_for
+from proxy.activity_rules import ActivityRules, MessageRules, rules_for
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import UseObserver
+from proxy.transport.routing import ActivityObserver
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class UseBook:
+class ActivityLog:
     """The last use of each workspace, until the buffer has it."""
 
     def __init__(
@@ -51,7 +51,7 @@ class UseBook:
         """How many workspaces have been used since the buffer was told."""
         return len(self._used_at)
 
-    def observe(self, workspace_id: WorkspaceId, ide: str, path: bytes) -> UseObserver:
+    def observe(self, workspace_id: WorkspaceId, ide: str, path: bytes) -> ActivityObserver:
         """Whom to tell of one request and its messages; the path has neither prefix nor query."""
         return Watch(self, workspace_id, rules_for(ide), path)
 
@@ -92,14 +92,16 @@ class UseBook:
                 del self._used_at[workspace_id]
 
 
-class Watch(UseObserver):
+class Watch(ActivityObserver):
     """Notes the use of one workspace by one request, or by the messages of one WebSocket."""
 
     __slots__ = (
         "_book", "_counts_until", "_looks", "_messages", "_path", "_rests_until", "_rules", "_workspace_id",
     )  # fmt: skip
 
-    def __init__(self, book: UseBook, workspace_id: WorkspaceId, rules: UseRules, path: bytes) -> None:
+    def __init__(
+        self, book: ActivityLog, workspace_id: WorkspaceId, rules: ActivityRules, path: bytes
+    ) -> None:
         self._book = book
         self._workspace_id = workspace_id
         self._rules = rules

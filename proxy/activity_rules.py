@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from proxy.request_kind import BACKGROUND, READING_METHODS, ask_of
+from proxy.request_kind import BACKGROUND, READING_METHODS, request_kind_of
 from proxy.transport.request_head import RequestHead
 
 TEXT, BINARY = 1, 2
@@ -39,7 +39,7 @@ OTHER_MESSAGES = MessageRules(ANYTHING, longer_than=MAX_KEEP_ALIVE_BYTES)
 
 
 @dataclass(frozen=True)
-class UseRules:
+class ActivityRules:
     """What of an IDE's traffic is somebody's work.
 
     Opening a page always is. So are requests that change something, unless an untouched tab makes them,
@@ -51,7 +51,7 @@ class UseRules:
     messages: tuple[MessageRules, ...] = ()
 
     def is_use_request(self, path: bytes, head: RequestHead) -> bool:
-        if ask_of(head) is not BACKGROUND:
+        if request_kind_of(head) is not BACKGROUND:
             return True
         if head.method not in READING_METHODS:
             return self.idle_changes.match(b"%b %b" % (head.method, path)) is None
@@ -72,7 +72,7 @@ TERMINAL_ANSWER = rb"(?:\[[?>=]?[\d;]*(?:[Rcnt]|\$y)|\[[IO]|[\]P_])"
 # layout, changed or not; each minute user and kernel specs. Its sockets answer pings. When they are
 # opened, again or first, the kernel is asked for its information, its history and its debugger's state.
 # Typing sends nothing until the document is saved, by itself within two minutes.
-JUPYTERLAB = UseRules(
+JUPYTERLAB = ActivityRules(
     idle_changes=re.compile(rb"PUT /lab/api/workspaces/"),
     work_reads=re.compile(rb"GET /api/contents/[^?]+\?(?:.*&)?type=(?:file|notebook)(?:&|\Z)"),
     messages=(
@@ -101,7 +101,7 @@ CODE_SERVER_INPUT = rb"\x04\x04\x06d\x06.{1,5}?\x01\x0eremoteterminal\x01\x06\$i
 # Before the first message with a name: acknowledgements, 18 bytes each, and its header.
 CODE_SERVER_FIRST = rb"\A(?:\x01.{8}\0\0\0\x05.{5})*\x01.{12}"
 
-CODE_SERVER = UseRules(
+CODE_SERVER = ActivityRules(
     messages=(
         MessageRules(
             paths=re.compile(rb"/[a-z]+-[0-9a-z]+\Z"),
@@ -113,11 +113,11 @@ CODE_SERVER = UseRules(
     ),
 )
 
-OTHER = UseRules()
+OTHER = ActivityRules()
 
 RULES = {"jupyterlab": JUPYTERLAB, "code-server": CODE_SERVER}
 
 
-def rules_for(ide: str) -> UseRules:
+def rules_for(ide: str) -> ActivityRules:
     """Of an IDE that is not known, longer messages count."""
     return RULES.get(ide, OTHER)

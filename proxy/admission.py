@@ -6,22 +6,22 @@ from datetime import UTC, datetime
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import Origins
-from proxy.caller_cache import Callers, Known
+from proxy.caller_cache import CachedCaller, CallerCache
 from proxy.forms import form_token_of
 from proxy.pages import Visit
 from proxy.request_kind import (
     ID_LENGTH,
     WORKSPACES,
-    Ask,
+    RequestKind,
     Shown,
     WorkspacePath,
     cookie_may_speak,
     shown_by,
 )
-from proxy.responses import Replies
+from proxy.responses import Responses
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer
-from proxy.workspace_cache import Directory, Place
+from proxy.transport.routing import Response
+from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
 ID_END = len(WORKSPACES) + ID_LENGTH
 MAX_MEMORISED = 1024
@@ -33,18 +33,18 @@ class Admitted:
     """A request of somebody who may use the workspace."""
 
     head: RequestHead
-    ask: Ask
+    ask: RequestKind
     path: WorkspacePath
     shown: Shown
-    known: Known
-    place: Place
+    known: CachedCaller
+    place: CachedWorkspace
 
     @property
     def visit(self) -> Visit:
         return visit_of(self.head, self.shown, self.place)
 
 
-def visit_of(head: RequestHead, shown: Shown, place: Place) -> Visit:
+def visit_of(head: RequestHead, shown: Shown, place: CachedWorkspace) -> Visit:
     token = form_token_of(shown.session, place.view.workspace_id) if shown.session else ""
     return Visit(place.view, token, head.target.decode("latin-1"), datetime.now(UTC))
 
@@ -53,15 +53,15 @@ def visit_of(head: RequestHead, shown: Shown, place: Place) -> Visit:
 class Admission:
     """Session or token, then owner; what was found out is remembered for seconds."""
 
-    callers: Callers
-    directory: Directory
-    replies: Replies
+    callers: CallerCache
+    directory: WorkspaceCache
+    replies: Responses
     origins: Origins
     cookie: bytes
     outcomes: Counter[str] = field(default_factory=Counter)
     _shown: dict[tuple[bytes | None, bytes | None], Shown] = field(default_factory=dict)
 
-    def recall(self, head: RequestHead) -> tuple[Known, Place] | None:
+    def recall(self, head: RequestHead) -> tuple[CachedCaller, CachedWorkspace] | None:
         """Who asks for what, if all of that is known and sure and the one may use the other."""
         shown = self.shown_by(head)
         known = self.callers.get(shown)
@@ -72,7 +72,7 @@ class Admission:
             return None
         return known, place
 
-    async def admit(self, head: RequestHead, path: WorkspacePath, ask: Ask) -> Admitted | Answer:
+    async def admit(self, head: RequestHead, path: WorkspacePath, ask: RequestKind) -> Admitted | Response:
         """Who is it, is there such a workspace, whose is it: in this order."""
         shown = self.shown_by(head)
         if shown.session is not None and not cookie_may_speak(head, self.origins):
@@ -99,6 +99,6 @@ class Admission:
                 self._shown[key] = shown
         return shown
 
-    def _refuse(self, reason: str, answer: Answer) -> Answer:
+    def _refuse(self, reason: str, answer: Response) -> Response:
         self.outcomes[reason] += 1
         return answer

@@ -10,8 +10,8 @@ from uuid import UUID
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import CREDENTIALS_CHANGED, BusMessage, EventSubscription
 from codehub.services.outages import is_outage
-from proxy.caller_cache import Callers
-from proxy.workspace_cache import Directory
+from proxy.caller_cache import CallerCache
+from proxy.workspace_cache import WorkspaceCache
 
 log = logging.getLogger(__name__)
 
@@ -33,13 +33,13 @@ class Connections(Protocol):
         """End all connections with it."""
 
 
-class Keeper:
+class CacheRefresher:
     """Events make changes known at once; when they are lost, asking does within seconds."""
 
     def __init__(
         self,
-        callers: Callers,
-        directory: Directory,
+        callers: CallerCache,
+        directory: WorkspaceCache,
         subscription: EventSubscription,
         period_seconds: float = PERIOD_SECONDS,
     ) -> None:

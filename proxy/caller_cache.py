@@ -18,7 +18,7 @@ CAPACITY = 10_000
 
 
 @dataclass(slots=True)
-class Known:
+class CachedCaller:
     """A caller, when that was looked up, and when it was last confirmed."""
 
     caller: Caller
@@ -29,22 +29,22 @@ class Known:
     confirmed_at: float
 
 
-class Callers:
+class CallerCache:
     """The callers of the last minute. Strangers are not remembered: they may sign in at any time."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._clock = clock
-        self._known: dict[Shown, Known] = {}
+        self._known: dict[Shown, CachedCaller] = {}
 
-    def get(self, shown: Shown) -> Known | None:
+    def get(self, shown: Shown) -> CachedCaller | None:
         """Who that is, if it is known and still sure."""
         known = self._known.get(shown)
         if known is None or self._clock() - known.confirmed_at > FRESH_SECONDS:
             return None
         return known
 
-    async def find(self, shown: Shown) -> Known | None:
+    async def find(self, shown: Shown) -> CachedCaller | None:
         """Who that is; None for a stranger. Raises when the database cannot be asked."""
         known = self.get(shown)
         if known is not None:
@@ -56,7 +56,7 @@ class Callers:
             return None
         if len(self._known) >= CAPACITY:
             self._known.clear()
-        known = Known(caller, str(caller.credential_id), str(caller.user_id), began, began)
+        known = CachedCaller(caller, str(caller.credential_id), str(caller.user_id), began, began)
         self._known[shown] = known
         return known
 

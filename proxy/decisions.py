@@ -4,7 +4,7 @@ from enum import StrEnum
 
 from codehub.domain.attention import Standing
 from codehub.domain.states import DesiredState, Operation, Phase
-from proxy.request_kind import Ask
+from proxy.request_kind import RequestKind
 
 
 class Decision(StrEnum):
@@ -35,13 +35,13 @@ def is_open(standing: Standing) -> bool:
     return standing.phase is Phase.RUNNING and wanted and standing.operation in LEAVES_OPEN
 
 
-def decide(standing: Standing, ask: Ask) -> Decision:
+def decide(standing: Standing, ask: RequestKind) -> Decision:
     """Only somebody who waits for the answer may wake a workspace: an open tab's requests never do."""
     if is_open(standing):
         return Decision.FORWARD
     if standing.needs_person:
         return Decision.EXPLAIN_ERROR
-    if ask is Ask.BACKGROUND:
+    if ask is RequestKind.BACKGROUND:
         return Decision.REFUSE
     if standing.desired_state is DesiredState.RUNNING or not _rests(standing):
         return Decision.FOLLOW

@@ -2,7 +2,7 @@
 
 import json
 
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 
 JSON_HEADERS = (
     ("Content-Type", "application/json"),
@@ -11,17 +11,17 @@ JSON_HEADERS = (
 )
 
 
-def refusal(
+def error_response(
     status: int, code: str, message: str, *, retry_after: int | None = None, **more: object
-) -> Answer:
+) -> Response:
     headers = list(JSON_HEADERS)
     if retry_after is not None:
         headers.append(("Retry-After", str(retry_after)))
     if status == 401:  # noqa: PLR2004
         headers.append(("WWW-Authenticate", "Bearer"))
     error = {"code": code, "message": message, **more}
-    return Answer(status, tuple(headers), json.dumps({"error": error}, default=str).encode())
+    return Response(status, tuple(headers), json.dumps({"error": error}, default=str).encode())
 
 
-def redirect(status: int, location: str) -> Answer:
-    return Answer(status, (("Location", location), ("Cache-Control", "no-store")))
+def redirect(status: int, location: str) -> Response:
+    return Response(status, (("Location", location), ("Cache-Control", "no-store")))

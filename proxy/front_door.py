@@ -10,13 +10,13 @@ from codehub.services.errors import WorkspaceNotFound
 from codehub.services.outages import is_outage
 from proxy.admission import ID_END, Admission, visit_of
 from proxy.decisions import Decision, decide, is_open
-from proxy.error_responses import redirect, refusal
-from proxy.internal_routes import OwnPaths
-from proxy.request_kind import OWN_PATHS, WORKSPACES, Ask, WorkspacePath, ask_of, parse_path
-from proxy.responses import Replies
+from proxy.error_responses import error_response, redirect
+from proxy.internal_routes import InternalRoutes
+from proxy.request_kind import OWN_PATHS, WORKSPACES, RequestKind, WorkspacePath, parse_path, request_kind_of
+from proxy.responses import Responses
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Forward, Routed
-from proxy.workspace_handler import Hosting
+from proxy.transport.routing import Forward, Response, Routed
+from proxy.workspace_handler import WorkspaceHandler
 
 API_KEY = "api"
 # For people who run CodeHub: it is on the API's own port, which is not for everybody.
@@ -31,9 +31,9 @@ class FrontDoor:
     """A `Router`. What is known goes its way at once; only what is not costs a task."""
 
     admission: Admission
-    hosting: Hosting
-    own_paths: OwnPaths
-    replies: Replies
+    hosting: WorkspaceHandler
+    own_paths: InternalRoutes
+    replies: Responses
     api: Upstream
     outcomes: Counter[str] = field(default_factory=Counter)
 
@@ -50,8 +50,8 @@ class FrontDoor:
         self.hosting.directory.forget_upstream(path.workspace_id, failed.upstream)
         return await self._find_way(head)
 
-    def unreachable(self, head: RequestHead, failed: Forward) -> Answer:
-        ask, path = ask_of(head), parse_path(head.target)
+    def unreachable(self, head: RequestHead, failed: Forward) -> Response:
+        ask, path = request_kind_of(head), parse_path(head.target)
         place = self.hosting.directory.get(path.workspace_id) if path else None
         if failed.pool_key == API_KEY or place is None:
             return self._unavailable(ask)
@@ -61,7 +61,7 @@ class FrontDoor:
 
     def _to_api(self, head: RequestHead) -> Routed:
         if head.target.partition(b"?")[0] in OPERATORS_ONLY:
-            return refusal(404, "NOT_FOUND", "There is nothing at this path.")
+            return error_response(404, "NOT_FOUND", "There is nothing at this path.")
         return Forward(self.api, API_KEY, head.target, trusted=True)
 
     def _known_way(self, head: RequestHead) -> Forward | None:
@@ -78,15 +78,15 @@ class FrontDoor:
         return self.hosting.forward(head, known, place, place.upstream)
 
     async def _find_way(self, head: RequestHead) -> Routed:
-        ask, path = ask_of(head), parse_path(head.target)
+        ask, path = request_kind_of(head), parse_path(head.target)
         if path is None:
             return self.replies.not_found(ask)
         if not path.rest:
             query = path.query.decode("latin-1")
             return redirect(308, f"{self.replies.base_path}/w/{path.workspace_id}/{query}")
         try:
-            async with asyncio.timeout(ROUTE_SECONDS + (HOLD_SECONDS if ask is Ask.WAKING else 0)):
-                if ask is Ask.WAKING:
+            async with asyncio.timeout(ROUTE_SECONDS + (HOLD_SECONDS if ask is RequestKind.WAKING else 0)):
+                if ask is RequestKind.WAKING:
                     return await self._hold(head, path)
                 return await self._answer(head, path, ask)
         except WorkspaceNotFound:
@@ -96,9 +96,9 @@ class FrontDoor:
                 raise
             return self._unavailable(ask)
 
-    async def _answer(self, head: RequestHead, path: WorkspacePath, ask: Ask) -> Routed:
+    async def _answer(self, head: RequestHead, path: WorkspacePath, ask: RequestKind) -> Routed:
         admitted = await self.admission.admit(head, path, ask)
-        if isinstance(admitted, Answer):
+        if isinstance(admitted, Response):
             return admitted
         if path.rest.startswith(OWN_PATHS):
             return self.own_paths.route(admitted)
@@ -110,13 +110,13 @@ class FrontDoor:
         deadline = clock() + HOLD_SECONDS
         directory = self.hosting.directory
         while True:
-            routed = await self._answer(head, path, Ask.WAKING)
+            routed = await self._answer(head, path, RequestKind.WAKING)
             place = directory.get(path.workspace_id)
-            moves = place is not None and decide(place.standing, Ask.WAKING) is Decision.FOLLOW
-            if not isinstance(routed, Answer) or not moves or clock() > deadline:
+            moves = place is not None and decide(place.standing, RequestKind.WAKING) is Decision.FOLLOW
+            if not isinstance(routed, Response) or not moves or clock() > deadline:
                 return routed
             await directory.wait_for_change(path.workspace_id, HOLD_LOOK_SECONDS)
 
-    def _unavailable(self, ask: Ask) -> Answer:
+    def _unavailable(self, ask: RequestKind) -> Response:
         self.outcomes["unavailable"] += 1
         return self.replies.unavailable(ask)

@@ -12,7 +12,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from proxy.activity import UseBook
+from proxy.activity import ActivityLog
 from proxy.front_door import FrontDoor
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import LATENCY_BOUNDS, Counters, Latencies
@@ -23,7 +23,7 @@ LOOPBACK = "127.0.0.1"
 class ProxyCollector:
     """Reads plain numbers, so that counting costs nothing worth mentioning."""
 
-    def __init__(self, server: ProxyServer, door: FrontDoor, book: UseBook) -> None:
+    def __init__(self, server: ProxyServer, door: FrontDoor, book: ActivityLog) -> None:
         self._server = server
         self._door = door
         self._book = book

@@ -13,7 +13,7 @@ from codehub.services.outages import is_outage
 from codehub.services.progress import progress_since
 from proxy.decisions import is_open
 from proxy.pages.words import under_way
-from proxy.workspace_cache import Directory, Place
+from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
 LOOK_SECONDS = 1.0
 # Silence for longer would make something in between give up.
@@ -24,7 +24,7 @@ NO_PROGRESS = {"step": None, "done": None, "total": None, "unit": None}
 
 
 async def follow(
-    directory: Directory, board: ProgressBoard, workspace_id: WorkspaceId
+    directory: WorkspaceCache, board: ProgressBoard, workspace_id: WorkspaceId
 ) -> AsyncGenerator[bytes, None]:
     """Server-sent events until it is open or settled; what does not change is not repeated."""
     last, silent = b"", 0
@@ -42,7 +42,9 @@ async def follow(
         await directory.wait_for_change(workspace_id, LOOK_SECONDS)
 
 
-async def _look(directory: Directory, board: ProgressBoard, workspace_id: WorkspaceId) -> tuple[bytes, bool]:
+async def _look(
+    directory: WorkspaceCache, board: ProgressBoard, workspace_id: WorkspaceId
+) -> tuple[bytes, bool]:
     """What to say, and whether that is the end; nothing while the database does not answer."""
     try:
         place = await directory.look(workspace_id)
@@ -66,7 +68,9 @@ async def progress_of(board: ProgressBoard, view: WorkspaceView) -> Progress | N
     return await progress_since(board, view.workspace_id, view.op_started_at, datetime.now(UTC))
 
 
-def _describe(place: Place, progress: Progress | None, *, opens: bool, settled: bool) -> dict[str, object]:
+def _describe(
+    place: CachedWorkspace, progress: Progress | None, *, opens: bool, settled: bool
+) -> dict[str, object]:
     view = place.view
     return {
         "phase": view.phase,

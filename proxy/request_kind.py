@@ -23,7 +23,7 @@ READING_METHODS = frozenset(method.encode() for method in SAFE_METHODS)
 FETCH_FIELDS = (b"sec-fetch-mode", b"sec-fetch-dest", b"sec-fetch-site")
 
 
-class Ask(StrEnum):
+class RequestKind(StrEnum):
     """Who wants the answer."""
 
     NAVIGATION = "navigation"
@@ -32,8 +32,8 @@ class Ask(StrEnum):
 
 
 # Found at once: see `Framing`.
-BACKGROUND = Ask.BACKGROUND
-ASKS = {ask.value: ask for ask in Ask}
+BACKGROUND = RequestKind.BACKGROUND
+ASKS = {ask.value: ask for ask in RequestKind}
 
 
 class WorkspacePath(NamedTuple):
@@ -63,10 +63,10 @@ def parse_path(target: bytes) -> WorkspacePath | None:
     return WorkspacePath(WorkspaceId(workspace_id), rest, mark + query)
 
 
-def ask_of(head: RequestHead) -> Ask:
+def request_kind_of(head: RequestHead) -> RequestKind:
     """Only a person who opens a page is shown one; prefetching is nobody's wish."""
     if head.method != b"GET":
-        return BACKGROUND if head.get(WAKE_FIELD) is None else Ask.WAKING
+        return BACKGROUND if head.get(WAKE_FIELD) is None else RequestKind.WAKING
     block = head.block
     if block.ask is None:
         # A block of fields that comes again keeps what was made of it.
@@ -74,16 +74,16 @@ def ask_of(head: RequestHead) -> Ask:
     return ASKS[block.ask]
 
 
-def _ask_of_get(head: RequestHead) -> Ask:
+def _ask_of_get(head: RequestHead) -> RequestKind:
     if head.get(WAKE_FIELD) is not None:
-        return Ask.WAKING
+        return RequestKind.WAKING
     if asks_for_websocket(head) or head.get(b"sec-purpose") is not None:
-        return Ask.BACKGROUND
+        return RequestKind.BACKGROUND
     if any(head.get(name) is not None for name in FETCH_FIELDS):
         opens_page = head.get(b"sec-fetch-mode") == b"navigate"
         whole_window = head.get(b"sec-fetch-dest") in {None, b"document"}
-        return Ask.NAVIGATION if opens_page and whole_window else Ask.BACKGROUND
-    return Ask.NAVIGATION if b"text/html" in (head.get(b"accept") or b"") else Ask.BACKGROUND
+        return RequestKind.NAVIGATION if opens_page and whole_window else RequestKind.BACKGROUND
+    return RequestKind.NAVIGATION if b"text/html" in (head.get(b"accept") or b"") else RequestKind.BACKGROUND
 
 
 def shown_by(block: FieldBlock, cookie: bytes) -> Shown:
@@ -102,7 +102,7 @@ def cookie_may_speak(head: RequestHead, origins: Origins) -> bool:
         return origin is not None and _is_ours(head, origin, origins)
     site = head.get(b"sec-fetch-site")
     if site is not None and site not in OUR_SITES:
-        return ask_of(head) is Ask.NAVIGATION
+        return request_kind_of(head) is RequestKind.NAVIGATION
     if head.method in READING_METHODS:
         return True
     return origin is None or _is_ours(head, origin, origins)

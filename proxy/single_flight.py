@@ -11,7 +11,7 @@ Key = TypeVar("Key")
 Result = TypeVar("Result")
 
 
-class SharedCalls(Generic[Key, Result]):
+class SingleFlight(Generic[Key, Result]):
     """Whoever asks while an answer is on its way gets that one; who goes away takes it from nobody."""
 
     def __init__(self, longest_seconds: float = LONGEST_SECONDS) -> None:

@@ -12,19 +12,19 @@ from codehub.origins import Origins, origin_of, session_cookie_name
 from codehub.ports import Upstream
 from codehub.services.waking import Waker
 from codehub.settings import Settings
-from proxy.activity import UseBook
+from proxy.activity import ActivityLog
 from proxy.admission import Admission
-from proxy.cache_refresher import Keeper
-from proxy.caller_cache import Callers
+from proxy.cache_refresher import CacheRefresher
+from proxy.caller_cache import CallerCache
 from proxy.front_door import FrontDoor
-from proxy.internal_routes import OwnPaths
+from proxy.internal_routes import InternalRoutes
 from proxy.lifecycle import Lifecycle
 from proxy.pages import Pages, Site
-from proxy.responses import Replies
+from proxy.responses import Responses
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Limits
-from proxy.workspace_cache import Directory
-from proxy.workspace_handler import Hosting
+from proxy.workspace_cache import WorkspaceCache
+from proxy.workspace_handler import WorkspaceHandler
 
 LAST_FLUSH_SECONDS = 3.0
 HTTP_PORT = 80
@@ -36,7 +36,7 @@ class Proxy:
 
     server: ProxyServer
     door: FrontDoor
-    book: UseBook
+    book: ActivityLog
 
 
 @asynccontextmanager
@@ -47,11 +47,11 @@ async def open_proxy(settings: Settings) -> AsyncIterator[Proxy]:
         ports = await stack.enter_async_context(open_front_ports(settings, client))
         waker = Waker(ports.convergence)
         stack.push_async_callback(waker.close)
-        book = UseBook(ports.buffer, period_seconds=settings.proxy.activity_seconds)
+        book = ActivityLog(ports.buffer, period_seconds=settings.proxy.activity_seconds)
         stack.push_async_callback(_flush_last, book)
         door = _front_door(settings, ports, waker, book)
         server = ProxyServer(door, _limits(settings), scheme=urlsplit(settings.public_base_url).scheme)
-        keeper = Keeper(door.admission.callers, door.admission.directory, subscription_of(settings))
+        keeper = CacheRefresher(door.admission.callers, door.admission.directory, subscription_of(settings))
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         running = [tasks.create_task(keeper.run(server)), tasks.create_task(book.run())]
         try:
@@ -61,25 +61,25 @@ async def open_proxy(settings: Settings) -> AsyncIterator[Proxy]:
                 task.cancel()
 
 
-def _front_door(settings: Settings, ports: FrontPorts, waker: Waker, book: UseBook) -> FrontDoor:
+def _front_door(settings: Settings, ports: FrontPorts, waker: Waker, book: ActivityLog) -> FrontDoor:
     public = settings.public_base_url
     # Each statement is a transaction by itself: no BEGIN and COMMIT to wait for.
     reading = Database(ports.database.engine.execution_options(isolation_level="AUTOCOMMIT"))
     limits = policy_of(settings).limits
     base_path = urlsplit(public).path.rstrip("/")
-    directory = Directory(reading, ports.instances)
+    directory = WorkspaceCache(reading, ports.instances)
     lifecycle = Lifecycle(ports.database, waker, limits)
-    replies = Replies(Pages(Site(base_path)), limits, base_path)
+    replies = Responses(Pages(Site(base_path)), limits, base_path)
     return FrontDoor(
         admission=Admission(
-            Callers(reading),
+            CallerCache(reading),
             directory,
             replies,
             Origins(origin_of(public)),
             session_cookie_name(public).encode(),
         ),
-        hosting=Hosting(directory, lifecycle, ports.board, book, replies),
-        own_paths=OwnPaths(directory, ports.board, lifecycle, replies),
+        hosting=WorkspaceHandler(directory, lifecycle, ports.board, book, replies),
+        own_paths=InternalRoutes(directory, ports.board, lifecycle, replies),
         replies=replies,
         api=_api(settings),
     )
@@ -97,7 +97,7 @@ def _api(settings: Settings) -> Upstream:
     return Upstream(parts.hostname or "", parts.port or HTTP_PORT, keep_prefix=True)
 
 
-async def _flush_last(book: UseBook) -> None:
+async def _flush_last(book: ActivityLog) -> None:
     """What cannot be handed on now is lost, and is not worth more than a few seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_FLUSH_SECONDS):

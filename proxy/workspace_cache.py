@@ -12,7 +12,7 @@ from codehub.db.views import WorkspaceView, list_views_by_id, load_view
 from codehub.domain.attention import Standing
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Instances, Upstream
-from proxy.single_flight import SharedCalls
+from proxy.single_flight import SingleFlight
 
 FRESH_SECONDS = 4.0
 # Those that nobody asked for since then are not kept up to date.
@@ -21,7 +21,7 @@ CAPACITY = 10_000
 
 
 @dataclass(slots=True)
-class Place:
+class CachedWorkspace:
     """A workspace as it was last seen; its upstream is kept as long as its instance is the same."""
 
     view: WorkspaceView
@@ -35,7 +35,7 @@ class Place:
         return self.view.conditions.container_ready.last_transition_time
 
 
-class Directory:
+class WorkspaceCache:
     """The workspaces that somebody asks for."""
 
     def __init__(
@@ -44,13 +44,13 @@ class Directory:
         self._database = database
         self._instances = instances
         self._clock = clock
-        self._places: dict[WorkspaceId, Place] = {}
+        self._places: dict[WorkspaceId, CachedWorkspace] = {}
         self._changed_at: dict[WorkspaceId, float] = {}
         self._waiting: dict[WorkspaceId, asyncio.Event] = {}
-        self._looks: SharedCalls[WorkspaceId, Place | None] = SharedCalls()
-        self._searches: SharedCalls[WorkspaceId, Upstream | None] = SharedCalls()
+        self._looks: SingleFlight[WorkspaceId, CachedWorkspace | None] = SingleFlight()
+        self._searches: SingleFlight[WorkspaceId, Upstream | None] = SingleFlight()
 
-    def get(self, workspace_id: WorkspaceId) -> Place | None:
+    def get(self, workspace_id: WorkspaceId) -> CachedWorkspace | None:
         """What is known and still sure."""
         place = self._places.get(workspace_id)
         if place is None:
@@ -59,12 +59,12 @@ class Directory:
         place.asked_at = now
         return place if now - place.confirmed_at <= FRESH_SECONDS else None
 
-    async def look(self, workspace_id: WorkspaceId) -> Place | None:
+    async def look(self, workspace_id: WorkspaceId) -> CachedWorkspace | None:
         """The workspace, None if there is none. Raises when the database cannot be asked."""
         known = self.get(workspace_id)
         return known or await self._looks.run(workspace_id, lambda: self._load(workspace_id))
 
-    async def find_upstream(self, place: Place) -> Upstream | None:
+    async def find_upstream(self, place: CachedWorkspace) -> Upstream | None:
         """Where its IDE takes requests; None if it does not."""
         if place.upstream is not None:
             return place.upstream
@@ -110,7 +110,7 @@ class Directory:
             self._places.pop(workspace_id, None)
             self._announce(workspace_id)
 
-    async def _load(self, workspace_id: WorkspaceId) -> Place | None:
+    async def _load(self, workspace_id: WorkspaceId) -> CachedWorkspace | None:
         began = self._clock()
         async with self._database.transaction() as session:
             view = await load_view(session, workspace_id)
@@ -132,7 +132,7 @@ class Directory:
             place.upstream = upstream
         return upstream
 
-    def _store(self, view: WorkspaceView, began: float) -> Place:
+    def _store(self, view: WorkspaceView, began: float) -> CachedWorkspace:
         """Take in what was seen; answers may overtake each other, and changes may overtake answers."""
         workspace_id = view.workspace_id
         known = self._places.get(workspace_id)
@@ -140,7 +140,7 @@ class Directory:
             return known
         outdated = self._changed_at.get(workspace_id, -math.inf) >= began
         standing = view.standing
-        place = Place(view, standing, -math.inf if outdated else began)
+        place = CachedWorkspace(view, standing, -math.inf if outdated else began)
         if known is not None:
             place.asked_at = known.asked_at
             if known.view.version == view.version:

@@ -7,32 +7,32 @@ from codehub.origins import HOST_COOKIE, PLAIN_COOKIE
 from codehub.ports import ProgressBoard, Upstream
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
 from codehub.services.secret_tokens import API_TOKEN_PREFIX
-from proxy.activity import UseBook
+from proxy.activity import ActivityLog
 from proxy.admission import ID_END, Admitted
-from proxy.caller_cache import Known
+from proxy.caller_cache import CachedCaller
 from proxy.decisions import Decision, decide
 from proxy.lifecycle import Lifecycle
 from proxy.pages import Visit
 from proxy.progress_stream import progress_of
-from proxy.request_kind import Ask
-from proxy.responses import Replies
+from proxy.request_kind import RequestKind
+from proxy.responses import Responses
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Forward, Routed
-from proxy.workspace_cache import Directory, Place
+from proxy.transport.routing import Forward, Response, Routed
+from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
 OUR_COOKIES = frozenset({PLAIN_COOKIE.encode(), HOST_COOKIE.encode()})
 OUR_TOKENS = API_TOKEN_PREFIX.encode()
 
 
 @dataclass
-class Hosting:
+class WorkspaceHandler:
     """Acts on what `decide` says."""
 
-    directory: Directory
+    directory: WorkspaceCache
     lifecycle: Lifecycle
     board: ProgressBoard
-    book: UseBook
-    replies: Replies
+    book: ActivityLog
+    replies: Responses
     outcomes: Counter[str] = field(default_factory=Counter)
 
     async def serve(self, admitted: Admitted) -> Routed:
@@ -51,7 +51,9 @@ class Hosting:
             return self._tell("stopped", self.replies.stopped(place.view))
         return self._tell(decision.value, self.replies.at_rest(admitted.ask, admitted.visit, decision))
 
-    def forward(self, head: RequestHead, known: Known, place: Place, upstream: Upstream) -> Forward:
+    def forward(
+        self, head: RequestHead, known: CachedCaller, place: CachedWorkspace, upstream: Upstream
+    ) -> Forward:
         rest = head.target[ID_END:]
         workspace_id = place.view.workspace_id
         authorization = head.authorization
@@ -67,7 +69,7 @@ class Hosting:
             plain_messages=True,
         )
 
-    def not_answering(self, ask: Ask, visit: Visit) -> Answer:
+    def not_answering(self, ask: RequestKind, visit: Visit) -> Response:
         """It should answer, so somebody should look after it now."""
         self.lifecycle.look_after(visit.view)
         return self._tell("not_answering", self.replies.not_answering(ask, visit))
@@ -91,10 +93,10 @@ class Hosting:
             return await self._follow(admitted)
         return await self.serve(admitted)
 
-    async def _follow(self, admitted: Admitted) -> Answer:
+    async def _follow(self, admitted: Admitted) -> Response:
         progress = await progress_of(self.board, admitted.place.view)
         return self._tell("following", self.replies.following(admitted.ask, admitted.visit, progress))
 
-    def _tell(self, what: str, answer: Answer) -> Answer:
+    def _tell(self, what: str, answer: Response) -> Response:
         self.outcomes[what] += 1
         return answer

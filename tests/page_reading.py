@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 
 VOID = {"meta", "link", "input", "path", "circle", "rect"}
 
@@ -52,7 +52,7 @@ class Reader(HTMLParser):
             element.text += data
 
 
-def read(answer: Answer) -> Element:
+def read(answer: Response) -> Element:
     return read_text(answer.body.decode())
 
 

@@ -23,7 +23,7 @@ from codehub.bootstrap import (
 )
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
-from codehub.gc_tuning import spare_the_collector
+from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
@@ -74,7 +74,7 @@ async def run(settings: Settings) -> None:
             if ports.changes is not None:
                 watcher = Watcher(ports.database, ports.changes, ports.convergence)
                 helpers.append(tasks.create_task(watcher.run()))
-            spare_the_collector()
+            tune_gc()
             log.info("ready")
             say_ready(settings.worker.ready_file)
             told = tasks.create_task(stopping.wait())

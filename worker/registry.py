@@ -16,7 +16,7 @@ from activities.failure_interceptor import FailureInterceptor
 from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from activities.instance import InstanceActivities
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.retention import RetentionActivities
 from activities.step_monitor import StepMonitor
 from activities.volume import VolumeActivities
@@ -68,7 +68,7 @@ Activities = list[Callable[..., Any]]
 
 def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activities]:
     """Bind the activities to their ports; by the queue that they are called on, None for the main one."""
-    workspace = WorkspaceActivities(ports.database, Eyes(ports.instances, ports.volumes, ports.archives))
+    workspace = WorkspaceActivities(ports.database, Observer(ports.instances, ports.volumes, ports.archives))
     monitor = StepMonitor(ports.board, policy.stall)
     instance = InstanceActivities(ports.database, ports.instances, monitor)
     volume = VolumeActivities(ports.database, ports.volumes, ports.archives, monitor)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Set
 
 
-class Doubts:
+class SuspectCredentials:
     """Those that are doubted while one look is made wait for the next one."""
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from api.live.client import LiveClient
-from api.live.knowledge import Knowledge, LiveWorkspace
+from api.live.knowledge import LiveWorkspace, SentState
 from api.live.progress import UnderWay
-from api.live.sources import Sources
+from api.live.sources import LiveSources
 from api.live.wire import UNCHANGED
 
 log = logging.getLogger(__name__)
@@ -29,12 +29,12 @@ class UserFeed:
         "clients", "under_way", "user_id",
     )  # fmt: skip
 
-    def __init__(self, user_id: UUID, sources: Sources) -> None:
+    def __init__(self, user_id: UUID, sources: LiveSources) -> None:
         self.user_id = user_id
         self.clients: set[LiveClient] = set()
         self.under_way = UnderWay()
         self._sources = sources
-        self._knowledge = Knowledge()
+        self._knowledge = SentState()
         self._joining: set[LiveClient] = set()
         self._stale: set[str] = set()
         self._all_stale = False

@@ -13,12 +13,12 @@ from typing import NoReturn
 from uuid import UUID
 
 from api.live.client import LiveClient
-from api.live.doubts import Doubts
+from api.live.doubts import SuspectCredentials
 from api.live.feed import UserFeed
 from api.live.heartbeats import HeartbeatWheel
 from api.live.knowledge import LiveWorkspace
 from api.live.progress import ProgressTicker
-from api.live.sources import LiveTiming, Load, Sources
+from api.live.sources import LiveSources, LiveTiming, Load
 from api.live.wire import RETRY_MILLISECONDS, Frame, goodbye
 from codehub.ports import CREDENTIALS_CHANGED, BusMessage, EventSubscription, ProgressBoard
 
@@ -47,11 +47,13 @@ class LiveHub:
         timing = timing or LiveTiming()
         self._subscription = subscription
         self._ticker = ProgressTicker(board, timing.progress)
-        self._sources = Sources(subscription, load, self._ticker, timing, asyncio.Semaphore(loads_at_once))
+        self._sources = LiveSources(
+            subscription, load, self._ticker, timing, asyncio.Semaphore(loads_at_once)
+        )
         self._feeds: dict[str, UserFeed] = {}
         self._wheel = HeartbeatWheel(timing.heartbeat)
         self._closed = False
-        self.doubts = Doubts()
+        self.doubts = SuspectCredentials()
         self.frames_sent = 0
 
     @property

@@ -23,7 +23,7 @@ class LiveWorkspace:
     op_started_at: datetime | None = None
 
 
-class Knowledge:
+class SentState:
     """The digest of each workspace as it was last told.
 
     Their sum is the mark: the id of every frame is the mark of what a client knows once it has that frame.

@@ -32,7 +32,7 @@ class LiveTiming:
 
 
 @dataclass
-class Sources:
+class LiveSources:
     """What all feeds of a process share."""
 
     subscription: EventSubscription

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query, Response
 
 from api.context import Context, Provided
 from api.health_checks import SILENCE, check_all
-from api.responses import answer
+from api.responses import json_response
 from api.routers.workspaces import Cursor, PageSize, Phases, SearchText, answer_page, clean_search
 from api.schemas.system import (
     BulkRecover,
@@ -23,7 +23,7 @@ from api.schemas.workspaces import WorkspacePage
 from api.security.access import API
 from api.security.guard import GuardedRoute
 from api.security.identity import SignedInCaller
-from api.serializers import present
+from api.serializers import serialize
 from api.version import VERSION
 from codehub.db.running import count_running
 from codehub.db.views import (
@@ -64,7 +64,7 @@ async def list_all_workspaces(
 async def read_phases(context: Provided) -> Response:
     """Deleted ones do not count."""
     async with context.database.transaction() as session:
-        return answer(PhaseCounts(phases=_all_phases(await count_by_phase(session))))
+        return json_response(PhaseCounts(phases=_all_phases(await count_by_phase(session))))
 
 
 @router.get("/errors", response_model=WorkspacePage, summary="Workspaces that need a person")
@@ -72,7 +72,7 @@ async def read_errors(context: Provided, limit: PageSize = 50) -> Response:
     """Errors, also in deletions, that only recover or a purge ends; the oldest first."""
     async with context.database.transaction() as session:
         views = await list_needing_person(session, limit=limit)
-    return answer(WorkspacePage(items=[present(view, context) for view in views], next_cursor=None))
+    return json_response(WorkspacePage(items=[serialize(view, context) for view in views], next_cursor=None))
 
 
 @router.post("/errors/recover", response_model=BulkRecovered, summary="Recover many")
@@ -100,7 +100,7 @@ async def recover_many(form: BulkRecover, caller: SignedInCaller, context: Provi
         else:
             context.waker.wake(view.workspace_id, str(view.owner_user_id))
             recovered.append(view.workspace_id)
-    return answer(BulkRecovered(recovered=recovered, refused=refused))
+    return json_response(BulkRecovered(recovered=recovered, refused=refused))
 
 
 @router.get("/status", response_model=SystemStatus, summary="State of the system")
@@ -111,7 +111,7 @@ async def read_status(context: Provided) -> Response:
         phases = await count_by_phase(session)
         running = await count_running(session)
         needs_person = await count_needing_person(session)
-    return answer(
+    return json_response(
         SystemStatus(
             version=VERSION,
             now=context.now(),

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 
 from api.context import Provided
-from api.responses import answer
+from api.responses import json_response
 from api.schemas.editors import Editor, EditorList
 from api.security.access import API
 from api.security.guard import GuardedRoute
@@ -18,4 +18,4 @@ async def list_editors(caller: SignedInCaller, context: Provided) -> Response:
     del caller
     editors = context.options.editors
     items = [Editor(image_ref=each, default=each == editors.default) for each in editors.names]
-    return answer(EditorList(items=items, other_images=editors.other_images))
+    return json_response(EditorList(items=items, other_images=editors.other_images))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from api.context import Provided
 from api.health_checks import SILENCE, check_all
-from api.responses import answer
+from api.responses import json_response
 from api.schemas.system import DependencyHealth, Liveness, Readiness
 from api.security.guard import GuardedRoute
 
@@ -21,7 +21,7 @@ METRICS_EXAMPLE = 'codehub_workspaces{phase="RUNNING"} 1.0\n'
 @router.get("/healthz", response_model=Liveness, summary="Alive")
 async def read_liveness() -> Response:
     """Asks nobody else: a process is not to be restarted because of an outage elsewhere."""
-    return answer(Liveness())
+    return json_response(Liveness())
 
 
 @router.get(
@@ -39,7 +39,7 @@ async def read_readiness(context: Provided) -> Response:
         DependencyHealth.model_validate(each, from_attributes=True).model_copy(update={"version": None})
         for each in healths
     ]
-    return answer(Readiness(ready=ready, dependencies=shown), 200 if ready else 503)
+    return json_response(Readiness(ready=ready, dependencies=shown), 200 if ready else 503)
 
 
 @router.get(

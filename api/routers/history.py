@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 from api.context import Context, Provided
 from api.errors import ApiError
 from api.log_streams import begin
-from api.responses import answer, decode_number
+from api.responses import decode_number, json_response
 from api.routers.workspaces import Cursor, PageSize
 from api.schemas.errors import Code
 from api.schemas.history import (
@@ -49,7 +49,7 @@ async def read_operations(
         records = await list_operations(session, workspace.workspace_id, before=before, limit=limit)
     items = [_operation_item(record, workspace.workspace_id, context) for record in records]
     last = str(records[-1].event_id) if len(records) == limit else None
-    return answer(OperationPage(items=items, next_cursor=last))
+    return json_response(OperationPage(items=items, next_cursor=last))
 
 
 @router.get("/operations/{operation_id}/steps", response_model=StepList, summary="Steps of an operation")
@@ -64,7 +64,7 @@ async def read_steps(workspace: SeenWorkspace, operation_id: OperationId, contex
     )
     items = [StepItem.model_validate(step, from_attributes=True) for step in steps]
     missing = NOT_BEGUN if record.result is OperationResult.RUNNING else FORGOTTEN
-    return answer(StepList(items=items, hint=None if items else missing))
+    return json_response(StepList(items=items, hint=None if items else missing))
 
 
 @router.get("/events", response_model=EventPage, summary="Audit trail")
@@ -76,7 +76,7 @@ async def read_events(
         events = await list_events(session, workspace.workspace_id, before=decode_number(cursor), limit=limit)
     items = [EventItem.model_validate(event, from_attributes=True) for event in events]
     last = str(events[-1].id) if len(events) == limit else None
-    return answer(EventPage(items=items, next_cursor=last))
+    return json_response(EventPage(items=items, next_cursor=last))
 
 
 @router.get("/archives", response_model=ArchiveList, summary="Archives")
@@ -85,7 +85,7 @@ async def read_archives(workspace: SeenWorkspace, context: Provided) -> Response
     async with context.database.transaction() as session:
         archives = await list_archives(session, workspace.workspace_id)
     items = [ArchiveItem.model_validate(archive, from_attributes=True) for archive in archives]
-    return answer(ArchiveList(items=items))
+    return json_response(ArchiveList(items=items))
 
 
 @router.get(

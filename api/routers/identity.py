@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 
 from api.context import Context, Provided
 from api.errors import ApiError, too_many_requests
-from api.responses import answer
+from api.responses import json_response
 from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import ChangePassword, Login, Person, SessionItem, SessionList, SessionView
@@ -40,7 +40,7 @@ async def login(form: Login, request: Request, context: Provided) -> Response:
         user_agent=request.headers.get("user-agent", "")[:LONGEST_USER_AGENT] or None,
         now=context.now(),
     )
-    response = answer(_session_view(signed_in.caller, csrf_token_of(signed_in.token)))
+    response = json_response(_session_view(signed_in.caller, csrf_token_of(signed_in.token)))
     _set_cookie(response, context, signed_in.token, signed_in.caller.expires_at)
     return response
 
@@ -63,7 +63,7 @@ async def read_session(request: Request, caller: SignedInCaller, context: Provid
     """The present user, and the CSRF token that a page needs."""
     cookie = read_credentials(request, context).cookie
     is_session = caller.credential is Credential.SESSION and cookie is not None
-    return answer(_session_view(caller, csrf_token_of(cookie) if is_session and cookie else None))
+    return json_response(_session_view(caller, csrf_token_of(cookie) if is_session and cookie else None))
 
 
 @router.post("/password", status_code=204, response_class=Response, summary="Change my password")
@@ -99,7 +99,7 @@ async def list_sessions(caller: SignedInCaller, context: Provided) -> Response:
         )
         for each in found
     ]
-    return answer(SessionList(items=items))
+    return json_response(SessionList(items=items))
 
 
 @router.delete(

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from api.context import Provided
 from api.live.progress import view_of
-from api.responses import answer
+from api.responses import json_response
 from api.schemas.progress import Activity, CurrentProgress
 from api.security.access import API
 from api.security.guard import GuardedRoute
@@ -24,11 +24,11 @@ SHOWN = timedelta(days=1)
 async def read_progress(workspace: SeenWorkspace, context: Provided) -> Response:
     """The step under way; live events tell the same as it moves."""
     if workspace.operation is Operation.NONE:
-        return answer(CurrentProgress(progress=None))
+        return json_response(CurrentProgress(progress=None))
     now = context.now()
     found = await progress_since(context.board, workspace.workspace_id, workspace.op_started_at, now)
     view = view_of(workspace.workspace_id, workspace.operation, found, now) if found else None
-    return answer(CurrentProgress(progress=view))
+    return json_response(CurrentProgress(progress=view))
 
 
 @router.get("/activity", response_model=Activity, summary="Use in the last day")
@@ -37,4 +37,4 @@ async def read_activity(workspace: SeenWorkspace, context: Provided) -> Response
     since = bucket_of(context.now() - SHOWN) + BUCKET
     async with context.reading.transaction() as session:
         used = await list_usage(session, workspace.workspace_id, since)
-    return answer(Activity(bucket_seconds=round(BUCKET.total_seconds()), since=since, used=used))
+    return json_response(Activity(bucket_seconds=round(BUCKET.total_seconds()), since=since, used=used))

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from api.context import Provided
 from api.errors import ApiError
-from api.responses import answer
+from api.responses import json_response
 from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import CreatedToken, CreateToken, TokenItem, TokenList
@@ -24,7 +24,7 @@ router = APIRouter(prefix=f"{API}/tokens", route_class=GuardedRoute, tags=["toke
 async def list_tokens(caller: SignedInCaller, context: Provided) -> Response:
     """Those that were not revoked."""
     found = await tokens.list_tokens(context.database, caller.user_id)
-    return answer(TokenList(items=[TokenItem(**_fields(each)) for each in found]))
+    return json_response(TokenList(items=[TokenItem(**_fields(each)) for each in found]))
 
 
 @router.post("", status_code=201, response_model=CreatedToken, summary="Make a token")
@@ -36,7 +36,7 @@ async def create_token(form: CreateToken, caller: SignedInCaller, context: Provi
     created = await tokens.create_token(
         context.database, caller.user_id, form.name, expires_at=expires_at, now=now
     )
-    return answer(CreatedToken(**_fields(created.view), token=created.token), 201)
+    return json_response(CreatedToken(**_fields(created.view), token=created.token), 201)
 
 
 @router.delete("/{token_id}", status_code=204, response_class=Response, summary="Revoke a token")

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Response
 
 from api.context import Provided
-from api.responses import answer
+from api.responses import json_response
 from api.routers.workspaces import Cursor, PageSize
 from api.schemas.base import Id
 from api.schemas.identity import CreateUser, PatchUser, UserItem, UserPage
@@ -21,7 +21,7 @@ async def list_users(context: Provided, cursor: Cursor = None, limit: PageSize =
     after = cursor.replace("\0", "") if cursor else None
     found = await users.list_users(context.database, after=after, limit=limit)
     last = found[-1].username if len(found) == limit else None
-    return answer(UserPage(items=[_item(user) for user in found], next_cursor=last))
+    return json_response(UserPage(items=[_item(user) for user in found], next_cursor=last))
 
 
 @router.post("", status_code=201, response_model=UserItem, summary="Add an account")
@@ -30,13 +30,13 @@ async def add_user(form: CreateUser, context: Provided) -> Response:
     user = await users.add_user(
         context.database, context.passwords, form.username, form.password, role=form.role, now=context.now()
     )
-    return answer(_item(user), 201, Location=f"{API}/admin/users/{user.id}")
+    return json_response(_item(user), 201, Location=f"{API}/admin/users/{user.id}")
 
 
 @router.get("/{user_id}", response_model=UserItem, summary="Read an account")
 async def read_user(user_id: Id, context: Provided) -> Response:
     """One account."""
-    return answer(_item(await users.load_user(context.database, user_id)))
+    return json_response(_item(await users.load_user(context.database, user_id)))
 
 
 @router.patch("/{user_id}", response_model=UserItem, summary="Change an account")
@@ -48,7 +48,7 @@ async def change_user(user_id: Id, form: PatchUser, context: Provided) -> Respon
     user = await users.change_user(context.database, user_id, change, now=context.now())
     if form.disabled or form.password is not None:
         context.hub.end_user(user_id)
-    return answer(_item(user))
+    return json_response(_item(user))
 
 
 def _item(user: UserView) -> UserItem:

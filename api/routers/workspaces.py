@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 
 from api.context import Context, Provided
 from api.errors import ApiError
-from api.responses import answer, decode_position, encode_position
+from api.responses import decode_position, encode_position, json_response
 from api.schemas.errors import Code
 from api.schemas.workspaces import (
     CreateWorkspace,
@@ -21,7 +21,7 @@ from api.schemas.workspaces import (
 from api.security.access import API
 from api.security.guard import GuardedRoute
 from api.security.identity import SignedInCaller
-from api.serializers import etag_of, present
+from api.serializers import etag_of, serialize
 from api.workspace_paths import SeenWorkspace, WorkspacePath, load_again
 from codehub.db.requests import NewWorkspace
 from codehub.db.views import ViewFilter, WorkspaceView, list_views
@@ -169,7 +169,7 @@ async def remove_workspace(
     view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
     message = PURGED if purged else HALTED if view.standing.needs_person else KEPT_FOR_A_WHILE
-    return answer(Deletion(workspace=present(view, context), purge=purged, message=message), 202)
+    return json_response(Deletion(workspace=serialize(view, context), purge=purged, message=message), 202)
 
 
 METADATA = frozenset({"name", "description", "memo", "standby_ttl_seconds", "archive_ttl_seconds"})
@@ -182,12 +182,12 @@ HALTED = "Its deletion failed and waits for you: recover tries it again, purge=t
 async def answer_page(context: Context, wanted: ViewFilter, cursor: str | None, limit: int) -> Response:
     async with context.reading.transaction() as session:
         page = await list_views(session, wanted, after=decode_position(cursor), limit=limit)
-    items = [present(view, context) for view in page.items]
-    return answer(WorkspacePage(items=items, next_cursor=encode_position(page.next)))
+    items = [serialize(view, context) for view in page.items]
+    return json_response(WorkspacePage(items=items, next_cursor=encode_position(page.next)))
 
 
 def answer_workspace(view: WorkspaceView, context: Context, status: int = 200, **headers: str) -> Response:
-    return answer(present(view, context), status, ETag=etag_of(view.version), **headers)
+    return json_response(serialize(view, context), status, ETag=etag_of(view.version), **headers)
 
 
 def clean_search(search: str | None) -> str | None:

@@ -49,7 +49,7 @@ CONSEQUENCES = {
 CHOOSES_ARCHIVE = frozenset({ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED})
 
 
-class Answer(StrEnum):
+class RecoverVerdict(StrEnum):
     """What a fresh look makes of an earlier choice: do it, wait for who is silent, or do not."""
 
     CARRY_OUT = "CARRY_OUT"
@@ -91,15 +91,17 @@ def can_restore_current(snapshot: Snapshot) -> bool:
     return snapshot.archive_key is not None and not gone and not _is_damaged(snapshot)
 
 
-def answer(snapshot: Snapshot, choice: RecoverChoice, named: ArchiveFact | None = None) -> Answer:
+def judge_choice(
+    snapshot: Snapshot, choice: RecoverChoice, named: ArchiveFact | None = None
+) -> RecoverVerdict:
     """Judge a choice that was made on an earlier look by a fresh one, also at the archive that it names."""
     if named is ArchiveFact.ABSENT:
-        return Answer.REFUSE
+        return RecoverVerdict.REFUSE
     if choice in choices(snapshot, has_others=named is not None):
-        return Answer.WAIT if named is ArchiveFact.UNREACHABLE else Answer.CARRY_OUT
+        return RecoverVerdict.WAIT if named is ArchiveFact.UNREACHABLE else RecoverVerdict.CARRY_OUT
     as_if_all_had_answered = replace(snapshot, unreachable=())
     later = choices(as_if_all_had_answered, has_others=named is not None)
-    return Answer.WAIT if choice in later else Answer.REFUSE
+    return RecoverVerdict.WAIT if choice in later else RecoverVerdict.REFUSE
 
 
 def recover(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None = None) -> Recovery:

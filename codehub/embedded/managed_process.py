@@ -20,7 +20,7 @@ LOOK_SECONDS = 0.05
 START_ATTEMPTS = 3
 
 
-class Keeper:
+class ManagedProcess:
     """One child and the task that looks after it."""
 
     def __init__(

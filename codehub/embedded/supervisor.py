@@ -6,7 +6,7 @@ from pathlib import Path
 
 from codehub.embedded.backoff import STABLE_SECONDS
 from codehub.embedded.children import Child, Observer, Status
-from codehub.embedded.managed_process import Keeper
+from codehub.embedded.managed_process import ManagedProcess
 from codehub.embedded.spawning import rotate
 
 
@@ -17,7 +17,7 @@ class Supervisor:
         self._logs = logs
         self._observer = observer
         self._stable_seconds = stable_seconds
-        self._groups: list[list[Keeper]] = []
+        self._groups: list[list[ManagedProcess]] = []
         self._patience = 1.0
 
     @property
@@ -27,7 +27,7 @@ class Supervisor:
     def add(self, children: Sequence[Child]) -> None:
         """Announce a group that does not depend on each other, but on the groups before it."""
         group = [
-            Keeper(child, self._logs / f"{child.name}.log", self._observer, self._stable_seconds)
+            ManagedProcess(child, self._logs / f"{child.name}.log", self._observer, self._stable_seconds)
             for child in children
         ]
         self._groups.append(group)
@@ -65,10 +65,10 @@ class Supervisor:
     async def wait_ready(self, name: str) -> None:
         await self._keeper(name).wait_ready()
 
-    def _keepers(self) -> list[Keeper]:
+    def _keepers(self) -> list[ManagedProcess]:
         return [keeper for group in self._groups for keeper in group]
 
-    def _keeper(self, name: str) -> Keeper:
+    def _keeper(self, name: str) -> ManagedProcess:
         for keeper in self._keepers():
             if keeper.child.name == name:
                 return keeper

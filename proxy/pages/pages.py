@@ -12,7 +12,7 @@ from proxy.pages.amounts import figures, share
 from proxy.pages.rendering import render
 from proxy.pages.safety import choosable, known_archive, safety
 from proxy.pages.visit import Site, Visit
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 
 RETRY_AFTER_SECONDS = 5
 SLOW_AFTER = timedelta(seconds=90)
@@ -24,7 +24,7 @@ class Pages:
     def __init__(self, site: Site) -> None:
         self._site = site
 
-    def following(self, visit: Visit, progress: Progress | None, *, then_open: bool) -> Answer:
+    def following(self, visit: Visit, progress: Progress | None, *, then_open: bool) -> Response:
         """Something is being done: shows how far it is, and opens the IDE once it is there.
 
         `then_open` says that something else had to end first: the page asks again when it has.
@@ -45,17 +45,17 @@ class Pages:
             then_open=then_open,
         )
 
-    def start_needed(self, visit: Visit) -> Answer:
+    def start_needed(self, visit: Visit) -> Response:
         """It was never started."""
         return self._about(502, "start_needed.html", visit)
 
-    def restore_needed(self, visit: Visit) -> Answer:
+    def restore_needed(self, visit: Visit) -> Response:
         """Its files are in an archive."""
         return self._about(502, "restore_needed.html", visit)
 
     def failed(
         self, visit: Visit, choices: Sequence[RecoverChoice], archives: Sequence[ArchiveToRestore] = ()
-    ) -> Answer:
+    ) -> Response:
         """It needs a person: what happened, and what *recover* accepts, with the archives to choose from."""
         view = visit.view
         return self._about(
@@ -75,7 +75,7 @@ class Pages:
 
     def limit_reached(
         self, visit: Visit, running: Sequence[RunningWorkspace], limit: int, *, everyone: bool
-    ) -> Answer:
+    ) -> Response:
         """No place is left: for this person, or for anybody if `everyone`."""
         places = [(each, words.place_taken_by(each), each.is_stopping) for each in running]
         return self._about(
@@ -88,34 +88,34 @@ class Pages:
             everyone=everyone,
         )
 
-    def confirm_stop(self, visit: Visit) -> Answer:
+    def confirm_stop(self, visit: Visit) -> Response:
         """Ask before it is stopped; only this page has the token for that."""
         return self._about(200, "confirm_stop.html", visit)
 
-    def not_answering(self, visit: Visit) -> Answer:
+    def not_answering(self, visit: Visit) -> Response:
         """It runs, but its IDE does not answer."""
         return self._about(502, "not_answering.html", visit)
 
-    def not_found(self) -> Answer:
+    def not_found(self) -> Response:
         return self._plain(404, "not_found.html")
 
-    def forbidden(self, username: str) -> Answer:
+    def forbidden(self, username: str) -> Response:
         """Somebody else's."""
         return self._plain(403, "forbidden.html", username=username)
 
-    def unavailable(self) -> Answer:
+    def unavailable(self) -> Response:
         """We cannot know who asks or for what: something that we need does not answer."""
         wait = (("Retry-After", str(RETRY_AFTER_SECONDS)),)
         return render(503, "unavailable.html", wait, site=self._site, reload_after=RETRY_AFTER_SECONDS)
 
-    def rejected_form(self) -> Answer:
+    def rejected_form(self) -> Response:
         """A form that is too old, or that we did not make."""
         return self._plain(403, "rejected_form.html")
 
-    def _plain(self, status: int, template: str, **values: object) -> Answer:
+    def _plain(self, status: int, template: str, **values: object) -> Response:
         return render(status, template, site=self._site, **values)
 
-    def _about(self, status: int, template: str, visit: Visit, **values: object) -> Answer:
+    def _about(self, status: int, template: str, visit: Visit, **values: object) -> Response:
         return self._plain(
             status,
             template,

@@ -7,7 +7,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from proxy.pages.amounts import duration, moment
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 
 _TEXTS = files("proxy") / "pages" / "templates"
 
@@ -54,5 +54,5 @@ _templates = {name: _environment.get_template(name) for name in _environment.lis
 
 def render(
     status: int, template: str, headers: tuple[tuple[str, str], ...] = (), /, **values: object
-) -> Answer:
-    return Answer(status, HEADERS + headers, _templates[template].render(values).encode())
+) -> Response:
+    return Response(status, HEADERS + headers, _templates[template].render(values).encode())

@@ -9,7 +9,7 @@ from proxy.transport.serving import Request
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
-class Collecting:
+class BodyCollector:
     """Reads the whole body, then lets the request wait for the decision."""
 
     __slots__ = ("_collect", "_collected", "_request")

@@ -8,7 +8,7 @@ from typing import cast
 from proxy.transport.core import Core
 from proxy.transport.exchange import Exchange
 from proxy.transport.header_fields import HeadRefused
-from proxy.transport.local_responses import plain_answer, render_answer
+from proxy.transport.local_responses import plain_response, render_response
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward
 from proxy.transport.tunnel import Tunnel
@@ -241,8 +241,8 @@ class ClientConnection(asyncio.Protocol):
 
     def _refuse(self, status: int, reason: str) -> None:
         self.core.counters.refusals[reason] += 1
-        answer = plain_answer(status, reason)
-        self.write(render_answer(answer, method=b"", modern=True, keep_alive=False))
+        answer = plain_response(status, reason)
+        self.write(render_response(answer, method=b"", modern=True, keep_alive=False))
         self._end(linger=True)
 
     def _end(self, *, linger: bool) -> None:

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Coroutine
 
-from proxy.transport.forwarded_head import Forwarding
-from proxy.transport.request_head import HeadReader
-from proxy.transport.response_head import AnswerReader
+from proxy.transport.forwarded_head import ForwardedHeads
+from proxy.transport.request_head import RequestHeadReader
+from proxy.transport.response_head import ResponseHeadReader
 from proxy.transport.routing import Router
 from proxy.transport.shared import Counters, Limits, Registry, Timeouts
 from proxy.transport.upstream_pool import UpstreamPool
@@ -22,9 +22,9 @@ class Core:
         self.counters = Counters()
         self.registry = Registry(limits)
         self.tasks: set[asyncio.Task[None]] = set()
-        self.answers = AnswerReader(limits.answer_head_bytes)
-        self.reader = HeadReader(limits.head_bytes, limits.fields)
-        self.forwarding = Forwarding(scheme)
+        self.answers = ResponseHeadReader(limits.answer_head_bytes)
+        self.reader = RequestHeadReader(limits.head_bytes, limits.fields)
+        self.forwarding = ForwardedHeads(scheme)
         self.pool = UpstreamPool(
             max_resting=limits.resting_upstreams_per_key,
             idle=timeouts.upstream_idle,

@@ -5,18 +5,18 @@ import logging
 from collections.abc import Awaitable
 
 from proxy.transport.bodies import BodyRefused, new_body
-from proxy.transport.body_collector import Collecting
+from proxy.transport.body_collector import BodyCollector
 from proxy.transport.client import Client
-from proxy.transport.local_responses import plain_answer, render_answer
+from proxy.transport.local_responses import plain_response, render_response
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Collect, Forward, Routed, Stream
+from proxy.transport.routing import Collect, Forward, Response, Routed, Stream
 from proxy.transport.serving import Service
-from proxy.transport.stream_service import Streaming, let_go
-from proxy.transport.upstream_exchange import Passage
+from proxy.transport.stream_service import StreamService, let_go
+from proxy.transport.upstream_exchange import UpstreamExchange
 
 logger = logging.getLogger(__name__)
 
-KINDS = (Forward, Answer, Stream, Collect)
+KINDS = (Forward, Response, Stream, Collect)
 
 
 class Exchange:
@@ -85,21 +85,21 @@ class Exchange:
         self._routing.add_done_callback(self._routed)
 
     def follow(self, routed: Routed) -> None:
-        collected = isinstance(self._service, Collecting)
-        if isinstance(routed, Answer):
+        collected = isinstance(self._service, BodyCollector)
+        if isinstance(routed, Response):
             self.answer(routed)
         elif collected and isinstance(routed, Forward | Collect):
             raise RuntimeError("the body has been read: it cannot be sent on or read again")
         elif isinstance(routed, Collect):
-            collecting = self._service = Collecting(self, routed)
+            collecting = self._service = BodyCollector(self, routed)
             collecting.begin()
         elif not self.client.charge(routed.credential, routed.holder):
             self._turn_away(routed)
         elif isinstance(routed, Forward):
-            passage = self._service = Passage(self, routed)
+            passage = self._service = UpstreamExchange(self, routed)
             passage.begin()
         else:
-            streaming = self._service = Streaming(self, routed)
+            streaming = self._service = StreamService(self, routed)
             streaming.begin()
 
     def _routed(self, routing: asyncio.Future[Routed]) -> None:
@@ -118,19 +118,19 @@ class Exchange:
     def _turn_away(self, routed: Forward | Stream) -> None:
         self.core.counters.refusals["connections of one holder"] += 1
         let_go(routed, self.core)
-        self.answer(plain_answer(429, "too many connections"))
+        self.answer(plain_response(429, "too many connections"))
 
     # Answers of our own, and other ends.
 
-    def answer(self, answer: Answer) -> None:
+    def answer(self, answer: Response) -> None:
         """Answer without the upstream; a request's body that is here already is thrown away."""
         self.discard_body()
         self._answer(answer, keep_alive=self.may_stay())
 
     def fail(self, status: int, reason: str) -> None:
-        self.fail_with(plain_answer(status, reason))
+        self.fail_with(plain_response(status, reason))
 
-    def fail_with(self, answer: Answer) -> None:
+    def fail_with(self, answer: Response) -> None:
         self.abandon()
         if self.answered:
             self.client.abort()
@@ -146,9 +146,9 @@ class Exchange:
         self._service = None
         self.client.done(keep_alive=keep_alive, linger=linger)
 
-    def _answer(self, answer: Answer, *, keep_alive: bool) -> None:
+    def _answer(self, answer: Response, *, keep_alive: bool) -> None:
         modern = self.head.block.version == b"HTTP/1.1"
-        rendered = render_answer(answer, method=self.head.method, modern=modern, keep_alive=keep_alive)
+        rendered = render_response(answer, method=self.head.method, modern=modern, keep_alive=keep_alive)
         self.answered = True
         self.client.write(rendered)
         self.finish(keep_alive=keep_alive, linger=self.is_owed())

@@ -29,7 +29,7 @@ LOOKED_AT = frozenset({b"authorization", b"cookie", b"sec-websocket-extensions"}
 _roles: dict[bytes, tuple[bytes, bytes]] = {}
 
 
-class Forwarding:
+class ForwardedHeads:
     """Builds upstream heads; each block of fields remembers what became of it last."""
 
     def __init__(self, scheme: str = "http") -> None:

@@ -6,13 +6,13 @@ from http import HTTPStatus
 from time import time
 
 from proxy.transport.forwarded_head import encode
-from proxy.transport.routing import Answer, Stream
+from proxy.transport.routing import Response, Stream
 
 BODILESS = frozenset({204, 304})
 PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
-def render_answer(answer: Answer, *, method: bytes, modern: bool, keep_alive: bool) -> bytes:
+def render_response(answer: Response, *, method: bytes, modern: bool, keep_alive: bool) -> bytes:
     """An answer of our own, with its length and its body."""
     bodiless = answer.status in BODILESS
     lines = own_lines(answer)
@@ -33,7 +33,7 @@ def render_stream_head(stream: Stream, *, modern: bool, keep_alive: bool) -> byt
     return b"".join(lines)
 
 
-def own_lines(answer: Answer | Stream) -> list[bytes]:
+def own_lines(answer: Response | Stream) -> list[bytes]:
     phrase = encode(PHRASES.get(answer.status, ""))
     fields = [b"%b: %b\r\n" % (encode(name), encode(value)) for name, value in answer.headers]
     return [b"HTTP/1.1 %d %b\r\n" % (answer.status, phrase), date_line(int(time())), *fields]
@@ -44,9 +44,9 @@ def date_line(second: int) -> bytes:
     return b"Date: %b\r\n" % encode(formatdate(second, usegmt=True))
 
 
-def plain_answer(status: int, reason: str) -> Answer:
+def plain_response(status: int, reason: str) -> Response:
     """What the transport says by itself; pages for people are the router's."""
-    return Answer(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{reason}\n".encode())
+    return Response(status, (("Content-Type", "text/plain; charset=utf-8"),), f"{reason}\n".encode())
 
 
 def connection_line(*, modern: bool, keep_alive: bool) -> bytes:

@@ -9,7 +9,7 @@ CAPACITY = 1024
 MOST_MARKS = 8192
 
 
-class Memory(Generic[Value]):
+class ParseCache(Generic[Value]):
     """Keeps what came twice: what never repeats would displace what does, and be dear to keep."""
 
     __slots__ = ("_marks", "_values", "get")

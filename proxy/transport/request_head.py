@@ -12,7 +12,7 @@ from proxy.transport.header_fields import (
     fault_of,
     read_block,
 )
-from proxy.transport.parse_cache import Memory
+from proxy.transport.parse_cache import ParseCache
 
 MAX_MEMORISED_BYTES = 4096
 
@@ -87,13 +87,13 @@ class RequestHead(NamedTuple):
         return self.block.known.get(name)
 
 
-class HeadReader:
+class RequestHeadReader:
     """Reads heads; remembers field blocks, because a browser sends the same one again and again."""
 
     def __init__(self, max_bytes: int = 32 * 1024, max_fields: int = 100) -> None:
         self.max_bytes = max_bytes
         self._max_fields = max_fields
-        self._blocks: Memory[FieldBlock] = Memory()
+        self._blocks: ParseCache[FieldBlock] = ParseCache()
 
     def read(self, raw: bytes) -> RequestHead:
         """Read one whole head, up to and with its empty line."""

@@ -7,7 +7,7 @@ from http import HTTPStatus
 from proxy.transport.forwarded_head import HOP_BY_HOP, NEVER_DROPPED, cookie_name
 from proxy.transport.header_fields import FIELD, LENGTH, MAX_MEMORISED_NAMES, Framing, read_list
 from proxy.transport.local_responses import BODILESS, connection_line
-from proxy.transport.parse_cache import Memory
+from proxy.transport.parse_cache import ParseCache
 from proxy.transport.routing import Forward
 
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*+))?+\r\n")
@@ -23,7 +23,7 @@ NOT_FOR_AN_IDE_TO_SAY = frozenset({
 CROSS_ORIGIN_PREFIX = b"access-control-"
 
 
-class AnswerRefused(Exception):
+class ResponseRefused(Exception):
     """The upstream's answer is not HTTP/1.1 as we take it."""
 
 
@@ -34,7 +34,7 @@ _roles: dict[bytes, bytes] = {}
 
 
 @dataclass(slots=True)
-class UpstreamAnswer:
+class ResponseHead:
     """One answer without its body; `fields` are those that may be passed on, framing apart."""
 
     status: int
@@ -78,33 +78,33 @@ class UpstreamAnswer:
         return head % (self.reason, b"".join(self.fields))
 
 
-class AnswerReader:
+class ResponseHeadReader:
     """Reads heads of answers; a file that has not changed, or a poll without news, has the same again."""
 
     def __init__(self, max_bytes: int = 64 * 1024) -> None:
         self.max_bytes = max_bytes
-        self._answers: Memory[UpstreamAnswer] = Memory()
+        self._answers: ParseCache[ResponseHead] = ParseCache()
 
-    def read(self, raw: bytes, method: bytes, route: Forward) -> UpstreamAnswer:
+    def read(self, raw: bytes, method: bytes, route: Forward) -> ResponseHead:
         """Read one whole head, up to and with its empty line."""
         # Everything that the reading depends on.
         key = raw, method == b"HEAD", route.trusted, route.drop_cookies
         answer = self._answers.get(key)
         if answer is None:
-            answer = read_answer(raw, method, route)
+            answer = read_response_head(raw, method, route)
             if len(raw) <= MAX_MEMORISED_BYTES:
                 self._answers.offer(key, answer)
         return answer
 
 
-def read_answer(raw: bytes, method: bytes, route: Forward) -> UpstreamAnswer:
+def read_response_head(raw: bytes, method: bytes, route: Forward) -> ResponseHead:
     line = STATUS_LINE.match(raw)
     if line is None:
-        raise AnswerRefused("malformed status line")
+        raise ResponseRefused("malformed status line")
     start = line.end()
     found = FIELD.findall(raw, start)
     if sum([len(each) for each, _, _ in found]) + 2 != len(raw) - start:
-        raise AnswerRefused("malformed field")
+        raise ResponseRefused("malformed field")
     special: dict[bytes, bytes] = {}
     kept = []
     for each, name, value in found:
@@ -121,7 +121,7 @@ def read_answer(raw: bytes, method: bytes, route: Forward) -> UpstreamAnswer:
 
 def build(
     line: tuple[int, int, bytes], kept: list[bytes], special: dict[bytes, bytes], method: bytes
-) -> UpstreamAnswer:
+) -> ResponseHead:
     minor, status, reason = line
     connection = read_list(special.get(b"connection", b""))
     if listed := connection - NOT_LISTED:
@@ -134,7 +134,7 @@ def build(
         framing, length = Framing.NONE, 0
     upgrade = special.get(b"upgrade")
     says_length = told_length is not None and status >= HTTPStatus.OK and status != HTTPStatus.NO_CONTENT
-    return UpstreamAnswer(
+    return ResponseHead(
         status=status,
         reason=reason,
         fields=kept,
@@ -150,13 +150,13 @@ def build(
 def read_framing(minor: int, length: bytes | None, coding: bytes | None) -> tuple[Framing, int]:
     if coding is not None:
         if length is not None or not minor or coding.rstrip(b" \t") != b"chunked":
-            raise AnswerRefused("ambiguous framing")
+            raise ResponseRefused("ambiguous framing")
         return Framing.CHUNKED, 0
     if length is None:
         return Framing.CLOSE, 0
     length = length.rstrip(b" \t")
     if LENGTH.fullmatch(length) is None:
-        raise AnswerRefused("malformed content-length")
+        raise ResponseRefused("malformed content-length")
     return Framing.LENGTH, int(length)
 
 

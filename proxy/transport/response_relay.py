@@ -5,14 +5,14 @@ from collections.abc import Callable
 from proxy.transport.bodies import Body, CloseBody, new_body
 from proxy.transport.header_fields import CHUNKED, CLOSE
 from proxy.transport.request_head import RequestHead
-from proxy.transport.response_head import AnswerReader, AnswerRefused, UpstreamAnswer
+from proxy.transport.response_head import ResponseHead, ResponseHeadReader, ResponseRefused
 from proxy.transport.routing import Forward
 
 MAX_INTERIM_ANSWERS = 32
 SWITCHING, FINAL = 101, 200
 
 
-class Reply:
+class ResponseRelay:
     """Reads one answer, interim ones before it included.
 
     `began` once a final status line is to be sent, `done` after the last byte of the body, `switching` is the
@@ -25,7 +25,7 @@ class Reply:
     )  # fmt: skip
 
     def __init__(
-        self, head: RequestHead, route: Forward, answers: AnswerReader, may_stay: Callable[[], bool]
+        self, head: RequestHead, route: Forward, answers: ResponseHeadReader, may_stay: Callable[[], bool]
     ) -> None:
         self._head = head
         self._answers = answers
@@ -34,13 +34,13 @@ class Reply:
         self._may_stay = may_stay
         self._partial = b""
         self._interim = 0
-        self._answer: UpstreamAnswer | None = None
+        self._answer: ResponseHead | None = None
         self._body: Body | None = None
         self.began = False
         self.done = False
         self.keep_alive = False
         self.surplus = b""
-        self.switching: UpstreamAnswer | None = None
+        self.switching: ResponseHead | None = None
         self.upstream_stays = False
 
     def receive(self, data: bytes) -> bytes:
@@ -75,10 +75,10 @@ class Reply:
 
     def _keep_partial(self, data: bytes) -> None:
         if len(data) > self._answers.max_bytes:
-            raise AnswerRefused("head too large")
+            raise ResponseRefused("head too large")
         self._partial = data
 
-    def _take(self, answer: UpstreamAnswer) -> bytes:
+    def _take(self, answer: ResponseHead) -> bytes:
         if answer.status >= FINAL:
             return self._begin(answer)
         if answer.status == SWITCHING:
@@ -86,11 +86,11 @@ class Reply:
             return b""
         self._interim += 1
         if self._interim > MAX_INTERIM_ANSWERS:
-            raise AnswerRefused("too many interim answers")
+            raise ResponseRefused("too many interim answers")
         # HTTP/1.0 knows none.
         return answer.render_interim() if self._modern else b""
 
-    def _begin(self, answer: UpstreamAnswer) -> bytes:
+    def _begin(self, answer: ResponseHead) -> bytes:
         self.began = True
         self._answer = answer
         self.upstream_stays = answer.keep_alive

@@ -8,7 +8,7 @@ from codehub.ports import Upstream
 from proxy.transport.request_head import RequestHead
 
 
-class UseObserver(Protocol):
+class ActivityObserver(Protocol):
     """Whoever wants to know of use. Must be quick and must not raise."""
 
     def request(self, head: RequestHead) -> None:
@@ -36,7 +36,7 @@ class Forward:
     target: bytes
     drop_cookies: frozenset[bytes] = frozenset()
     drop_authorization: bool = False
-    observer: UseObserver | None = None
+    observer: ActivityObserver | None = None
     credential: str | None = None
     holder: str | None = None
     plain_messages: bool = False
@@ -44,7 +44,7 @@ class Forward:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Response:
     """Answer so, without any upstream; the length and `Connection` are added."""
 
     status: int
@@ -75,7 +75,7 @@ class Collect:
     then: "Callable[[bytes], Awaitable[Routed]]"
 
 
-Routed = Forward | Answer | Stream | Collect
+Routed = Forward | Response | Stream | Collect
 
 
 class Router(Protocol):
@@ -87,5 +87,5 @@ class Router(Protocol):
     async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
         """Where it goes now that the upstream could not be connected; asked once per request."""
 
-    def unreachable(self, head: RequestHead, failed: Forward) -> Answer:
+    def unreachable(self, head: RequestHead, failed: Forward) -> Response:
         """What to say now that the second upstream could not be connected either."""

@@ -7,7 +7,7 @@ from proxy.transport.bodies import Body
 from proxy.transport.client import Client
 from proxy.transport.core import Core
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Routed
+from proxy.transport.routing import Response, Routed
 
 
 class Request(Protocol):
@@ -41,7 +41,7 @@ class Request(Protocol):
     def fail(self, status: int, reason: str) -> None:
         """Say so and close, or only close if an answer has begun."""
 
-    def fail_with(self, answer: Answer) -> None:
+    def fail_with(self, answer: Response) -> None:
         """The same in other words."""
 
     def broke(self) -> None:

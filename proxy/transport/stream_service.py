@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 LAST_CHUNK = b"0\r\n\r\n"
 
 
-class Streaming:
+class StreamService:
     """Runs the generator in a task of its own, and closes it in every case."""
 
     __slots__ = ("_begun", "_chunked", "_keep_alive", "_ready", "_request", "_stopped", "_stream", "_task")

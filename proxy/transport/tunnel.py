@@ -5,7 +5,7 @@ import logging
 import math
 from collections.abc import Callable
 
-from proxy.transport.routing import UseObserver
+from proxy.transport.routing import ActivityObserver
 from proxy.transport.shared import Counters
 from proxy.transport.websocket import FrameScanner
 
@@ -32,7 +32,7 @@ class Tunnel:
         client: asyncio.Transport,
         upstream: asyncio.Transport,
         *,
-        observer: UseObserver | None,
+        observer: ActivityObserver | None,
         counters: Counters,
         timeout: float,
         on_end: Callable[[], None],
@@ -128,7 +128,7 @@ class ClientSide(UpstreamSide):
 
     __slots__ = ("_scanner",)
 
-    def __init__(self, tunnel: Tunnel, target: asyncio.Transport, observer: UseObserver | None) -> None:
+    def __init__(self, tunnel: Tunnel, target: asyncio.Transport, observer: ActivityObserver | None) -> None:
         super().__init__(tunnel, target)
         self._scanner = None if observer is None else FrameScanner(observer)
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Collect, Forward, Router, Stream
+from proxy.transport.routing import Collect, Forward, Response, Router, Stream
 from proxy.transport.shared import Counters
 from proxy.transport.upstream_pool import UpstreamConnection, UpstreamPool
 
@@ -17,7 +17,7 @@ class Opened(NamedTuple):
 
 async def open_upstream(
     head: RequestHead, route: Forward, pool: UpstreamPool, router: Router, counters: Counters
-) -> Opened | Answer | Stream | Collect:
+) -> Opened | Response | Stream | Collect:
     """Connect; if that fails, ask the router once more: the instance may have moved."""
     if (connection := await connect(route, pool, counters)) is not None:
         return Opened(route, connection)

@@ -6,9 +6,9 @@ from time import perf_counter
 
 from proxy.transport.bodies import BodyRefused
 from proxy.transport.forwarded_head import asks_for_websocket
-from proxy.transport.response_head import AnswerRefused
-from proxy.transport.response_relay import Reply
-from proxy.transport.routing import Answer, Collect, Forward, Stream
+from proxy.transport.response_head import ResponseRefused
+from proxy.transport.response_relay import ResponseRelay
+from proxy.transport.routing import Collect, Forward, Response, Stream
 from proxy.transport.serving import Request
 from proxy.transport.stream_service import let_go
 from proxy.transport.upstream_connect import Opened, open_upstream
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 REPEATABLE_METHODS = frozenset({b"GET", b"HEAD", b"OPTIONS"})
 
 
-class Passage:
+class UpstreamExchange:
     """From a route to the end of the answer, or to the tunnel that it becomes."""
 
     __slots__ = (
@@ -33,8 +33,8 @@ class Passage:
         self._core = request.core
         self._route = route
         self._repeatable = request.body is None and request.head.method in REPEATABLE_METHODS
-        self._opening: asyncio.Task[Opened | Answer | Stream | Collect] | None = None
-        self._reply: Reply | None = None
+        self._opening: asyncio.Task[Opened | Response | Stream | Collect] | None = None
+        self._reply: ResponseRelay | None = None
         self._sent_at = 0.0
         self._upstream: UpstreamConnection | None = None
 
@@ -102,7 +102,7 @@ class Passage:
             self._sent_at = 0.0
         try:
             self._pass_on(self._get_reply(), data)
-        except (AnswerRefused, BodyRefused) as refused:
+        except (ResponseRefused, BodyRefused) as refused:
             self._core.counters.upstream_failures["malformed answer"] += 1
             self._request.fail(502, f"the upstream's answer cannot be passed on: {refused}")
         except Exception:
@@ -138,7 +138,7 @@ class Passage:
         self._opening = core.loop.create_task(opening)
         self._opening.add_done_callback(self._opened)
 
-    def _opened(self, opening: asyncio.Task[Opened | Answer | Stream | Collect]) -> None:
+    def _opened(self, opening: asyncio.Task[Opened | Response | Stream | Collect]) -> None:
         wanted, self._opening = self._opening is not None, None
         try:
             opened = opening.result()
@@ -153,7 +153,7 @@ class Passage:
                 logger.exception("a request could not be sent")
                 self._request.broke()
 
-    def _use(self, opened: Opened | Answer | Stream | Collect) -> None:
+    def _use(self, opened: Opened | Response | Stream | Collect) -> None:
         if isinstance(opened, Opened):
             self._route = opened.route
             self._send(opened.connection)
@@ -163,7 +163,7 @@ class Passage:
     def _send(self, connection: UpstreamConnection) -> None:
         request, client, route = self._request, self._client, self._route
         self._upstream, connection.sink = connection, self
-        self._reply = Reply(request.head, route, self._core.answers, request.may_stay)
+        self._reply = ResponseRelay(request.head, route, self._core.answers, request.may_stay)
         start = self._core.forwarding.request_head(request.head, route, client.peer)
         if client.received and request.is_owed():
             start += request.cut(client.take())
@@ -185,7 +185,7 @@ class Passage:
 
     # The way of the answer.
 
-    def _pass_on(self, reply: Reply, data: bytes) -> None:
+    def _pass_on(self, reply: ResponseRelay, data: bytes) -> None:
         passed = reply.receive(data)
         self._request.answered = reply.began
         if passed:
@@ -199,7 +199,7 @@ class Passage:
             if self._client.ended:
                 self.request_ended()
 
-    def _finish(self, reply: Reply) -> None:
+    def _finish(self, reply: ResponseRelay) -> None:
         connection, self._upstream = self._upstream, None
         owed = self._request.is_owed()
         if connection is not None:
@@ -212,24 +212,24 @@ class Passage:
                 self._core.pool.give_back(connection, self._core.loop.time())
         self._request.finish(keep_alive=reply.keep_alive, linger=owed)
 
-    def _end_answer(self, reply: Reply, error: Exception | None) -> None:
+    def _end_answer(self, reply: ResponseRelay, error: Exception | None) -> None:
         if error is None and reply.ends_with_connection():
             self._finish(reply)
         else:
             self._core.counters.upstream_failures["truncated answer"] += 1
             self._client.abort()
 
-    def _switch(self, reply: Reply) -> None:
+    def _switch(self, reply: ResponseRelay) -> None:
         answer, connection = reply.switching, self._upstream
         if answer is None or connection is None:
             raise RuntimeError("there is nothing to switch to")
         if not asks_for_websocket(self._request.head) or answer.upgrade != b"websocket":
-            raise AnswerRefused("an upgrade that was not asked for")
+            raise ResponseRefused("an upgrade that was not asked for")
         self._upstream = None
         self._client.write(answer.render_upgrade() + reply.surplus)
         self._client.become_tunnel(self._route, connection.transport)
 
-    def _get_reply(self) -> Reply:
+    def _get_reply(self) -> ResponseRelay:
         if self._reply is None:
             raise RuntimeError("an answer came before the request was sent")
         return self._reply

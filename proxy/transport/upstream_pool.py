@@ -10,7 +10,7 @@ from proxy.transport.routing import Forward
 FRESH_SECONDS = 1.0
 
 
-class AnswerSink(Protocol):
+class ResponseSink(Protocol):
     """Whoever waits for what an upstream says. Must contain its own errors."""
 
     def answer_received(self, data: bytes) -> None: ...
@@ -36,7 +36,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.opened_at = now
         self.rested_since = now
         self.reused = False
-        self.sink: AnswerSink | None = None
+        self.sink: ResponseSink | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)

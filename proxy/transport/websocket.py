@@ -1,6 +1,6 @@
 """Frame headers of a WebSocket, read beside the bytes that pass."""
 
-from proxy.transport.routing import UseObserver
+from proxy.transport.routing import ActivityObserver
 
 # Enough to find the names that IDEs give to their messages, behind their own headers.
 MAX_START_BYTES = 1024
@@ -17,7 +17,7 @@ class FrameScanner:
 
     __slots__ = ("_held", "_is_sated", "_observer", "_skip")
 
-    def __init__(self, observer: UseObserver) -> None:
+    def __init__(self, observer: ActivityObserver) -> None:
         self._observer = observer
         self._is_sated = False
         self._skip = 0

@@ -11,7 +11,7 @@ from sqlalchemy import update
 
 from api.app import create_routes
 from api.context import Context
-from api.middleware import Observing
+from api.middleware import RequestMiddleware
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import connect_temporal, open_ports, policy_of
 from codehub.db.archives import record_archive
@@ -174,7 +174,7 @@ def with_fake_instances(bench: ApiBench, world: FakeWorld) -> ApiBench:
 
 def _with(bench: ApiBench, context: Context) -> ApiBench:
     routes = create_routes(context)
-    app = Observing(routes, context.metrics, https=context.options.is_https)
+    app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
     return replace(bench, context=context, routes=routes, app=app)
 
 

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from api.app import create_routes
 from api.context import Context
-from api.middleware import Observing
+from api.middleware import RequestMiddleware
 from api.security.csrf import HEADER as CSRF_HEADER
 from api.wiring import open_context
 from codehub.services.users import add_user
@@ -119,7 +119,7 @@ async def open_bench(environment: Mapping[str, str]) -> AsyncIterator[ApiBench]:
     settings = load_settings(environment)
     async with open_context(settings) as context:
         routes = create_routes(context)
-        app = Observing(routes, context.metrics, https=context.options.is_https)
+        app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
         bench = ApiBench(context, routes, app, settings, environment)
         try:
             yield bench

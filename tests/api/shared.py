@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from api.app import create_routes
-from api.middleware import Observing
+from api.middleware import RequestMiddleware
 from api.routers import pages
 from api.security.guard import GuardedRoute
 from codehub.bootstrap import prepare_stores
@@ -49,7 +49,7 @@ async def shared_bench(shared_environment: dict[str, str]) -> AsyncIterator[ApiB
     async with open_bench(shared_environment) as opened:
         context = replace(opened.context, passwords=Passwords(CHEAP))
         routes = create_routes(context)
-        app = Observing(routes, context.metrics, https=context.options.is_https)
+        app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
         yield replace(opened, context=context, routes=routes, app=app)
 
 

@@ -12,7 +12,7 @@ from codehub.db.models import User
 from codehub.db.session import create_engine
 from codehub.services.identity import SignedIn, sign_out
 from proxy import caller_cache as callers_module
-from proxy.caller_cache import FRESH_SECONDS, LONGEST_SECONDS, Callers
+from proxy.caller_cache import FRESH_SECONDS, LONGEST_SECONDS, CallerCache
 from proxy.request_kind import Shown
 from tests.front_door.answers import Clock, HeldDatabase, questions
 from tests.identities import add, enter
@@ -24,7 +24,7 @@ class Bench:
     def __init__(self, database: HeldDatabase) -> None:
         self.database = database
         self.clock = Clock()
-        self.callers = Callers(database, self.clock)
+        self.callers = CallerCache(database, self.clock)
 
     async def enter(self, username: str = "ann") -> tuple[Shown, SignedIn]:
         entered = await enter(self.database, username, now=datetime.now(UTC))

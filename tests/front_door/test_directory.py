@@ -22,7 +22,7 @@ from codehub.domain.conditions import (
 from codehub.ports import Upstream
 from proxy import workspace_cache as directory_module
 from proxy.decisions import is_open
-from proxy.workspace_cache import FRESH_SECONDS, KEPT_SECONDS, Directory, Place
+from proxy.workspace_cache import FRESH_SECONDS, KEPT_SECONDS, CachedWorkspace, WorkspaceCache
 from tests.fake_world import IMAGE, FakeInstance, FakeWorld
 from tests.fakes import FakeInstances
 from tests.front_door.answers import Clock, HeldDatabase, questions
@@ -38,7 +38,7 @@ class Bench:
         self.database = database
         self.clock = Clock()
         self.world = FakeWorld()
-        self.directory = Directory(database, FakeInstances(self.world), self.clock)
+        self.directory = WorkspaceCache(database, FakeInstances(self.world), self.clock)
 
     async def add(self) -> WorkspaceId:
         async with self.database.transaction() as session:
@@ -51,7 +51,7 @@ class Bench:
             changing = update(Workspace).where(Workspace.id == UUID(workspace_id))
             await connection.execute(changing.values(columns))
 
-    async def look(self, workspace_id: WorkspaceId) -> Place:
+    async def look(self, workspace_id: WorkspaceId) -> CachedWorkspace:
         place = await self.directory.look(workspace_id)
         assert place is not None
         return place
@@ -193,7 +193,7 @@ async def test_an_upstream_of_an_instance_that_is_gone_is_not_kept(
     bench: Bench, workspace_id: WorkspaceId
 ) -> None:
     instances = SlowInstances(bench.world)
-    directory = Directory(bench.database, instances, bench.clock)
+    directory = WorkspaceCache(bench.database, instances, bench.clock)
     place = await directory.look(workspace_id)
     assert place is not None
     searching = asyncio.create_task(directory.find_upstream(place))

@@ -16,10 +16,10 @@ from codehub.adapters.redis.subscription import RedisEventSubscription
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.services.identity import sign_out
-from proxy.cache_refresher import Keeper
-from proxy.caller_cache import Callers
+from proxy.cache_refresher import CacheRefresher
+from proxy.caller_cache import CallerCache
 from proxy.request_kind import Shown
-from proxy.workspace_cache import Directory
+from proxy.workspace_cache import WorkspaceCache
 from tests.fake_world import FakeWorld
 from tests.fakes import FakeInstances
 from tests.front_door.answers import Clock
@@ -61,8 +61,8 @@ class Bench:
         self.database = database
         self.redis = redis
         self.bus = RedisEventBus(redis)
-        self.callers = Callers(database, clock)
-        self.directory = Directory(database, FakeInstances(FakeWorld()), clock)
+        self.callers = CallerCache(database, clock)
+        self.directory = WorkspaceCache(database, FakeInstances(FakeWorld()), clock)
         self.connections = Connections()
 
     async def guest(self, username: str = "ann") -> Guest:
@@ -105,7 +105,7 @@ async def keeping(database: Database, redis: RedisServer) -> AsyncIterator[Bench
     async with create_client(redis.url) as client:
         bench = Bench(database, client)
         subscription = RedisEventSubscription(redis.url)
-        keeper = Keeper(bench.callers, bench.directory, subscription, period_seconds=NEVER)
+        keeper = CacheRefresher(bench.callers, bench.directory, subscription, period_seconds=NEVER)
         running = asyncio.create_task(keeper.run(bench.connections))
         try:
             yield bench

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from proxy.single_flight import SharedCalls
+from proxy.single_flight import SingleFlight
 
 
 async def never() -> str:
@@ -21,7 +21,7 @@ async def fail() -> str:
 
 
 async def test_an_answer_that_never_comes_is_given_up_for_all_and_asked_for_anew() -> None:
-    calls: SharedCalls[str, str] = SharedCalls(longest_seconds=0.05)
+    calls: SingleFlight[str, str] = SingleFlight(longest_seconds=0.05)
     waiting = [asyncio.create_task(calls.run("key", never)) for _ in range(3)]
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert {type(each) for each in results} == {TimeoutError}
@@ -29,14 +29,14 @@ async def test_an_answer_that_never_comes_is_given_up_for_all_and_asked_for_anew
 
 
 async def test_a_failure_is_told_to_all_and_not_remembered() -> None:
-    calls: SharedCalls[str, str] = SharedCalls()
+    calls: SingleFlight[str, str] = SingleFlight()
     results = await asyncio.gather(*(calls.run("key", fail) for _ in range(3)), return_exceptions=True)
     assert {type(each) for each in results} == {ValueError}
     assert await calls.run("key", answer) == "answer"
 
 
 async def test_what_is_forgotten_does_not_answer_later_questions() -> None:
-    calls: SharedCalls[str, str] = SharedCalls(longest_seconds=0.05)
+    calls: SingleFlight[str, str] = SingleFlight(longest_seconds=0.05)
     outdated = asyncio.create_task(calls.run("key", never))
     await asyncio.sleep(0)
     calls.forget("key")

@@ -12,7 +12,7 @@ import pytest
 
 from codehub.embedded import managed_process as keeper_module
 from codehub.embedded.children import CannotPrepare, Child, ChildState, StartFailed, Status
-from codehub.embedded.managed_process import Keeper
+from codehub.embedded.managed_process import ManagedProcess
 from tests.processes import family_of, wait_until_ended
 
 SHELL = "/bin/sh"
@@ -58,8 +58,8 @@ def child(directory: Path, script: str) -> Child:
 
 
 @asynccontextmanager
-async def kept(described: Child, observer: Callable[[Status], None]) -> AsyncIterator[Keeper]:
-    keeper = Keeper(described, described.directory / "child.log", observer)
+async def kept(described: Child, observer: Callable[[Status], None]) -> AsyncIterator[ManagedProcess]:
+    keeper = ManagedProcess(described, described.directory / "child.log", observer)
     try:
         yield keeper
     finally:

@@ -11,7 +11,7 @@ import uvloop
 
 from codehub.ports import Upstream
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Forward, Routed, UseObserver
+from proxy.transport.routing import ActivityObserver, Forward, Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Limits, Timeouts
 from tests.proxy.wire import RawUpstream, Wire
@@ -44,14 +44,14 @@ class ScriptedRouter:
         self.asked_again += 1
         return failed if self.decide_again is None else self.decide_again(head)
 
-    def unreachable(self, head: RequestHead, failed: Forward) -> Answer:
-        return Answer(502, body=b"unreachable: " + head.target + failed.target)
+    def unreachable(self, head: RequestHead, failed: Forward) -> Response:
+        return Response(502, body=b"unreachable: " + head.target + failed.target)
 
     def change(self, **changes: Any) -> None:  # noqa: ANN401 - whatever a route has
         self.forward = replace(self.forward, **changes)
 
 
-class RecordingObserver(UseObserver):
+class RecordingObserver(ActivityObserver):
     """Keeps what it was told."""
 
     def __init__(self) -> None:

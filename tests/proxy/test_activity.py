@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client
 from codehub.ports import ActivityBuffer
-from proxy.activity import UseBook
+from proxy.activity import ActivityLog
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward
 from tests.fixtures_services import redis_client, redis_server
@@ -68,11 +68,11 @@ async def buffer(redis_client: Redis, redis_server: RedisServer) -> AsyncIterato
 
 
 @pytest.fixture
-def book(buffer: ActivityBuffer, clock: Clock) -> UseBook:
-    return UseBook(buffer, clock)
+def book(buffer: ActivityBuffer, clock: Clock) -> ActivityLog:
+    return ActivityLog(buffer, clock)
 
 
-def watch(bench: Bench, book: UseBook, ide: str) -> None:
+def watch(bench: Bench, book: ActivityLog, ide: str) -> None:
     """Let the proxy of this bench note the use of one workspace."""
 
     def decide(head: RequestHead) -> Forward:
@@ -101,14 +101,14 @@ def say(client: Wire, upstream: Wire, *frames: bytes) -> None:
 
 @pytest.mark.parametrize(("request_head", "uses"), [(POLL, 0), (LAYOUT, 0), (NAVIGATION, 1), (SAVE, 1)])
 def test_requests_through_the_proxy_are_use_if_somebody_caused_them(
-    bench: Bench, book: UseBook, request_head: bytes, uses: int
+    bench: Bench, book: ActivityLog, request_head: bytes, uses: int
 ) -> None:
     watch(bench, book, "jupyterlab")
     bench.exchange(request_head, ANSWER)
     assert (bench.call(lambda: book.uses_noted), book.pending) == (uses, uses)
 
 
-def test_a_terminal_is_used_by_typing_not_by_being_open(bench: Bench, book: UseBook) -> None:
+def test_a_terminal_is_used_by_typing_not_by_being_open(bench: Bench, book: ActivityLog) -> None:
     watch(bench, book, "jupyterlab")
     client, upstream = open_socket(bench, b"/terminals/websocket/1")
     upstream.send(b"\x81\x02hi\x89\x00")
@@ -119,7 +119,7 @@ def test_a_terminal_is_used_by_typing_not_by_being_open(bench: Bench, book: UseB
     assert bench.call(lambda: book.uses_noted) == 1
 
 
-def test_code_server_is_used_by_typing_not_by_being_open(bench: Bench, book: UseBook) -> None:
+def test_code_server_is_used_by_typing_not_by_being_open(bench: Bench, book: ActivityLog) -> None:
     watch(bench, book, "code-server")
     client, upstream = open_socket(bench, b"/stable-53c2f3253bcf32886706fc023e794bbeb253c90f")
     say(client, upstream, frame(BINARY, KEEP_ALIVE), frame(BINARY, LOCK_FILE_CHANGED))
@@ -129,7 +129,7 @@ def test_code_server_is_used_by_typing_not_by_being_open(bench: Bench, book: Use
 
 
 async def test_the_last_use_of_each_reaches_the_buffer(
-    book: UseBook, buffer: ActivityBuffer, clock: Clock
+    book: ActivityLog, buffer: ActivityBuffer, clock: Clock
 ) -> None:
     book.note(MINE)
     book.note(YOURS)
@@ -148,7 +148,7 @@ async def test_the_last_use_of_each_outlives_an_outage_which_is_logged_once(
     with running_redis(tmp_path) as server:
         async with create_client(server.url) as client:
             buffer = RedisActivityBuffer(client)
-            book = UseBook(buffer, clock, period_seconds=0.01)
+            book = ActivityLog(buffer, clock, period_seconds=0.01)
             running = asyncio.create_task(book.run())
             server.kill()
             book.note(MINE)
@@ -176,7 +176,7 @@ async def test_the_last_use_of_each_outlives_an_outage_which_is_logged_once(
 
 
 async def test_a_use_during_a_flush_is_kept_for_the_next_one(
-    book: UseBook, buffer: ActivityBuffer, clock: Clock, redis_client: Redis
+    book: ActivityLog, buffer: ActivityBuffer, clock: Clock, redis_client: Redis
 ) -> None:
     book.note(MINE)
     flushing = await begin_slow_flush(book, redis_client)
@@ -191,7 +191,7 @@ async def test_a_use_during_a_flush_is_kept_for_the_next_one(
 
 
 async def test_a_flush_that_is_cancelled_loses_nothing(
-    book: UseBook, buffer: ActivityBuffer, redis_client: Redis
+    book: ActivityLog, buffer: ActivityBuffer, redis_client: Redis
 ) -> None:
     book.note(MINE)
     flushing = await begin_slow_flush(book, redis_client)
@@ -205,7 +205,7 @@ async def test_a_flush_that_is_cancelled_loses_nothing(
     assert book.pending == 0
 
 
-async def begin_slow_flush(book: UseBook, client: Redis) -> asyncio.Task[None]:
+async def begin_slow_flush(book: ActivityLog, client: Redis) -> asyncio.Task[None]:
     """One that Redis has begun to hold up."""
     await client.client_pause(60_000, all=False)
     flushing = asyncio.create_task(book.flush())
@@ -218,7 +218,7 @@ async def begin_slow_flush(book: UseBook, client: Redis) -> asyncio.Task[None]:
 
 
 def test_after_a_use_nobody_looks_at_the_next_messages(buffer: ActivityBuffer, clock: Clock) -> None:
-    watch = UseBook(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
+    watch = ActivityLog(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
     watch.message(BINARY, len(KEEP_ALIVE), KEEP_ALIVE)
     assert not watch.is_sated(), "nothing was found yet, so every message is worth a look"
     watch.message(BINARY, len(KEY_IN_TERMINAL), KEY_IN_TERMINAL)
@@ -226,7 +226,7 @@ def test_after_a_use_nobody_looks_at_the_next_messages(buffer: ActivityBuffer, c
 
 
 async def test_a_flood_is_looked_at_now_and_then(buffer: ActivityBuffer, clock: Clock) -> None:
-    watch = UseBook(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
+    watch = ActivityLog(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
 
     async def sated() -> bool:
         for _ in range(1000):

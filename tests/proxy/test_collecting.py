@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Collect, Routed
+from proxy.transport.routing import Collect, Response, Routed
 from proxy.transport.shared import Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.test_streams import Pieces
@@ -26,7 +26,7 @@ def echoed(body: bytes) -> bytes:
 
 
 async def echo(body: bytes) -> Routed:
-    return Answer(200, body=body)
+    return Response(200, body=body)
 
 
 def collect(_head: RequestHead) -> Routed:
@@ -161,7 +161,7 @@ def test_a_decision_may_take_longer_than_a_body(idle_bench: Bench) -> None:
 
     async def think(body: bytes) -> Routed:
         await later.wait()
-        return Answer(200, body=body)
+        return Response(200, body=body)
 
     idle_bench.router.decide = lambda _head: Collect(LIMIT, think)
     client = idle_bench.connect()

@@ -6,7 +6,7 @@ from collections.abc import Awaitable
 import pytest
 
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Routed
+from proxy.transport.routing import Response, Routed
 from proxy.transport.shared import Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.wire import Wire, undated
@@ -58,7 +58,7 @@ def test_pipelined_requests_are_sent_one_after_the_other(bench: Bench) -> None:
 
 
 def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(bench: Bench) -> None:
-    bench.router.decide = lambda head: Answer(200, body=head.target)
+    bench.router.decide = lambda head: Response(200, body=head.target)
     client = bench.connect()
     client.send(b"".join(get(b"/%05d" % number) for number in range(5000)) + get(b"/last"))
     received = client.receive_to(b"/last")
@@ -67,7 +67,7 @@ def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(bench: Bench) 
 
 
 def test_an_answer_of_the_router_is_complete_and_the_connection_stays(bench: Bench) -> None:
-    bench.router.decide = lambda _head: Answer(401, (("X-Why", "login"),), b"no")
+    bench.router.decide = lambda _head: Response(401, (("X-Why", "login"),), b"no")
     client = bench.connect()
     for _ in range(2):
         client.send(GET)
@@ -77,7 +77,7 @@ def test_an_answer_of_the_router_is_complete_and_the_connection_stays(bench: Ben
 
 
 def test_an_answer_of_the_router_to_head_has_no_body(bench: Bench) -> None:
-    bench.router.decide = lambda _head: Answer(200, body=b"body")
+    bench.router.decide = lambda _head: Response(200, body=b"body")
     client = bench.connect()
     client.send(b"HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
     answer = undated(client.receive_rest())
@@ -85,7 +85,7 @@ def test_an_answer_of_the_router_to_head_has_no_body(bench: Bench) -> None:
 
 
 def test_a_body_that_came_with_a_request_the_router_answers_is_skipped(bench: Bench) -> None:
-    bench.router.decide = lambda head: Answer(200, body=head.target)
+    bench.router.decide = lambda head: Response(200, body=head.target)
     client = bench.connect()
     client.send(post(len(GET)) + GET + get(b"/next"))
     assert client.receive_to(b"/next").count(b"HTTP/1.1 200 OK") == 2
@@ -245,7 +245,7 @@ def send_all_then_read(client: Wire, request: bytes) -> bytes:
 
 
 def test_an_early_answer_reaches_a_client_that_still_sends_its_body(bench: Bench) -> None:
-    bench.router.decide = lambda _head: Answer(413, body=b"too large")
+    bench.router.decide = lambda _head: Response(413, body=b"too large")
     answer = send_all_then_read(bench.connect(), post(20 * len(BLOB)) + BLOB * 20)
     assert (
         undated(answer)
@@ -304,7 +304,7 @@ def test_bytes_that_trickle_do_not_move_the_heads_deadline(idle_bench: Bench) ->
 @pytest.mark.parametrize("requests", [0, 1])
 def test_a_connection_that_is_not_used_is_closed(idle_bench: Bench, requests: int) -> None:
     idle_bench.start(timeouts=Timeouts(head=QUICK, idle=QUICK))
-    idle_bench.router.decide = lambda _head: Answer(204)
+    idle_bench.router.decide = lambda _head: Response(204)
     client = idle_bench.connect()
     client.send(GET * requests)
     assert undated(client.receive_until_lost()) == b"HTTP/1.1 204 No Content\r\n\r\n" * requests

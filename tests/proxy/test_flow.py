@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 from tests.proxy.bench import Bench
 from tests.proxy.wire import Wire
 
@@ -129,8 +129,8 @@ def test_pipelined_requests_wait_while_the_client_does_not_read_the_answers(benc
 
 
 def test_a_request_waits_while_the_client_does_not_read_the_answer_before_it(bench: Bench) -> None:
-    large = Answer(200, body=bytes(TOTAL))
-    bench.router.decide = lambda head: large if head.target == b"/1" else Answer(204)
+    large = Response(200, body=bytes(TOTAL))
+    bench.router.decide = lambda head: large if head.target == b"/1" else Response(204)
     client = bench.connect()
     request = b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n"
     client.send(request)

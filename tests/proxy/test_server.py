@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Routed
+from proxy.transport.routing import Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Latencies, Limits
 from tests.proxy.bench import Bench
@@ -22,7 +22,7 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 def test_more_connections_than_the_limit_are_turned_away(idle_bench: Bench) -> None:
     idle_bench.start(Limits(connections=1))
-    idle_bench.router.decide = lambda _head: Answer(204)
+    idle_bench.router.decide = lambda _head: Response(204)
     first = idle_bench.connect()
     first.send(GET)
     first.receive_head()

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 import pytest
 
 from proxy.transport.request_head import RequestHead
-from proxy.transport.routing import Answer, Routed, Stream
+from proxy.transport.routing import Response, Routed, Stream
 from proxy.transport.shared import Limits, Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.wire import Wire, undated
@@ -72,7 +72,7 @@ def test_pieces_are_chunks_and_the_connection_stays(bench: Bench) -> None:
     client = begin(bench, pieces)
     assert undated(client.receive_to(b"0\r\n\r\n")) == CHUNKED + b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
     wait_until_closed(bench, pieces)
-    bench.router.decide = lambda _head: Answer(204)
+    bench.router.decide = lambda _head: Response(204)
     client.send(GET)
     assert client.receive_head().startswith(b"HTTP/1.1 204 ")
 
@@ -84,7 +84,7 @@ def test_a_piece_is_sent_at_once(bench: Bench) -> None:
 
 
 def test_requests_that_wait_behind_a_stream_are_served_after_it(bench: Bench) -> None:
-    routes: list[Routed] = [Answer(204), Pieces(b"one").route()]
+    routes: list[Routed] = [Response(204), Pieces(b"one").route()]
     bench.router.decide = lambda _head: routes.pop()
     client = bench.connect()
     client.send(GET + GET)
@@ -246,7 +246,7 @@ def test_a_stream_for_a_holder_with_too_many_connections_is_refused_and_closed(i
 
 def test_a_body_that_comes_with_a_request_for_a_stream_is_skipped(bench: Bench) -> None:
     def decide(head: RequestHead) -> Routed:
-        return Pieces(b"one").route() if head.method == b"POST" else Answer(200, body=head.target)
+        return Pieces(b"one").route() if head.method == b"POST" else Response(200, body=head.target)
 
     bench.router.decide = decide
     client = bench.connect()

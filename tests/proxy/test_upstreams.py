@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from codehub.ports import Upstream
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 from proxy.transport.shared import Limits, Timeouts
 from tests.proxy.bench import Bench
 from tests.proxy.wire import RawUpstream, Wire, undated
@@ -196,7 +196,7 @@ def test_the_router_says_that_an_upstream_can_not_be_connected(bench: Bench) -> 
 
 def test_the_router_may_answer_when_the_upstream_is_gone(bench: Bench) -> None:
     bench.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
-    bench.router.decide_again = lambda _head: Answer(502, body=b"starting")
+    bench.router.decide_again = lambda _head: Response(502, body=b"starting")
     client = bench.connect()
     for _ in range(2):
         client.send(request(b"POST", b"body"))

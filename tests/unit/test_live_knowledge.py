@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.live.knowledge import DELETED, SNAPSHOT, UPDATED, Knowledge, LiveWorkspace
+from api.live.knowledge import DELETED, SNAPSHOT, UPDATED, LiveWorkspace, SentState
 from api.live.wire import Frame
 
 Contents = dict[str, str]
@@ -21,7 +21,7 @@ def rows(contents: Contents) -> list[LiveWorkspace]:
 
 
 def mark_of(contents: Contents) -> str:
-    fresh = Knowledge()
+    fresh = SentState()
     fresh.learn(rows(contents), None)
     return fresh.mark
 
@@ -37,7 +37,7 @@ def told(contents: Contents, frame: Frame) -> Contents:
 
 @given(st.lists(CONTENTS))
 def test_after_each_frame_the_mark_is_that_of_what_the_browser_shows(history: list[Contents]) -> None:
-    knowledge, shown = Knowledge(), Contents()
+    knowledge, shown = SentState(), Contents()
     for contents in history:
         for frame in knowledge.learn(rows(contents), None):
             shown = told(shown, frame)
@@ -54,7 +54,7 @@ def test_marks_are_equal_only_for_equal_content_in_whatever_order(one: Contents,
 
 @given(CONTENTS, CONTENTS, st.sets(st.sampled_from("abcdef")))
 def test_only_what_was_asked_for_is_told(before: Contents, after: Contents, asked: set[str]) -> None:
-    knowledge = Knowledge()
+    knowledge = SentState()
     knowledge.learn(rows(before), None)
     found = {name: content for name, content in after.items() if name in asked}
     shown = before
@@ -64,14 +64,14 @@ def test_only_what_was_asked_for_is_told(before: Contents, after: Contents, aske
 
 
 def test_what_is_known_already_is_not_told() -> None:
-    knowledge = Knowledge()
+    knowledge = SentState()
     assert len(knowledge.learn(rows({"a": "x", "b": "x"}), None)) == 2
     assert knowledge.learn(rows({"a": "x", "b": "x"}), None) == []
     assert knowledge.learn([], {"never seen"}) == []
 
 
 def test_a_snapshot_has_everything_and_the_mark() -> None:
-    knowledge, present = Knowledge(), rows({"a": "x", "b": "y"})
+    knowledge, present = SentState(), rows({"a": "x", "b": "y"})
     knowledge.learn(present, None)
     snapshot = knowledge.snapshot(present)
     assert (snapshot.event, snapshot.id) == (SNAPSHOT, mark_of({"a": "x", "b": "y"}))

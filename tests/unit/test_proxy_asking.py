@@ -3,8 +3,8 @@
 import pytest
 
 from codehub.origins import Origins
-from proxy.request_kind import Ask, Shown, ask_of, cookie_may_speak, parse_path, shown_by
-from proxy.transport.request_head import HeadReader, RequestHead
+from proxy.request_kind import RequestKind, Shown, cookie_may_speak, parse_path, request_kind_of, shown_by
+from proxy.transport.request_head import RequestHead, RequestHeadReader
 
 ID = "0b8f3c1e-9d2a-4c55-8f3e-2b1a7c9d0e4f"
 ORIGINS = Origins("https://dev.example")
@@ -15,7 +15,7 @@ WEBSOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
 def head(method: str = "GET", target: str = "/", **fields: str) -> RequestHead:
     lines = [f"{method} {target} HTTP/1.1", "Host: dev.example"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
-    return HeadReader().read("\r\n".join([*lines, "", ""]).encode("latin-1"))
+    return RequestHeadReader().read("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
 
 @pytest.mark.parametrize(
@@ -55,27 +55,30 @@ def test_what_names_no_workspace(target: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        (NAVIGATION, Ask.NAVIGATION),
-        ({**NAVIGATION, "Sec-Fetch-Site": "cross-site"}, Ask.NAVIGATION),
-        ({"Sec-Fetch-Mode": "navigate"}, Ask.NAVIGATION),
-        ({**NAVIGATION, "Sec-Fetch-Dest": "iframe"}, Ask.BACKGROUND),
-        ({**NAVIGATION, "Sec-Purpose": "prefetch"}, Ask.BACKGROUND),
-        ({"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Accept": "text/html"}, Ask.BACKGROUND),
-        ({"Accept": "text/html,application/xhtml+xml"}, Ask.NAVIGATION),
-        ({"Accept": "*/*"}, Ask.BACKGROUND),
-        ({}, Ask.BACKGROUND),
-        ({"X-CodeHub-Wake": "true"}, Ask.WAKING),
-        ({**WEBSOCKET, "Accept": "text/html"}, Ask.BACKGROUND),
-        ({**WEBSOCKET, "X-CodeHub-Wake": "true"}, Ask.WAKING),
+        (NAVIGATION, RequestKind.NAVIGATION),
+        ({**NAVIGATION, "Sec-Fetch-Site": "cross-site"}, RequestKind.NAVIGATION),
+        ({"Sec-Fetch-Mode": "navigate"}, RequestKind.NAVIGATION),
+        ({**NAVIGATION, "Sec-Fetch-Dest": "iframe"}, RequestKind.BACKGROUND),
+        ({**NAVIGATION, "Sec-Purpose": "prefetch"}, RequestKind.BACKGROUND),
+        (
+            {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Accept": "text/html"},
+            RequestKind.BACKGROUND,
+        ),
+        ({"Accept": "text/html,application/xhtml+xml"}, RequestKind.NAVIGATION),
+        ({"Accept": "*/*"}, RequestKind.BACKGROUND),
+        ({}, RequestKind.BACKGROUND),
+        ({"X-CodeHub-Wake": "true"}, RequestKind.WAKING),
+        ({**WEBSOCKET, "Accept": "text/html"}, RequestKind.BACKGROUND),
+        ({**WEBSOCKET, "X-CodeHub-Wake": "true"}, RequestKind.WAKING),
     ],
 )
-def test_kind_of_a_get(fields: dict[str, str], expected: Ask) -> None:
-    assert ask_of(head(**fields)) is expected
+def test_kind_of_a_get(fields: dict[str, str], expected: RequestKind) -> None:
+    assert request_kind_of(head(**fields)) is expected
 
 
 @pytest.mark.parametrize("method", ["POST", "HEAD", "PUT", "DELETE"])
 def test_only_a_get_opens_a_page(method: str) -> None:
-    assert ask_of(head(method, **NAVIGATION)) is Ask.BACKGROUND
+    assert request_kind_of(head(method, **NAVIGATION)) is RequestKind.BACKGROUND
 
 
 @pytest.mark.parametrize(

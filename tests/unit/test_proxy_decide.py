@@ -8,7 +8,7 @@ import pytest
 from codehub.domain.attention import Standing
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from proxy.decisions import Decision, decide
-from proxy.request_kind import Ask
+from proxy.request_kind import RequestKind
 
 NONE = Operation.NONE
 ENDING = (
@@ -26,26 +26,26 @@ def at_rest(phase: Phase) -> Standing:
     return Standing(phase, NONE, wanted)
 
 
-@pytest.mark.parametrize("ask", Ask)
-def test_running_is_forwarded_whoever_asks(ask: Ask) -> None:
+@pytest.mark.parametrize("ask", RequestKind)
+def test_running_is_forwarded_whoever_asks(ask: RequestKind) -> None:
     assert decide(at_rest(Phase.RUNNING), ask) is Decision.FORWARD
 
 
 @pytest.mark.parametrize("operation", BEGINNING)
 def test_an_ide_that_answers_is_used_before_its_start_is_written_off(operation: Operation) -> None:
     standing = Standing(Phase.RUNNING, operation, DesiredState.RUNNING)
-    assert decide(standing, Ask.BACKGROUND) is Decision.FORWARD
+    assert decide(standing, RequestKind.BACKGROUND) is Decision.FORWARD
 
 
 @pytest.mark.parametrize("operation", ENDING)
 def test_what_is_being_ended_is_not_forwarded_to(operation: Operation) -> None:
     for desired in DesiredState:
-        assert decide(Standing(Phase.RUNNING, operation, desired), Ask.NAVIGATION) is Decision.FOLLOW
+        assert decide(Standing(Phase.RUNNING, operation, desired), RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
 @pytest.mark.parametrize("desired", set(DesiredState) - {DesiredState.RUNNING})
 def test_what_is_to_be_stopped_is_not_forwarded_to(desired: DesiredState) -> None:
-    assert decide(Standing(Phase.RUNNING, NONE, desired), Ask.NAVIGATION) is Decision.FOLLOW
+    assert decide(Standing(Phase.RUNNING, NONE, desired), RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_what_is_to_be_stopped_is_not_forwarded_to(desired: DesiredState) -> Non
         (Phase.PENDING, Decision.OFFER_START),
     ],
 )
-@pytest.mark.parametrize("ask", [Ask.NAVIGATION, Ask.WAKING])
-def test_what_rests_is_offered_or_woken(phase: Phase, expected: Decision, ask: Ask) -> None:
+@pytest.mark.parametrize("ask", [RequestKind.NAVIGATION, RequestKind.WAKING])
+def test_what_rests_is_offered_or_woken(phase: Phase, expected: Decision, ask: RequestKind) -> None:
     assert decide(at_rest(phase), ask) is expected
 
 
@@ -65,33 +65,33 @@ def test_what_rests_is_offered_or_woken(phase: Phase, expected: Decision, ask: A
 def test_what_is_on_its_way_up_is_followed(phase: Phase) -> None:
     for operation in (NONE, *BEGINNING):
         standing = Standing(phase, operation, DesiredState.RUNNING)
-        assert decide(standing, Ask.NAVIGATION) is Decision.FOLLOW
+        assert decide(standing, RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
-@pytest.mark.parametrize("ask", Ask)
-def test_errors_are_explained(ask: Ask) -> None:
+@pytest.mark.parametrize("ask", RequestKind)
+def test_errors_are_explained(ask: RequestKind) -> None:
     for desired in DesiredState:
         assert decide(Standing(Phase.ERROR, NONE, desired), ask) is Decision.EXPLAIN_ERROR
 
 
-@pytest.mark.parametrize("ask", Ask)
-def test_a_halted_deletion_is_explained(ask: Ask) -> None:
+@pytest.mark.parametrize("ask", RequestKind)
+def test_a_halted_deletion_is_explained(ask: RequestKind) -> None:
     halted = Standing(
         Phase.DELETING, NONE, DesiredState.DELETED, deleted=True, error_reason=ErrorReason.RETRY_EXCEEDED
     )
     assert decide(halted, ask) is Decision.EXPLAIN_ERROR
     purged = replace(halted, purge=True)
-    assert decide(purged, Ask.NAVIGATION) is Decision.FOLLOW
+    assert decide(purged, RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
 def test_a_recovery_that_was_asked_for_is_followed() -> None:
     standing = Standing(Phase.ERROR, NONE, DesiredState.RUNNING, recovering=True)
-    assert decide(standing, Ask.NAVIGATION) is Decision.FOLLOW
+    assert decide(standing, RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
 def test_nothing_wakes_without_somebody_who_waits() -> None:
     for standing in EVERY_STANDING:
-        assert decide(standing, Ask.BACKGROUND) in {
+        assert decide(standing, RequestKind.BACKGROUND) in {
             Decision.FORWARD,
             Decision.REFUSE,
             Decision.EXPLAIN_ERROR,
@@ -99,17 +99,17 @@ def test_nothing_wakes_without_somebody_who_waits() -> None:
 
 
 def test_only_a_settled_standby_is_woken() -> None:
-    woken = [each for each in EVERY_STANDING if decide(each, Ask.NAVIGATION) is Decision.WAKE]
+    woken = [each for each in EVERY_STANDING if decide(each, RequestKind.NAVIGATION) is Decision.WAKE]
     assert woken == [Standing(Phase.STANDBY, NONE, DesiredState.STANDBY)]
 
 
 def test_only_what_runs_and_shall_run_is_forwarded_to() -> None:
     for standing in EVERY_STANDING:
-        if decide(standing, Ask.NAVIGATION) is Decision.FORWARD:
+        if decide(standing, RequestKind.NAVIGATION) is Decision.FORWARD:
             assert standing.phase is Phase.RUNNING
             assert standing.desired_state is DesiredState.RUNNING
 
 
 def test_every_case_has_an_answer() -> None:
-    for standing, ask in product(EVERY_STANDING, Ask):
+    for standing, ask in product(EVERY_STANDING, RequestKind):
         assert decide(standing, ask) in Decision

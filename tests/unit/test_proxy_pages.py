@@ -10,7 +10,7 @@ import pytest
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.ports import Progress
 from proxy.pages import Visit
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 from tests.page_reading import read, shown
 from tests.visits import (
     ALL_CHOICES,
@@ -62,15 +62,15 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def answer(name: str) -> Answer:
+def answer(name: str) -> Response:
     return EVERY_PAGE[name][1]
 
 
-def test_a_page_has_its_status(name: str, answer: Answer) -> None:
+def test_a_page_has_its_status(name: str, answer: Response) -> None:
     assert answer.status == EVERY_PAGE[name][0]
 
 
-def test_nobody_stores_frames_or_guesses_a_page(answer: Answer) -> None:
+def test_nobody_stores_frames_or_guesses_a_page(answer: Response) -> None:
     headers = dict(answer.headers)
     policy = headers.pop("Content-Security-Policy")
     headers.pop("Retry-After", None)
@@ -88,14 +88,14 @@ def test_nobody_stores_frames_or_guesses_a_page(answer: Answer) -> None:
 
 
 @pytest.mark.parametrize("tag", ["style", "script"])
-def test_only_our_own_text_is_applied_and_run(answer: Answer, tag: str) -> None:
+def test_only_our_own_text_is_applied_and_run(answer: Response, tag: str) -> None:
     inline = read(answer).one(tag)
     digest = base64.b64encode(hashlib.sha256(inline.text.encode()).digest()).decode()
     assert inline.attributes == {}
     assert f"; {tag}-src 'sha256-{digest}'; " in dict(answer.headers)["Content-Security-Policy"]
 
 
-def test_a_page_needs_nothing_that_its_policy_forbids(answer: Answer) -> None:
+def test_a_page_needs_nothing_that_its_policy_forbids(answer: Response) -> None:
     for element in read(answer).all():
         assert not [each for each in element.attributes if each == "style" or each.startswith("on")]
         for link in ("href", "src", "action", "data-progress"):
@@ -103,11 +103,11 @@ def test_a_page_needs_nothing_that_its_policy_forbids(answer: Answer) -> None:
             assert address.startswith(("/hub/", "data:image/", "../"))
 
 
-def test_a_page_is_small(answer: Answer) -> None:
+def test_a_page_is_small(answer: Response) -> None:
     assert len(answer.body) < MAX_BYTES
 
 
-def test_a_page_is_easy_to_read_for_everybody(name: str, answer: Answer) -> None:
+def test_a_page_is_easy_to_read_for_everybody(name: str, answer: Response) -> None:
     page = read(answer)
     headlines = [each for each in page.one("main").all("h1") if each.text]
     labels = {each.attributes.get("for") for each in page.all("label")}
@@ -118,7 +118,7 @@ def test_a_page_is_easy_to_read_for_everybody(name: str, answer: Answer) -> None
     assert "/hub/" in {each.attributes["href"] for each in page.one("header").all("a")}
 
 
-def test_without_script_only_a_page_that_waits_reloads(name: str, answer: Answer) -> None:
+def test_without_script_only_a_page_that_waits_reloads(name: str, answer: Response) -> None:
     page = read(answer)
     refreshing = [each for each in page.all("meta") if each.attributes.get("http-equiv") == "refresh"]
     without_script = [each for fallback in page.one("head").all("noscript") for each in fallback.all("meta")]
@@ -139,7 +139,7 @@ EVIL = "\"'></title></script><script>alert(1)</script>"
         PAGES.limit_reached(visit(), [replace(running(), name=EVIL)], 1, everyone=False),
     ],
 )
-def test_no_text_becomes_markup(page: Answer) -> None:
+def test_no_text_becomes_markup(page: Response) -> None:
     parsed = read(page)
     parsed.one("script")
     assert EVIL in parsed.one("main").text

@@ -10,7 +10,7 @@ from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from proxy.pages import Pages, Site, Visit
-from proxy.transport.routing import Answer
+from proxy.transport.routing import Response
 from tests.page_reading import fields, read, words
 from tests.visits import (
     ALL_CHOICES,
@@ -36,7 +36,7 @@ from tests.visits import (
         (PAGES.restore_needed(visit(phase=Phase.ARCHIVED)), "Restore and open"),
     ],
 )
-def test_a_button_starts_and_comes_back(page: Answer, label: str) -> None:
+def test_a_button_starts_and_comes_back(page: Response, label: str) -> None:
     form = read(page).one("form")
     assert form.attributes == {"method": "post", "action": f"/hub/w/{ID}/.codehub/start"}
     assert fields(form) == {"token": TOKEN, "next": PATH}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from proxy.activity_rules import rules_for
-from proxy.transport.request_head import HeadReader, RequestHead
+from proxy.transport.request_head import RequestHead, RequestHeadReader
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0, 1, 2, 8, 9, 10
 JUPYTERLAB, CODE_SERVER, UNKNOWN = IDES = ("jupyterlab", "code-server", "")
@@ -24,7 +24,7 @@ def head(method: str, target: str, fields: dict[str, str]) -> RequestHead:
         "Host: h",
         *(f"{name}: {value}" for name, value in fields.items()),
     ]
-    return HeadReader().read("\r\n".join([*lines, "", ""]).encode())
+    return RequestHeadReader().read("\r\n".join([*lines, "", ""]).encode())
 
 
 def is_use_request(ide: str, method: str, target: str, fields: dict[str, str] | None = None) -> bool:

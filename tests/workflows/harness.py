@@ -19,7 +19,7 @@ from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.service import RPCError, RPCStatusCode
 from temporalio.testing import WorkflowEnvironment
 
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.workspace import WorkspaceActivities
 from codehub import contracts
 from codehub.adapters.redis.activity import RedisActivityBuffer
@@ -115,7 +115,7 @@ class ControlPlane:
     async def claim(self, workspace_id: WorkspaceId, operation: Operation) -> contracts.OperationRequest:
         """Claim an operation as a run does that then dies."""
         request = contracts.ClaimRequest(workspace_id, operation, str(uuid4()))
-        eyes = Eyes(FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world))
+        eyes = Observer(FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world))
         claimed = await WorkspaceActivities(self.database, eyes).claim(request)
         assert claimed is not None
         return claimed

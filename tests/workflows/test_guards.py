@@ -10,7 +10,7 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.archive import ArchiveActivities
 from activities.instance import InstanceActivities
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.step_monitor import StepMonitor
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
@@ -44,7 +44,7 @@ class Bench:
         self.world = FakeWorld()
         archives, monitor = FakeArchives(self.world), StepMonitor(FakeProgressBoard(), Policy().stall)
         volumes, instances = FakeVolumes(self.world), FakeInstances(self.world)
-        self.workspace = WorkspaceActivities(database, Eyes(instances, volumes, archives))
+        self.workspace = WorkspaceActivities(database, Observer(instances, volumes, archives))
         self.instance = InstanceActivities(database, instances, monitor)
         self.volume = VolumeActivities(database, volumes, archives, monitor)
         self.archive = ArchiveActivities(database, FakeStorageJobs(self.world), monitor)

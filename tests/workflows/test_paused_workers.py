@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.workspace import StaleLook, WorkspaceActivities
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.history import list_events
@@ -20,7 +20,7 @@ from tests.rows import add_user, add_workspace
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 
 
-class PausableEyes(Eyes):
+class PausableEyes(Observer):
     """Runs what a test wants to happen between looking at the world and storing what was seen."""
 
     meanwhile: list[Callable[[], Awaitable[None]]]
@@ -43,7 +43,7 @@ class Workers:
         object.__setattr__(eyes, "meanwhile", [])
         self.meanwhile = eyes.meanwhile
         self.paused = WorkspaceActivities(database, eyes)
-        self.other = WorkspaceActivities(database, Eyes(*ports))
+        self.other = WorkspaceActivities(database, Observer(*ports))
         self.call = ActivityEnvironment().run
 
     async def create(self, desired: DesiredState) -> WorkspaceId:

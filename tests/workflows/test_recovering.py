@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import AttemptFailed
 from codehub.db.recoveries import RecoverRequest, load_recover_request
@@ -135,7 +135,7 @@ async def test_an_archive_that_a_restore_did_not_find_can_be_given_up(plane: Con
     await plane.want(workspace_id, DesiredState.STANDBY)
     claimed = await plane.claim(workspace_id, Operation.RESTORING)
     plane.lose_archive(claimed.archive_key)
-    eyes = Eyes(FakeInstances(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
+    eyes = Observer(FakeInstances(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
     failed = AttemptFailed(workspace_id, ErrorReason.DATA_LOST, "There is no such archive.", 0)
     await WorkspaceActivities(plane.database, eyes).record_failure(failed)
     await recover(plane, workspace_id, RecoverChoice.START_EMPTY)

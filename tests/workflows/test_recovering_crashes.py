@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.recovery import Asked, carry_out, remove_stray_container
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import with_plan
@@ -42,8 +42,8 @@ class Bench:
         return FakeInstances(self.world)
 
     @property
-    def eyes(self) -> Eyes:
-        return Eyes(self.instances, FakeVolumes(self.world), FakeArchives(self.world))
+    def eyes(self) -> Observer:
+        return Observer(self.instances, FakeVolumes(self.world), FakeArchives(self.world))
 
     async def prepare(self) -> None:
         async with self.database.transaction() as session:

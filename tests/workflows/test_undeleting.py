@@ -10,7 +10,7 @@ from sqlalchemy import text
 from temporalio.testing import ActivityEnvironment
 
 from activities.garbage import GarbageActivities
-from activities.observer import Eyes
+from activities.observer import Observer
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import ClaimRequest, GcResult, SweepRequest
 from codehub.db.recoveries import lock_snapshot, set_undeleted
@@ -100,7 +100,7 @@ async def test_a_step_of_the_deletion_that_was_planned_before_is_not_begun(plane
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
     plane.write(workspace_id, "leftover")
     await plane.delete(workspace_id)
-    eyes = Eyes(FakeInstances(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
+    eyes = Observer(FakeInstances(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
     activities = WorkspaceActivities(plane.database, eyes)
     assert await ActivityEnvironment().run(activities.observe, workspace_id)
     await undelete(plane, workspace_id)

@@ -9,11 +9,11 @@ from codehub.domain.planner import plan
 from codehub.domain.recovery import (
     CONSEQUENCES,
     MEANINGS,
-    Answer,
     RecoverChoice,
-    answer,
+    RecoverVerdict,
     can_undelete,
     choices,
+    judge_choice,
     recover,
     request_deletion,
     undelete,
@@ -94,19 +94,19 @@ def test_nobody_gives_up_files_that_are_back(lost: Snapshot, found: Facts) -> No
 @pytest.mark.parametrize(
     ("snapshot", "choice", "expected"),
     [
-        (VOLUME_LOST, RecoverChoice.START_EMPTY, Answer.CARRY_OUT),
-        (seen(VOLUME_LOST, OUTAGE), RecoverChoice.START_EMPTY, Answer.WAIT),
-        (seen(VOLUME_LOST, OUTAGE), RecoverChoice.RETRY, Answer.CARRY_OUT),
-        (seen(ARCHIVE_LOST, OUTAGE), RecoverChoice.START_EMPTY, Answer.WAIT),
-        (seen(ARCHIVE_LOST, OUTAGE), RecoverChoice.RESTORE_ARCHIVE, Answer.REFUSE),
-        (seen(VOLUME_LOST, VOLUME_AND_ARCHIVE), RecoverChoice.RESTORE_ARCHIVE, Answer.REFUSE),
-        (running(), RecoverChoice.RETRY, Answer.REFUSE),
+        (VOLUME_LOST, RecoverChoice.START_EMPTY, RecoverVerdict.CARRY_OUT),
+        (seen(VOLUME_LOST, OUTAGE), RecoverChoice.START_EMPTY, RecoverVerdict.WAIT),
+        (seen(VOLUME_LOST, OUTAGE), RecoverChoice.RETRY, RecoverVerdict.CARRY_OUT),
+        (seen(ARCHIVE_LOST, OUTAGE), RecoverChoice.START_EMPTY, RecoverVerdict.WAIT),
+        (seen(ARCHIVE_LOST, OUTAGE), RecoverChoice.RESTORE_ARCHIVE, RecoverVerdict.REFUSE),
+        (seen(VOLUME_LOST, VOLUME_AND_ARCHIVE), RecoverChoice.RESTORE_ARCHIVE, RecoverVerdict.REFUSE),
+        (running(), RecoverChoice.RETRY, RecoverVerdict.REFUSE),
     ],
 )
 def test_an_earlier_choice_is_judged_by_a_fresh_look(
-    snapshot: Snapshot, choice: RecoverChoice, expected: Answer
+    snapshot: Snapshot, choice: RecoverChoice, expected: RecoverVerdict
 ) -> None:
-    assert answer(snapshot, choice) is expected
+    assert judge_choice(snapshot, choice) is expected
 
 
 def test_every_choice_has_a_meaning_for_people() -> None:
@@ -190,7 +190,7 @@ def test_a_complete_home_is_not_given_up_for_a_damaged_archive() -> None:
 def test_a_damaged_archive_is_not_left_without_a_look_at_the_disk(silent: Resource) -> None:
     unseen = replace(corrupted(), unreachable=(silent,))
     assert choices(unseen, has_others=True) == (RecoverChoice.RETRY,)
-    assert answer(unseen, RecoverChoice.RESTORE_ARCHIVE, ArchiveFact.PRESENT) is Answer.WAIT
+    assert judge_choice(unseen, RecoverChoice.RESTORE_ARCHIVE, ArchiveFact.PRESENT) is RecoverVerdict.WAIT
 
 
 @pytest.mark.parametrize("broken", [VOLUME_LOST, corrupted(), corrupted(VOLUME_AND_ARCHIVE)])
@@ -204,7 +204,7 @@ def test_an_archive_that_a_person_names_is_restored_instead_of_the_current_one(b
 
 
 def test_a_damaged_archive_is_not_restored_without_naming_another() -> None:
-    assert answer(corrupted(), RecoverChoice.RESTORE_ARCHIVE) is Answer.REFUSE
+    assert judge_choice(corrupted(), RecoverChoice.RESTORE_ARCHIVE) is RecoverVerdict.REFUSE
     with pytest.raises(ValueError, match="cannot recover"):
         recover(corrupted(), RecoverChoice.RESTORE_ARCHIVE)
 
@@ -212,13 +212,13 @@ def test_a_damaged_archive_is_not_restored_without_naming_another() -> None:
 @pytest.mark.parametrize(
     ("named", "expected"),
     [
-        (ArchiveFact.PRESENT, Answer.CARRY_OUT),
-        (ArchiveFact.UNREACHABLE, Answer.WAIT),
-        (ArchiveFact.ABSENT, Answer.REFUSE),
+        (ArchiveFact.PRESENT, RecoverVerdict.CARRY_OUT),
+        (ArchiveFact.UNREACHABLE, RecoverVerdict.WAIT),
+        (ArchiveFact.ABSENT, RecoverVerdict.REFUSE),
     ],
 )
-def test_an_archive_that_a_person_names_must_be_there(named: ArchiveFact, expected: Answer) -> None:
-    assert answer(corrupted(), RecoverChoice.RESTORE_ARCHIVE, named) is expected
+def test_an_archive_that_a_person_names_must_be_there(named: ArchiveFact, expected: RecoverVerdict) -> None:
+    assert judge_choice(corrupted(), RecoverChoice.RESTORE_ARCHIVE, named) is expected
 
 
 def test_only_retry_keeps_nothing_for_second_thoughts() -> None:
