@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from cli.errors import Failed
 from cli.exit_codes import ExitCode
-from cli.failed import Failed
 from cli.saved_login import load_login
 
 DEFAULT_URL = "http://127.0.0.1:8080"

@@ -7,14 +7,14 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.amounts import ago, at, now, parse_time
 from cli.client import connect
+from cli.errors import printable
 from cli.exit_codes import EPILOG
-from cli.failed import printable
+from cli.formatting import ago, at, now, parse_time
 from cli.options import AsJson, Url
 from cli.output import console, print_json, say, table
 from cli.words import phase_cell, under_way
-from cli.workspace_list import Phases
+from cli.workspace.list import Phases
 
 admin = typer.Typer(no_args_is_help=True, help="See the whole system; for administrators.", epilog=EPILOG)
 

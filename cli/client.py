@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 
 from cli.address import API, Address, find_address
+from cli.api_errors import failure_of
+from cli.errors import Failed
 from cli.exit_codes import ExitCode
-from cli.failed import Failed
-from cli.problems import failure_of
 from cli.saved_login import load_login
 
 Document = Mapping[str, Any]

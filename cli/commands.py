@@ -7,16 +7,16 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from cli.failed import Failed
+from cli.errors import Failed
 
 COMMANDS = {
-    "up": "cli.up:up",
+    "up": "cli.up.command:up",
     "down": "cli.down:down",
     "status": "cli.status:status",
     "doctor": "cli.doctor:doctor",
     "login": "cli.login:login",
     "logout": "cli.login:logout",
-    "ws": "cli.workspaces:workspaces",
+    "ws": "cli.workspace.commands:workspaces",
     "token": "cli.tokens:tokens",
     "user": "cli.user:user",
     "admin": "cli.admin:admin",

@@ -16,8 +16,8 @@ from rich.text import Text
 from sqlalchemy.exc import DBAPIError
 
 from cli.database import NoDatabase
-from cli.findings import Finding, local_findings
 from cli.homes import find_homes
+from cli.machine_checks import Finding, local_findings
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 from codehub.embedded.backend_record import recorded_backend

@@ -11,7 +11,7 @@ import typer
 from sqlalchemy.exc import DBAPIError
 
 from cli.database import NoDatabase, database_url
-from cli.failed import Failed
+from cli.errors import Failed
 from codehub.bootstrap import open_database
 from codehub.db.session import Database, DatabaseUnavailable
 from codehub.domain.failures import Failure

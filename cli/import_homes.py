@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from cli.amounts import size
+from cli.formatting import size
 from codehub.adapters.local.directory_jobs import DirectoryJobs
 from codehub.adapters.s3.archives import S3Archives
 from codehub.bootstrap import archive_store_of, open_database, prepare_stores

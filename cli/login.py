@@ -9,8 +9,8 @@ import typer
 
 from cli.address import Address, find_address
 from cli.client import Client
+from cli.errors import Failed
 from cli.exit_codes import ExitCode
-from cli.failed import Failed
 from cli.options import Url
 from cli.output import require_terminal, say
 from cli.saved_login import SavedLogin, forget_login, load_login, save_login, saved_login_file

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from cli.completing import complete_deleted, complete_workspaces
+from cli.workspace.completion import complete_deleted, complete_workspaces
 
 Target = Annotated[
     str,

@@ -7,13 +7,13 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from cli.amounts import ago, at, clock, now, parse_time
 from cli.client import Client, connect
+from cli.errors import Failed, printable
 from cli.exit_codes import EPILOG, ExitCode
-from cli.failed import Failed, printable
-from cli.finding import is_id, pick
+from cli.formatting import ago, at, clock, now, parse_time
 from cli.options import AsJson, Url
 from cli.output import console, print_json, say, table
+from cli.workspace.lookup import is_id, pick
 
 tokens = typer.Typer(no_args_is_help=True, help="Manage your personal tokens.", epilog=EPILOG)
 

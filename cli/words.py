@@ -7,8 +7,8 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.amounts import at, now, parse_time, rough
-from cli.failed import printable
+from cli.errors import printable
+from cli.formatting import at, now, parse_time, rough
 from codehub.domain.conditions import Reason
 from codehub.domain.states import DesiredState, Operation, Phase
 

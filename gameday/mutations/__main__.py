@@ -1,4 +1,4 @@
-"""`python -m gameday.mutations.__main__`: break a copy of CodeHub in one place at a time."""
+"""`python -m gameday.mutations`: break a copy of CodeHub in one place at a time."""
 
 import argparse
 import shutil

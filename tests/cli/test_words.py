@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.amounts import at, parse_duration, rough
-from cli.failed import Failed, printable
-from cli.finding import pick
-from cli.live import Event, parse_events
+from cli.errors import Failed, printable
+from cli.formatting import at, parse_duration, rough
 from cli.words import command
+from cli.workspace.live_events import Event, parse_events
+from cli.workspace.lookup import pick
 
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 

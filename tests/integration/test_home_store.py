@@ -10,7 +10,7 @@ from sqlalchemy import text
 from typer.testing import CliRunner, Result
 
 from cli.doctor import examine
-from cli.findings import Finding
+from cli.machine_checks import Finding
 from cli.main import app
 from codehub.adapters.local.home_store import LocalHomeStore
 from codehub.adapters.local.volumes import LocalVolumes

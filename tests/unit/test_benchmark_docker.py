@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.docker_results import BARE, HUB, OURS, Crowd, Results, crowd_section, single_section
+from benchmarks.docker.results import BARE, HUB, OURS, Crowd, Results, crowd_section, single_section
 from codehub.domain.states import Operation
 
 IMAGE = "image"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from benchmarks.api_client import Refused
-from benchmarks.proxy_pages import read_wrk
-from benchmarks.proxy_results import AUTH, BASE, OURS, Goal, Results, p99, rate
-from benchmarks.proxy_upstream import frame, payload_size
-from benchmarks.proxy_workloads import Figures
+from benchmarks.api.client import Refused
+from benchmarks.proxy.pages import read_wrk
+from benchmarks.proxy.results import AUTH, BASE, OURS, Goal, Results, p99, rate
+from benchmarks.proxy.upstream import frame, payload_size
+from benchmarks.proxy.workloads import Figures
 
 # The space after a unit of one letter is wrk's own.
 WRK = """Running 2s test @ http://127.0.0.1:1/

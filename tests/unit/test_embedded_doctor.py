@@ -12,7 +12,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cli.doctor import examine, render
-from cli.findings import Finding
+from cli.machine_checks import Finding
 from cli.main import app
 from cli.status import describe_duration
 from codehub.adapters.local.sandbox import find_bubblewrap

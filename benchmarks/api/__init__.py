@@ -1,0 +1,1 @@
+"""The API: requests and event streams, next to JupyterHub."""

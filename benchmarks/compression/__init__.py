@@ -1,0 +1,1 @@
+"""Archive compression: speed and size by level."""

@@ -1,0 +1,1 @@
+"""Starting and stopping Docker workspaces, next to bare Docker and JupyterHub."""

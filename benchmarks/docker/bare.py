@@ -1,0 +1,123 @@
+"""The engine without anything around it, and our adapter without the control plane around that."""
+
+import asyncio
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from aiodocker.containers import DockerContainer
+
+from benchmarks.docker.environment import START_SECONDS, Failed, Ground
+from codehub.adapters.docker.container_facts import Seen
+from codehub.adapters.docker.containers import instance_configuration
+from codehub.adapters.docker.engine import acting
+from codehub.adapters.docker.instances import DockerInstances
+from codehub.adapters.docker.options import DockerOptions
+from codehub.adapters.docker.volumes import DockerVolumes
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.failures import Permanent, Transient
+from codehub.domain.states import Operation
+from codehub.health import answers
+from codehub.ports import InstanceRequest
+from tests.rows import new_workspace_id
+
+LAUNCH = "create and start return"
+# Often enough to see it at once, and not so often that the IDE is held up by being looked at.
+POLL_SECONDS = 0.02
+POLLS_PER_INSPECTION = 25
+HEALTH_SECONDS = 2.0
+Homes = dict[tuple[str, int], WorkspaceId]
+
+
+@dataclass
+class BareEngine:
+    """`create`, `start`, `stop` and `rm` with the very configuration that CodeHub gives a container."""
+
+    ground: Ground
+    options: DockerOptions
+    homes: Homes = field(default_factory=dict)
+    launch_seconds: dict[WorkspaceId, float] = field(default_factory=dict)
+
+    async def prepare(self, reference: str, number: int) -> None:
+        self.homes[reference, number] = await _make_home(self.ground, self.options)
+
+    async def start(self, reference: str, number: int) -> None:
+        workspace_id, began = self.homes[reference, number], time.perf_counter()
+        image, network_id = self.ground.images[reference], self.ground.network_id
+        configuration = instance_configuration(
+            InstanceRequest(workspace_id, reference), image, network_id, self.options
+        )
+        create = self.ground.engine.containers.create
+        with _failing():
+            container = await create(configuration, name=self._name(workspace_id))
+            await container.start()
+            self.launch_seconds[workspace_id] = time.perf_counter() - began
+            await self._until_healthy(container, image.traits.health_path.replace("{id}", workspace_id))
+
+    async def stop(self, reference: str, number: int) -> None:
+        workspace_id = self.homes[reference, number]
+        container = self.ground.engine.containers.container(self._name(workspace_id))
+        with _failing():
+            await container.stop(t=self.options.patience.stop)
+            await container.delete()
+
+    async def look_back(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
+        if operation is Operation.STARTING:
+            return {LAUNCH: self.launch_seconds[self.homes[reference, number]]}
+        return {}
+
+    def _name(self, workspace_id: WorkspaceId) -> str:
+        """Not a workspace's, so that the CodeHub beside it takes no notice."""
+        return f"{self.ground.name}-{workspace_id}"
+
+    async def _until_healthy(self, container: DockerContainer, path: str) -> None:
+        async with asyncio.timeout(START_SECONDS):
+            while (seen := Seen.inspected(await container.show())).running:
+                for _ in range(POLLS_PER_INSPECTION):
+                    if await answers(seen.host_port or 0, path, (), HEALTH_SECONDS):
+                        return
+                    await asyncio.sleep(POLL_SECONDS)
+        raise Failed("the container has ended")
+
+
+@dataclass
+class OurAdapter:
+    """What the activities call, called directly."""
+
+    ground: Ground
+    options: DockerOptions
+    homes: Homes = field(default_factory=dict)
+
+    async def prepare(self, reference: str, number: int) -> None:
+        self.homes[reference, number] = await _make_home(self.ground, self.options)
+
+    async def start(self, reference: str, number: int) -> None:
+        request = InstanceRequest(self.homes[reference, number], reference)
+        with _failing():
+            await self._instances().start(request, lambda _: None)
+
+    async def stop(self, reference: str, number: int) -> None:
+        with _failing():
+            await self._instances().stop(self.homes[reference, number])
+
+    async def look_back(self, _reference: str, _number: int, _operation: Operation) -> Mapping[str, float]:
+        return {}
+
+    def _instances(self) -> DockerInstances:
+        return DockerInstances(self.ground.engine, self.options)
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    try:
+        with acting():
+            yield
+    except (Permanent, Transient) as error:
+        raise Failed(str(error)) from error
+
+
+async def _make_home(ground: Ground, options: DockerOptions) -> WorkspaceId:
+    workspace_id = new_workspace_id()
+    await DockerVolumes(ground.engine, options).provision(workspace_id)
+    return workspace_id

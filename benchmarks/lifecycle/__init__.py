@@ -1,0 +1,1 @@
+"""Lifecycle operations: overhead, throughput, transfers, fairness."""

@@ -1,0 +1,44 @@
+"""`python -m benchmarks.lifecycle`: what control plane and storage job cost beside the bare thing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from benchmarks.command import run_command
+from benchmarks.lifecycle.overhead import measure_overhead
+from benchmarks.lifecycle.throughput import measure_throughput
+from benchmarks.lifecycle.transfers import HomeSize, measure_transfers
+from benchmarks.report import MEGABYTE, Report
+from benchmarks.servers import real_site
+
+PARTS = ("overhead", "throughput", "transfers")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much of everything."""
+
+    overhead_rounds: int
+    workspaces: int
+    home: HomeSize
+    transfer_rounds: int
+
+
+FULL = Size(40, 500, HomeSize(28_000, 962 * MEGABYTE), 5)
+QUICK = Size(8, 40, HomeSize(3_000, 100 * MEGABYTE), 2)
+
+
+async def run(size: Size, parts: Sequence[str], report: Report) -> None:
+    """Each part on fresh servers, so that none inherits what another left."""
+    if "overhead" in parts:
+        async with real_site() as site:
+            await measure_overhead(site, size.overhead_rounds, report)
+    if "throughput" in parts:
+        async with real_site(CODEHUB_LIMITS_MAX_RUNNING_GLOBAL="100000") as site:
+            await measure_throughput(site, size.workspaces, report)
+    if "transfers" in parts:
+        async with real_site() as site:
+            await measure_transfers(site, size.home, size.transfer_rounds, report)
+
+
+if __name__ == "__main__":
+    run_command("benchmarks.lifecycle", __doc__, PARTS, (FULL, QUICK), run)

@@ -1,0 +1,139 @@
+"""Archive and restore of a big home by the storage job, beside the plain pipe, in turns; and peak memory."""
+
+import asyncio
+import os
+import resource
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import uuid4
+
+from benchmarks.lifecycle.homes import make_home
+from benchmarks.lifecycle.pipes import PlainPipes
+from benchmarks.report import MEGABYTE, Cell, Report, Section, verdict
+from benchmarks.usage import peak_memory
+from codehub.adapters.local.jobs import LocalStorageJobs
+from codehub.adapters.local.root import LocalRoot
+from codehub.adapters.local.volumes import LocalVolumes
+from codehub.bootstrap import archive_store_of
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import archive_key
+from codehub.ports import UNRECORDED
+from tests.chaos.site import Site
+from tests.rows import new_workspace_id
+
+GOAL_RATIO = 0.9
+SMALLER = 4
+SYNCED = "restore, pipe + sync"
+
+
+@dataclass(frozen=True)
+class HomeSize:
+    files: int
+    total_bytes: int
+
+
+@dataclass
+class Bench:
+    """A root of its own for homes; everything in it goes with the site's directory, at the very end."""
+
+    root: LocalRoot
+    jobs: LocalStorageJobs
+    pipes: PlainPipes
+    times: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+    cpu: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    async def make(self, size: HomeSize) -> tuple[WorkspaceId, int]:
+        workspace_id = new_workspace_id()
+        await LocalVolumes(self.root.path).provision(workspace_id)
+        home = self.root.volume(workspace_id)
+        return workspace_id, await asyncio.to_thread(make_home, home, size.files, size.total_bytes)
+
+    async def run_job(self, source: WorkspaceId, timed: "Timed") -> None:
+        key = archive_key(source, str(uuid4()))
+        await timed("archive", self.jobs.archive(source, key, lambda _: None))
+        # Into a new volume, and nothing is deleted: creating files after a mass delete is very slow.
+        await timed("restore", self.jobs.restore(new_workspace_id(), key, lambda _: None, UNRECORDED))
+
+    async def run_pipe(self, source: WorkspaceId, timed: "Timed") -> None:
+        key, target = f"plain/{uuid4()}", self.root.path / "plain" / str(uuid4())
+        target.mkdir(parents=True)
+        await timed("archive", asyncio.to_thread(self.pipes.archive, self.root.volume(source), key))
+        await timed("restore", asyncio.to_thread(self.pipes.restore, target, key))
+
+    def timed(self, how: str) -> "Timed":
+        async def measure(what: str, work: Awaitable[object]) -> None:
+            # What others left for the disk to do is theirs.
+            await asyncio.to_thread(os.sync)
+            began, spent = time.perf_counter(), _cpu_of_children()
+            await work
+            self.times[how, what].append(time.perf_counter() - began)
+            self.cpu[how, what].append(_cpu_of_children() - spent)
+            if (how, what) == ("pipe", "restore"):
+                # The job has its files on disk before it says so; the pipe has them in the page cache.
+                await asyncio.to_thread(os.sync)
+                self.times["pipe", SYNCED].append(time.perf_counter() - began)
+
+        return measure
+
+
+def _cpu_of_children() -> float:
+    """Of all that have ended: the job or the pipe, but no server."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+Timed = Callable[[str, Awaitable[object]], Awaitable[None]]
+
+
+async def measure_transfers(site: Site, size: HomeSize, rounds: int, report: Report) -> None:
+    report.say(f"home of {size.files} files, {size.total_bytes / MEGABYTE:.0f} MB")
+    root = LocalRoot.at(Path(site.environment["CODEHUB_DATA_DIR"]) / "transfers")
+    root.prepare()
+    store = archive_store_of(site.settings)
+    bench = Bench(root, LocalStorageJobs(root.path, store), PlainPipes(store))
+    source, content = await bench.make(size)
+    for number in range(rounds):
+        report.say(f"round {number + 1} of {rounds}")
+        runs = [(bench.run_job, "job"), (bench.run_pipe, "pipe")]
+        # Whoever goes second finds the disk busier.
+        for run, how in runs if number % 2 == 0 else reversed(runs):
+            await run(source, bench.timed(how))
+    report.add(_speed(bench, content, rounds))
+    smaller, less = await bench.make(HomeSize(size.files // SMALLER, size.total_bytes // SMALLER))
+    rows = [await _peaks(bench, smaller, less), await _peaks(bench, source, content)]
+    report.add(Section("Peak memory of the job's processes together", ("MB", "archive", "restore"), rows))
+
+
+def _speed(bench: Bench, content: int, rounds: int) -> Section:
+    rows: list[Sequence[Cell]] = []
+    remarks = []
+    for what in ("archive", "restore", SYNCED):
+        done = "archive" if what == "archive" else "restore"
+        job, pipe = (
+            statistics.median(each) for each in (bench.times["job", done], bench.times["pipe", what])
+        )
+        ratio = pipe / job
+        speeds = (round(content / MEGABYTE / seconds, 1) for seconds in (job, pipe))
+        costs = (round(statistics.median(bench.cpu[how, done]), 2) for how in ("job", "pipe"))
+        rows.append((what, round(job, 2), round(pipe, 2), *speeds, f"{ratio:.2f}x", *costs))
+        met = verdict(ratio >= GOAL_RATIO)
+        remarks.append(f"{what}: {ratio:.2f}x of the plain pipe (goal: {GOAL_RATIO}x): {met}")
+    columns = ("", "job s", "pipe s", "job MB/s", "pipe MB/s", "ratio", "job CPU s", "pipe CPU s")
+    title = f"Storage job against the plain pipe, {content / MEGABYTE:.0f} MB, medians of {rounds} rounds"
+    return Section(title, columns, rows, remarks)
+
+
+async def _peaks(bench: Bench, source: WorkspaceId, content: int) -> tuple[str, float, float]:
+    peaks = []
+
+    async def watched(_what: str, work: Awaitable[object]) -> None:
+        with peak_memory() as peak:
+            await work
+        peaks.append(round(peak.megabytes))
+
+    await bench.run_job(source, watched)
+    return f"home of {content / MEGABYTE:.0f} MB", peaks[0], peaks[1]

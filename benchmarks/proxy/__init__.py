@@ -1,0 +1,1 @@
+"""The proxy, next to nginx and JupyterHub's proxy."""

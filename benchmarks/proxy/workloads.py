@@ -1,0 +1,139 @@
+"""What is measured, and what it costs the contestant."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+import psutil
+import uvloop
+
+from benchmarks.proxy.environment import Contestant, Stage
+from benchmarks.proxy.messages import SMALL_MESSAGE, Talk, exchange_messages, idle_websockets
+from benchmarks.proxy.pages import Outcome, ask_for_pages
+from benchmarks.proxy.upstream import LARGE, SIZES, SMALL
+from benchmarks.report import MEGABYTE
+from tests.processes import family_of
+
+MICROSECONDS = 1e6
+BIG_MESSAGE = 64 * 1024
+Load = Callable[[Stage, Contestant, int], Awaitable[Outcome]]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """`amount` is how many of its units one answer or message is; `bulk` is also for nginx-64k."""
+
+    title: str
+    unit: str
+    load: Load
+    amount: float = 1.0
+    bulk: bool = False
+    websocket: bool = False
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Units per second, times in µs if known, and CPU of the contestant in µs per unit, if it has any."""
+
+    rate: float
+    p50: float | None
+    p99: float | None
+    cpu: float | None
+
+    @property
+    def busy_percent(self) -> float | None:
+        """Of one core; well below 100, something else was the limit."""
+        return None if self.cpu is None else self.cpu * self.rate / MICROSECONDS * 100
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Of all processes of a contestant together, in bytes."""
+
+    at_first: int
+    with_websockets: int
+    websockets: int
+
+    @property
+    def per_websocket(self) -> float:
+        return (self.with_websockets - self.at_first) / self.websockets
+
+
+def pages(connections: int, name: str) -> Load:
+    async def load(stage: Stage, contestant: Contestant, seconds: int) -> Outcome:
+        return await ask_for_pages(stage.page(contestant.pages_port, name), connections, seconds)
+
+    return load
+
+
+def messages(talk: Talk) -> Load:
+    async def load(stage: Stage, contestant: Contestant, seconds: int) -> Outcome:
+        # A faster loop than ours, which has to start servers as other users.
+        return await asyncio.to_thread(uvloop.run, exchange_messages(stage, contestant, talk, seconds))
+
+    return load
+
+
+ONE, MANY, CROWD = "1 KB, 1 connection", "1 KB, 32 connections", "1 KB, 256 connections"
+LARGE_PAGES = "1 MB, 8 connections"
+WORKLOADS = (
+    Workload(ONE, "req", pages(1, SMALL)),
+    Workload(MANY, "req", pages(32, SMALL)),
+    Workload(CROWD, "req", pages(256, SMALL)),
+    Workload(LARGE_PAGES, "MB", pages(8, LARGE), SIZES[LARGE] / MEGABYTE, bulk=True),
+    Workload(
+        "WebSocket, 64 B there and back, 1 connection",
+        "msg",
+        messages(Talk(1, SMALL_MESSAGE, 1)),
+        websocket=True,
+    ),
+    Workload(
+        "WebSocket, 64 B there and back, 32 connections",
+        "msg",
+        messages(Talk(32, SMALL_MESSAGE, 1)),
+        websocket=True,
+    ),
+    Workload(
+        "WebSocket, 64 B, 32 connections, 16 under way on each",
+        "msg",
+        messages(Talk(32, SMALL_MESSAGE, 16)),
+        websocket=True,
+    ),
+    Workload(
+        "WebSocket, 64 KB, 8 connections, 2 under way on each",
+        "MB",
+        messages(Talk(8, BIG_MESSAGE, 2)),
+        BIG_MESSAGE / MEGABYTE,
+        bulk=True,
+        websocket=True,
+    ),
+)
+
+
+async def measure(workload: Workload, stage: Stage, contestant: Contestant, seconds: int) -> Figures:
+    before = cpu_seconds(contestant)
+    outcome = await workload.load(stage, contestant, seconds)
+    spent = cpu_seconds(contestant) - before
+    amount = outcome.count * workload.amount
+    cpu = spent / amount * MICROSECONDS if contestant.pid else None
+    return Figures(amount / outcome.seconds, outcome.p50, outcome.p99, cpu)
+
+
+async def measure_memory(stage: Stage, contestant: Contestant, websockets: int) -> Memory:
+    """With fresh processes: what an earlier load left to be used again would hide what WebSockets take."""
+    before = resident_bytes(contestant)
+    async with idle_websockets(stage, contestant, websockets):
+        return Memory(before, resident_bytes(contestant), websockets)
+
+
+def cpu_seconds(contestant: Contestant) -> float:
+    times = [process.cpu_times() for process in _processes(contestant)]
+    return sum(each.user + each.system for each in times)
+
+
+def resident_bytes(contestant: Contestant) -> int:
+    return sum(process.memory_info().rss for process in _processes(contestant))
+
+
+def _processes(contestant: Contestant) -> list[psutil.Process]:
+    return family_of(contestant.pid) if contestant.pid else []

@@ -1,0 +1,1 @@
+"""Sweeps and queries with many parked workspaces."""

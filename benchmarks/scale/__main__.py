@@ -1,0 +1,108 @@
+"""`python -m benchmarks.scale`: what parked workspaces cost, against how many there are."""
+
+import argparse
+import asyncio
+from collections.abc import Sequence
+
+from benchmarks.report import Cell, Report, Section, milliseconds
+from benchmarks.scale.parked import ARCHIVED, STANDBY, add_parked
+from benchmarks.scale.sweeps import Sweeper
+from benchmarks.servers import real_site, run_to_the_end, worker_of
+from codehub.domain.conditions import Facts, WorkspaceId
+from tests.chaos.site import Site
+
+SIZES = (100, 1_000, 10_000)
+QUICK_SIZES = (100, 1_000)
+# Together with the first, fewer than activities.drift.FULL_CHECK_EVERY: none of these is a full check.
+WARM_SWEEPS = 8
+CHANGES = 100
+# Only the sweeps that are measured take place.
+NEVER = str(365 * 24 * 3600)
+QUIET = {f"CODEHUB_SWEEPS_{name}_SECONDS": NEVER for name in ("OBSERVE", "TTL", "GC")}
+COLUMNS = (
+    "parked",
+    "open",
+    "first ms",
+    "rows",
+    "warm ms",
+    "CPU W",
+    "CPU T",
+    "CPU P",
+    "rows",
+    "changed",
+    "MB W",
+    "MB T",
+)
+LEGEND = (
+    "open: open workflows. first: the full check of a new worker. warm: median of the sweeps after it.",
+    "CPU: ms per warm sweep of worker, Temporal, PostgreSQL. MB: resident memory. rows: read from workspaces",
+    f"by one sweep. changed: the same when {CHANGES} more came to stand by since the sweep before.",
+)
+
+
+async def measure(sizes: Sequence[int], facts: Facts, report: Report) -> list[Sequence[Cell]]:
+    """One site that grows; a fresh worker for each size."""
+    rows = []
+    async with real_site(**QUIET) as site:
+        present = 0
+        for size in sizes:
+            report.say(f"{size} workspaces")
+            await _add(site, size - present, facts)
+            rows.append(await _measure_at(site, size))
+            present = size + CHANGES
+    return rows
+
+
+async def _measure_at(site: Site, size: int) -> Sequence[Cell]:
+    async with worker_of(site) as process:
+        sweeper = Sweeper(site, process.pid)
+        await sweeper.begin()
+        first = await sweeper.cost_of(1)
+        warm = await sweeper.cost_of(WARM_SWEEPS)
+        # Workspaces that came to stand by since the last sweep, rows and volumes alike.
+        await _add(site, CHANGES, STANDBY)
+        changed = await sweeper.cost_of(1)
+        memory = sweeper.memory()
+        return (
+            size,
+            await sweeper.open_workflows(),
+            milliseconds(first.wall_seconds),
+            round(first.rows_read),
+            milliseconds(warm.wall_seconds),
+            *(milliseconds(warm.cpu[part]) for part in ("worker", "Temporal", "PostgreSQL")),
+            round(warm.rows_read),
+            round(changed.rows_read),
+            *(round(memory[part]) for part in ("worker", "Temporal")),
+        )
+
+
+async def _add(site: Site, count: int, facts: Facts) -> None:
+    added = await add_parked(site, count, facts)
+    if facts is STANDBY:
+        await asyncio.to_thread(_make_volumes, site, added)
+
+
+def _make_volumes(site: Site, workspace_ids: Sequence[WorkspaceId]) -> None:
+    for workspace_id in workspace_ids:
+        site.home(workspace_id).mkdir()
+
+
+async def run(sizes: Sequence[int], report: Report) -> None:
+    archived = await measure(sizes, ARCHIVED, report)
+    report.add(Section("ARCHIVED: in S3 only", COLUMNS, archived, LEGEND))
+    standby = await measure(sizes, STANDBY, report)
+    report.add(Section("STANDBY: a volume each, listed by every sweep", COLUMNS, standby, LEGEND))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="benchmarks.scale", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a small version, for trying it out")
+    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    arguments = parser.parse_args()
+    report = Report(arguments.json)
+    run_to_the_end(run(QUICK_SIZES if arguments.quick else SIZES, report))
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

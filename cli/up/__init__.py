@@ -1,0 +1,1 @@
+"""`codehub up`: a whole CodeHub on this machine."""

@@ -1,0 +1,64 @@
+"""What `codehub up` has workspaces run on: decided before anything is started, and kept."""
+
+import asyncio
+import os
+
+from cli.machine_checks import local_findings
+from cli.up.view import View
+from codehub.bootstrap import claim_homes
+from codehub.db.session import Database
+from codehub.embedded.backend_record import record_backend, recorded_backend
+from codehub.embedded.backends import (
+    LOCAL,
+    BackendUnavailable,
+    Choice,
+    DockerFound,
+    chosen_backend,
+    decide,
+    docker_images,
+    may_be_docker,
+)
+from codehub.embedded.docker_probe import look_and_pull
+from codehub.embedded.stack import EmbeddedStack
+from codehub.services.backends import require_backend
+from codehub.services.m1_homes import require_homes_imported
+from codehub.settings import Settings, load_settings
+
+
+async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -> None:
+    """Say in one line what it is, and why; raise BackendUnavailable if it has to be one that is away."""
+    choice = await _choose(stack, settings, view)
+    view.say(choice.sentence)
+    if choice.backend == LOCAL:
+        await asyncio.to_thread(_check_local, view)
+    stack.instance_backend = choice.backend
+
+
+async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
+    """Remember it for the next start, unless the database knows better: then raise what it knows."""
+    if (backend := stack.instance_backend) is None:
+        return
+    async with database.transaction() as session:
+        await require_homes_imported(session)
+        await require_backend(session, backend)
+    await claim_homes(load_settings({**os.environ, **stack.environment}), database)
+    record_backend(stack.data, backend)
+
+
+def _check_local(view: View) -> None:
+    """Raise BackendUnavailable if something is missing that a workspace needs sooner or later."""
+    missing = [finding for finding in local_findings(required=True) if not finding.found]
+    for finding in missing:
+        if not finding.required:
+            view.say(f"{finding.name} is missing ({finding.detail}); {finding.remedy}.")
+    if lacking := [f"{each.name} ({each.remedy})" for each in missing if each.required]:
+        raise BackendUnavailable(f"This machine lacks what workspaces need: {', '.join(lacking)}.")
+
+
+async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> Choice:
+    chosen, recorded = chosen_backend(settings), recorded_backend(stack.data)
+    images = docker_images(settings)
+    docker = DockerFound()
+    if may_be_docker(chosen, recorded):
+        docker = await look_and_pull(settings.docker.url, images, view.say)
+    return decide(chosen, recorded, docker, images[0])

@@ -1,0 +1,138 @@
+"""What `codehub up` does: servers, schema, first account, then CodeHub's processes; in the end all stop."""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Coroutine, Sequence
+from logging.handlers import RotatingFileHandler
+
+from cli.up.backend import choose_backend, keep_backend
+from cli.up.view import View
+from codehub.db.session import Database, DatabaseUnavailable, create_engine
+from codehub.embedded.backends import BackendUnavailable
+from codehub.embedded.children import CannotPrepare, StartFailed
+from codehub.embedded.credentials import CredentialsDamaged
+from codehub.embedded.free_ports import NoFreePort
+from codehub.embedded.processes import CodeHubProcess
+from codehub.embedded.stack import EmbeddedStack
+from codehub.embedded.state import AlreadyRunning
+from codehub.services.accounts import ensure_admin
+from codehub.services.backends import OtherBackend
+from codehub.services.m1_homes import HomesNotImported
+from codehub.settings import Settings, SettingsError
+from migrations import runner
+from migrations.errors import MigrationError
+
+FAILED = 1
+# Each of them says in words what is wrong.
+FAILURES = (
+    AlreadyRunning,
+    BackendUnavailable,
+    CannotPrepare,
+    CredentialsDamaged,
+    DatabaseUnavailable,
+    HomesNotImported,
+    MigrationError,
+    NoFreePort,
+    OtherBackend,
+    SettingsError,
+    StartFailed,
+)
+LOG_BYTES = 1_000_000
+KEPT_LOGS = 3
+
+
+async def run(settings: Settings, processes: Sequence[CodeHubProcess]) -> int:
+    """Start, wait for the signal to stop, stop; the result is an exit code."""
+    view = View()
+    stack = EmbeddedStack(settings.general.data_dir, settings, view.show)
+    try:
+        await _run_until_stopped(stack, settings, processes, view)
+    except FAILURES as error:
+        # Stopped first, so that the explanation is the last thing on the screen.
+        await stack.stop()
+        view.explain(error)
+        return FAILED
+    finally:
+        await stack.stop()
+    view.say("Stopped. The data stay; start again with: codehub up")
+    return 0
+
+
+async def _run_until_stopped(
+    stack: EmbeddedStack, settings: Settings, processes: Sequence[CodeHubProcess], view: View
+) -> None:
+    stack.claim()
+    _log_to_file(stack)
+    stopping = _stop_signal(stack, view)
+    # Servers alone run no workspaces.
+    if processes and not await _unless(stopping, choose_backend(stack, settings, view)):
+        return
+    with view.starting():
+        started = await _unless(stopping, _start(stack, processes, view))
+    if started:
+        view.ready(stack.urls, stack.data)
+        await stopping.wait()
+
+
+async def _start(stack: EmbeddedStack, processes: Sequence[CodeHubProcess], view: View) -> None:
+    # The schema needs only PostgreSQL; the other servers go on starting meanwhile.
+    together = asyncio.gather(stack.start_servers(), _prepare_database(stack, view))
+    try:
+        await together
+    finally:
+        together.cancel()
+    await stack.start_processes(processes, os.environ)
+
+
+async def _prepare_database(stack: EmbeddedStack, view: View) -> None:
+    await stack.wait_ready("postgres")
+    url = stack.environment["CODEHUB_DATABASE_URL"]
+    change = await runner.upgrade(url)
+    if change.before != change.after:
+        view.say(f"Database schema: {change.before or 'empty'} → {change.after}")
+    async with Database(create_engine(url, pool_size=1)) as database:
+        await keep_backend(stack, database)
+        async with database.transaction() as session:
+            password = await ensure_admin(session)
+        if password is not None:
+            view.show_password(password)
+
+
+async def _unless(stopping: asyncio.Event, work: Coroutine[None, None, None]) -> bool:
+    """Do the work, or give it up when told to stop; whether it was done."""
+    working = asyncio.create_task(work)
+    waiting = asyncio.create_task(stopping.wait())
+    await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if working.done():
+        working.result()
+        return True
+    working.cancel()
+    await asyncio.gather(working, return_exceptions=True)
+    return False
+
+
+def _stop_signal(stack: EmbeddedStack, view: View) -> asyncio.Event:
+    """Set by the first Ctrl-C; the second one waits for nothing."""
+    stopping = asyncio.Event()
+
+    def stop() -> None:
+        if stopping.is_set():
+            stack.hurry()
+        else:
+            view.say("Stopping ... (Ctrl-C again: at once)")
+            stopping.set()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, stop)
+    return stopping
+
+
+def _log_to_file(stack: EmbeddedStack) -> None:
+    handler = RotatingFileHandler(stack.data.log("up"), maxBytes=LOG_BYTES, backupCount=KEPT_LOGS)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger = logging.getLogger("codehub")
+    logger.addHandler(handler)
+    logger.propagate = False

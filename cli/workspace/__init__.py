@@ -1,0 +1,1 @@
+"""`codehub workspace`: the commands that create, use and remove workspaces."""

@@ -1,0 +1,21 @@
+"""`codehub ws`: a person's workspaces."""
+
+import typer
+
+from cli.exit_codes import EPILOG
+from cli.workspace.create import create
+from cli.workspace.history import events, logs
+from cli.workspace.lifecycle import archive, restart, restore, start, stop
+from cli.workspace.list import ls
+from cli.workspace.open import open_in_browser
+from cli.workspace.recover import recover
+from cli.workspace.remove import rm, undelete
+from cli.workspace.show import show
+
+workspaces = typer.Typer(no_args_is_help=True, help="Manage your workspaces.", epilog=EPILOG)
+
+COMMANDS = (ls, show, create, start, stop, restart, archive, restore, recover, rm, undelete, logs, events)
+
+for command in COMMANDS:
+    workspaces.command()(command)
+workspaces.command("open")(open_in_browser)

@@ -1,0 +1,113 @@
+"""`codehub ws start|stop|restart|archive|restore`: where a workspace shall be."""
+
+from typing import Any
+
+import typer
+
+from cli.client import Client, connect
+from cli.errors import Failed
+from cli.exit_codes import ExitCode
+from cli.options import AsJson, Target, Url, Wait
+from cli.output import answer, print_json
+from cli.words import command
+from cli.workspace.lookup import find_workspace
+from cli.workspace.waiting import require_healthy, shall_wait, wait_settled
+from codehub.domain.states import DesiredState, Phase
+
+Workspace = dict[str, Any]
+
+
+def start(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = None) -> None:
+    """Start it; an archived one gets its files back first."""
+    with connect(url) as client:
+        request_state(client, find_workspace(client, name), DesiredState.RUNNING, wait=wait, as_json=as_json)
+
+
+def stop(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = None) -> None:
+    """Stop it: it gives back its compute, and its files stay on disk."""
+    with connect(url) as client:
+        workspace = find_workspace(client, name)
+        if workspace["desired_state"] == DesiredState.ARCHIVED:
+            # Asking for STANDBY would bring its files back to the disk.
+            answer(workspace, f"{workspace['name']} is archived: nothing runs.", as_json=as_json)
+            return
+        request_state(client, workspace, DesiredState.STANDBY, wait=wait, as_json=as_json)
+
+
+def restart(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = None) -> None:
+    """Stop it and start it again, with the image and the limits of now; its files stay on disk."""
+    with connect(url) as client:
+        workspace = find_workspace(client, name)
+        if workspace["phase"] == Phase.RUNNING:
+            stopping = client.patch(f"/workspaces/{workspace['id']}", {"desired_state": DesiredState.STANDBY})
+            workspace = _arrive(client, stopping, DesiredState.STANDBY) or stopping
+        request_state(client, workspace, DesiredState.RUNNING, wait=wait, as_json=as_json)
+
+
+def archive(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = None) -> None:
+    """Archive it: it stops, and gives back its disk once its files are safe in an archive."""
+    with connect(url) as client:
+        request_state(client, find_workspace(client, name), DesiredState.ARCHIVED, wait=wait, as_json=as_json)
+
+
+def restore(name: Target, wait: Wait = None, as_json: AsJson = False, url: Url = None) -> None:
+    """Bring its files back from the archive without starting it."""
+    with connect(url) as client:
+        workspace = find_workspace(client, name)
+        if workspace["desired_state"] == DesiredState.RUNNING:
+            # Asking for STANDBY would stop it.
+            sentence = f"{workspace['name']} is running or about to: its files come back by themselves."
+            answer(workspace, sentence, as_json=as_json)
+            return
+        request_state(client, workspace, DesiredState.STANDBY, wait=wait, as_json=as_json)
+
+
+def request_state(
+    client: Client, workspace: Workspace, desired: DesiredState, *, wait: bool | None, as_json: bool
+) -> None:
+    asked = client.patch(f"/workspaces/{workspace['id']}", {"desired_state": desired})
+    finish(client, asked, desired, wait=wait, as_json=as_json)
+
+
+def finish(
+    client: Client, workspace: Workspace, desired: DesiredState, *, wait: bool | None, as_json: bool
+) -> None:
+    """Wait if one waits, and tell how it went."""
+    if not shall_wait(wait):
+        answer(
+            workspace,
+            f"{workspace['name']} is on its way to {desired}; look with: {command('show', workspace)}",
+            as_json=as_json,
+        )
+        return
+    arrived = _arrive(client, workspace, desired, as_json=as_json)
+    if arrived is None:
+        answer(workspace, f"{workspace['name']} is deleted", as_json=as_json)
+    elif not as_json:
+        address = f": {arrived['url']}" if desired is DesiredState.RUNNING else ""
+        typer.echo(f"{arrived['name']} is {desired}{address}")
+
+
+def _arrive(
+    client: Client, workspace: Workspace, desired: DesiredState, *, as_json: bool = False
+) -> Workspace | None:
+    """Wait until it is there; what came of it is printed as JSON if asked for, also when it is an error.
+
+    None once a workspace that should be deleted is gone.
+    """
+    arrived = wait_settled(client, workspace)
+    if arrived is None and desired is DesiredState.DELETED:
+        return None
+    if arrived is None:
+        raise Failed(f"{workspace['name']} was deleted meanwhile.", code=ExitCode.NOT_FOUND)
+    if as_json:
+        print_json(arrived)
+    require_healthy(arrived)
+    _require_there(arrived, desired)
+    return arrived
+
+
+def _require_there(workspace: Workspace, desired: DesiredState) -> None:
+    if workspace["phase"] != desired:
+        message = f"Somebody asked for {workspace['desired_state']} meanwhile."
+        raise Failed(message, f"Look with: {command('events', workspace)}", code=ExitCode.REFUSED)
