@@ -11,7 +11,7 @@ from pathlib import Path
 
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
-from tests.chaos.site import Site, make_template, open_site
+from tests.chaos.harness import Site, make_template, open_site
 from tests.waiting import until
 
 STOP_SECONDS = 20

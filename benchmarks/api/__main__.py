@@ -13,7 +13,7 @@ from benchmarks.api.site import Population, api_of, populate
 from benchmarks.command import run_command
 from benchmarks.report import Report
 from benchmarks.servers import real_site
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 
 PARTS = ("requests", "events")
 

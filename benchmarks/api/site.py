@@ -18,7 +18,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
 from codehub.services.tokens import create_token
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.rows import add_user
 from tests.waiting import until
 

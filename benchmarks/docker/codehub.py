@@ -17,7 +17,7 @@ from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.tokens import create_token
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.rows import add_workspace
 
 # Nobody uses these workspaces, and yet nobody else shall stop them.

@@ -19,7 +19,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.rows import add_user
 from tests.waiting import until
 

@@ -21,7 +21,7 @@ from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.ports import InstanceRequest
-from tests.chaos.site import BIN, Site
+from tests.chaos.harness import BIN, Site
 from tests.rows import new_workspace_id
 
 GOAL_MILLISECONDS = 150

@@ -17,7 +17,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.workspaces import request_state
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.fake_world import IMAGE
 from tests.rows import add_user, add_workspace
 from tests.waiting import until

@@ -22,7 +22,7 @@ from codehub.bootstrap import archive_store_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import archive_key
 from codehub.ports import UNRECORDED
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.rows import new_workspace_id
 
 GOAL_RATIO = 0.9

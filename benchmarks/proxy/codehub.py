@@ -16,7 +16,7 @@ from codehub.db.credentials import SessionView, insert_session
 from codehub.domain.conditions import WorkspaceId
 from codehub.providers import local_root_of
 from codehub.services.secret_tokens import hash_token
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.rows import add_user, add_workspace
 
 IDE = "code-server"

@@ -20,7 +20,7 @@ from codehub.domain.conditions import (
 from codehub.domain.judge import judge
 from codehub.domain.naming import archive_key, volume_name
 from codehub.domain.states import DesiredState, Phase
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.rows import new_workspace_id
 
 BATCH = 500

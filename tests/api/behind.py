@@ -30,7 +30,7 @@ from codehub.domain.conditions import (
 from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.services.passwords import Passwords
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.fake_world import FakeWorld
 from tests.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
 from tests.identities import CHEAP

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.bench import ApiBench, environment_of, open_bench
+from tests.api.harness import ApiBench, environment_of, open_bench
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
 from tests.redis_server import RedisServer

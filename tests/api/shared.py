@@ -13,7 +13,7 @@ from codehub.bootstrap import prepare_stores
 from codehub.services.passwords import Passwords
 from codehub.settings import load_settings
 from tests import postgres
-from tests.api.bench import ApiBench, environment_of, open_bench
+from tests.api.harness import ApiBench, environment_of, open_bench
 from tests.api.process import ApiProcess, running_api
 from tests.identities import CHEAP
 from tests.redis_server import RedisServer

@@ -6,7 +6,7 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp, Message
 
-from tests.api.bench import ORIGIN
+from tests.api.harness import ORIGIN
 from tests.waiting import DEADLINE_SECONDS
 
 

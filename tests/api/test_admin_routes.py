@@ -16,7 +16,7 @@ from tests.api.behind import (
     set_columns,
     with_cheap_passwords,
 )
-from tests.api.bench import PASSWORD, ApiBench
+from tests.api.harness import PASSWORD, ApiBench
 
 ADMIN = "/api/v1/admin"
 

@@ -9,7 +9,7 @@ from sqlalchemy import update
 from api.live.response import EVENT_STREAM
 from api.security.access import ACCESS, API, Access
 from codehub.db.models import User
-from tests.api.authorization_stage import (
+from tests.api.authorization_cases import (
     ALLOWED,
     BY_TOKEN,
     LIFETIME,
@@ -23,7 +23,7 @@ from tests.api.authorization_stage import (
     Stage,
     stage,
 )
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.shared import shared_bench, shared_environment
 from tests.api.streams import status_of_stream
 

@@ -13,7 +13,7 @@ from codehub.db.models import Workspace
 from codehub.db.predicates import COUNTS_AS_RUNNING
 from codehub.db.session import Database
 from tests.api.behind import with_cheap_passwords
-from tests.api.bench import ApiBench, Person, open_bench
+from tests.api.harness import ApiBench, Person, open_bench
 
 USERS = 20
 REQUESTS_EACH = 15

@@ -11,7 +11,7 @@ from api.security.access import ACCESS, API
 from api.security.csrf import HEADER as CSRF_HEADER
 from api.security.csrf import csrf_token_of
 from codehub.db.session import Database
-from tests.api.bench import ORIGIN, PASSWORD, ApiBench, Person, open_bench
+from tests.api.harness import ORIGIN, PASSWORD, ApiBench, Person, open_bench
 from tests.api.shared import shared_bench, shared_environment
 
 __all__ = ["shared_bench", "shared_environment"]

@@ -3,7 +3,7 @@
 from api.security.access import API
 from codehub.providers import Editors, editors_of
 from codehub.settings import load_settings
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.shared import shared_bench, shared_environment
 
 __all__ = ["shared_bench", "shared_environment"]

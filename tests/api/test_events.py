@@ -11,8 +11,7 @@ from api.wiring import load_live
 from codehub.bootstrap import subscription_of
 from codehub.domain.states import Phase
 from tests.api.behind import mark_deleted, set_columns
-from tests.api.bench import ApiBench, Person
-from tests.api.event_benches import (
+from tests.api.event_harness import (
     api,
     bench,
     ending_api,
@@ -24,6 +23,7 @@ from tests.api.event_benches import (
     until_clients,
     until_elected,
 )
+from tests.api.harness import ApiBench, Person
 from tests.api.process import ApiProcess, EventStream, follow
 from tests.api.shared import served, shared_bench, shared_environment
 

@@ -7,8 +7,7 @@ from sqlalchemy import update
 
 from codehub.db.models import ApiToken, Session, User
 from tests.api.behind import set_columns
-from tests.api.bench import ApiBench
-from tests.api.event_benches import (
+from tests.api.event_harness import (
     api,
     bench,
     browser,
@@ -19,6 +18,7 @@ from tests.api.event_benches import (
     relay,
     until_clients,
 )
+from tests.api.harness import ApiBench
 from tests.api.process import ApiProcess, calling, follow
 from tests.api.shared import served, shared_bench, shared_environment
 

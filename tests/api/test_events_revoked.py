@@ -8,11 +8,11 @@ from sqlalchemy import select, update
 from api.live import revocation
 from api.live.hub import LiveClient
 from codehub.db.models import Session, User
-from tests.api.bench import ApiBench, Person, open_bench
-from tests.api.event_benches import api, bench, browser, relay, relaying
+from tests.api.event_harness import api, bench, browser, relay, relaying
+from tests.api.harness import ApiBench, Person, open_bench
 from tests.api.process import ApiProcess
 from tests.api.shared import served, shared_bench, shared_environment
-from tests.live_bench import read, rest
+from tests.live_harness import read, rest
 
 __all__ = ["api", "bench", "relay", "served", "shared_bench", "shared_environment"]
 

@@ -16,7 +16,7 @@ from codehub.db.models import Archive
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation, Phase
 from tests.api.behind import LONG_AGO, mark_deleted, set_columns, with_cheap_passwords, write_line
-from tests.api.bench import ORIGIN, PASSWORD, ApiBench, Person
+from tests.api.harness import ORIGIN, PASSWORD, ApiBench, Person
 from tests.api.process import calling, running_api
 
 AGE_TRAIL = text("UPDATE workspace_events SET at = :at")

@@ -24,7 +24,7 @@ from tests.api.behind import (
     working,
     write_line,
 )
-from tests.api.bench import ApiBench, Person, open_bench
+from tests.api.harness import ApiBench, Person, open_bench
 from tests.fake_world import IMAGE, FakeInstance, FakeWorld
 from tests.waiting import DEADLINE_SECONDS, until
 

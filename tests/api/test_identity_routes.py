@@ -14,7 +14,7 @@ from api.security.csrf import HEADER as CSRF_HEADER
 from codehub.db.models import ApiToken
 from codehub.domain.lockout import FAILURES_BEFORE_LOCK
 from codehub.services.users import disable_user
-from tests.api.bench import PASSWORD, ApiBench, open_bench
+from tests.api.harness import PASSWORD, ApiBench, open_bench
 from tests.api.shared import shared_bench, shared_environment
 
 __all__ = ["shared_bench", "shared_environment"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from api.security.access import API
-from tests.api.desks import WORKSPACES, Desk, assert_refused, desk, new_workspace
+from tests.api.malformed_requests import WORKSPACES, Desk, assert_refused, desk, new_workspace
 from tests.api.shared import served, shared_bench, shared_environment
 
 __all__ = ["desk", "served", "shared_bench", "shared_environment"]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from api.security.access import API
-from tests.api.bench import ApiBench
-from tests.api.desks import WORKSPACES, Desk, assert_refused, desk
+from tests.api.harness import ApiBench
+from tests.api.malformed_requests import WORKSPACES, Desk, assert_refused, desk
 from tests.api.shared import served, shared_bench, shared_environment
 
 __all__ = ["desk", "served", "shared_bench", "shared_environment"]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from tests.api.desks import WORKSPACES, Desk, assert_refused, desk, new_workspace
+from tests.api.malformed_requests import WORKSPACES, Desk, assert_refused, desk, new_workspace
 from tests.api.process import ApiProcess
 from tests.api.shared import mistakes_of, served, shared_bench, shared_environment
 from tests.waiting import DEADLINE_SECONDS

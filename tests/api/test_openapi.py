@@ -12,7 +12,7 @@ from api.errors import TRANSLATIONS
 from api.schemas.errors import Code
 from api.security.access import ACCESS, API, Access
 from codehub.services import errors as refusals
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.shared import PAGE_ROUTES, shared_bench, shared_environment
 
 __all__ = ["shared_bench", "shared_environment"]

@@ -19,7 +19,7 @@ from codehub.settings import Settings
 from tests.api.gates import gate_to, led_through
 from tests.api.process import ApiProcess, calling, follow, running_api
 from tests.chaos.conftest import Servers
-from tests.chaos.site import BIN, Site, make_template, open_site
+from tests.chaos.harness import BIN, Site, make_template, open_site
 from tests.waiting import until
 from worker.relay import APPLICATION_NAME, RELAY_LOCK
 

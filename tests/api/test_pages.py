@@ -8,7 +8,7 @@ import pytest
 from api.dashboard.bundle import ASSETS, DIGEST, FILES, render_shell
 from api.routers.pages import SHELLS
 from api.security.access import API
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.shared import shared_bench, shared_environment
 
 __all__ = ["shared_bench", "shared_environment"]

@@ -15,9 +15,9 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
 from tests.api.behind import begin_operation, set_columns, working
-from tests.api.bench import ApiBench, Person
-from tests.api.event_benches import bench, program, relay
+from tests.api.event_harness import bench, program, relay
 from tests.api.gates import gate_to, led_through
+from tests.api.harness import ApiBench, Person
 from tests.api.process import ApiProcess, EventStream, follow, running_api
 from tests.api.shared import served, shared_bench, shared_environment
 from tests.waiting import until

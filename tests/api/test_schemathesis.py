@@ -25,7 +25,7 @@ from api.security.access import ACCESS, API
 from api.security.csrf import HEADER as CSRF_HEADER
 from codehub.domain.states import Operation
 from tests.api.behind import claim
-from tests.api.bench import ApiBench, Person
+from tests.api.harness import ApiBench, Person
 from tests.api.process import ApiProcess
 from tests.api.shared import PAGE_ROUTES, mistakes_of, served, shared_bench, shared_environment
 

@@ -11,9 +11,9 @@ from temporalio.client import Client
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation
 from tests.api.behind import LONG_AGO, claim, working
-from tests.api.bench import ApiBench, Person, open_bench
-from tests.api.event_benches import bench
+from tests.api.event_harness import bench
 from tests.api.gates import gate_to
+from tests.api.harness import ApiBench, Person, open_bench
 from tests.api.shared import shared_bench, shared_environment
 from tests.fake_world import FakeWorld
 from tests.waiting import until

@@ -7,7 +7,7 @@ from tests.api.behind import (
     fail,
     set_columns,
 )
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.workspace_requests import bench, changed, error_of, patch, settled, world
 from tests.fake_world import FakeWorld
 

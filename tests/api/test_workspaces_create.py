@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.workspace_requests import bench, changed, error_of, listed, patch, world
 
 __all__ = ["bench", "world"]

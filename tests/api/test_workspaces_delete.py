@@ -17,7 +17,7 @@ from tests.api.behind import (
     mark_deleted,
     set_columns,
 )
-from tests.api.bench import ApiBench, Person
+from tests.api.harness import ApiBench, Person
 from tests.api.workspace_requests import bench, error_of, listed, settled, world
 from tests.fake_world import FakeWorld
 from tests.waiting import until

@@ -3,7 +3,7 @@
 from sqlalchemy import func, select
 
 from codehub.db.models import Workspace
-from tests.api.bench import ApiBench, open_bench
+from tests.api.harness import ApiBench, open_bench
 from tests.api.workspace_requests import bench, changed, error_of, patch, world
 
 __all__ = ["bench", "world"]

@@ -8,7 +8,7 @@ from tests.api.behind import (
     mark_deleted,
     set_columns,
 )
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.workspace_requests import bench, error_of, listed, world
 
 __all__ = ["bench", "world"]

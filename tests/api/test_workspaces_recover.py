@@ -8,7 +8,7 @@ import pytest
 from codehub.db.archive_views import MOST_OTHERS
 from codehub.domain.states import ErrorReason
 from tests.api.behind import LONG_AGO, damage_archive, fail, lose_data
-from tests.api.bench import ApiBench
+from tests.api.harness import ApiBench
 from tests.api.workspace_requests import bench, error_of, settled, world
 from tests.fake_world import FakeWorld
 from tests.waiting import until

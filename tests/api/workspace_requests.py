@@ -7,7 +7,7 @@ import pytest
 from temporalio.client import Client
 
 from tests.api.behind import with_cheap_passwords, working
-from tests.api.bench import ApiBench, Person
+from tests.api.harness import ApiBench, Person
 from tests.fake_world import FakeWorld
 from tests.waiting import until
 

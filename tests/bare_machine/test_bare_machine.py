@@ -11,7 +11,7 @@ from codehub.domain.naming import volume_name
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import choose_ports
 from tests.bare_machine.machine import BareMachine, bare_machine
-from tests.e2e.site import PASSWORD, READY
+from tests.e2e.harness import PASSWORD, READY
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(1200)

@@ -9,7 +9,7 @@ import pytest
 
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
-from tests.chaos.site import BIN, make_template
+from tests.chaos.harness import BIN, make_template
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from tests.chaos.site import Site, until_killed
+from tests.chaos.harness import Site, until_killed
 from tests.trees import Description, describe_tree, make_rich_home
 from worker.crash_points import CRASH_AT, CRASHED_FILE
 

@@ -6,7 +6,7 @@ import sys
 
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import Snapshot, WorkspaceId
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 
 
 async def refused(site: Site, module: str, **extra: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from codehub.domain.states import Operation
 from tests.chaos.conftest import Servers
 from tests.chaos.crash_matrix import COURSES, crash_at_every_point
-from tests.chaos.site import open_site
+from tests.chaos.harness import open_site
 
 AT_ONCE = 6
 

@@ -15,7 +15,7 @@ from codehub.domain.states import ErrorReason, Phase
 from codehub.settings import load_settings
 from migrations import runner
 from tests.chaos.conftest import Servers
-from tests.chaos.site import BIN, Site, clone_database, register_namespace
+from tests.chaos.harness import BIN, Site, clone_database, register_namespace
 from tests.m1.leftovers import ANN, IDS, fill_database, make_homes
 from tests.trees import describe_tree
 from tests.up_command import CODEHUB

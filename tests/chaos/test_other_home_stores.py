@@ -11,8 +11,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
 from tests.chaos.conftest import Servers
+from tests.chaos.harness import Site, open_site
 from tests.chaos.home_stores import look_again, refused
-from tests.chaos.site import Site, open_site
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 

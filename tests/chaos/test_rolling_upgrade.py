@@ -19,7 +19,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import OperationInProgress
 from tests.chaos.conftest import Servers
-from tests.chaos.site import Site, open_site
+from tests.chaos.harness import Site, open_site
 from tests.waiting import until
 
 WORKSPACES = 8

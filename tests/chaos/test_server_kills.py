@@ -6,7 +6,7 @@ import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.site import open_site
+from tests.chaos.harness import open_site
 from tests.trees import describe_tree
 
 BALLAST_BYTES = 150 * 1024 * 1024

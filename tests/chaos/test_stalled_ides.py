@@ -12,7 +12,7 @@ from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.providers import local_root_of
 from tests.chaos.conftest import Servers
-from tests.chaos.site import Site, open_site
+from tests.chaos.harness import Site, open_site
 
 SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 

@@ -10,7 +10,7 @@ import pytest
 
 from codehub.domain.states import DesiredState, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.site import open_site
+from tests.chaos.harness import open_site
 from tests.temporal_server import free_port
 from tests.waiting import until
 

@@ -7,8 +7,8 @@ import pytest
 from temporalio.client import Client
 
 from tests import postgres
-from tests.api.bench import environment_of
-from tests.cli.stand import Somebody, Stand, open_stand
+from tests.api.harness import environment_of
+from tests.cli.harness import Somebody, Stand, open_stand
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
 from tests.redis_server import RedisServer

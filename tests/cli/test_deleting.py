@@ -5,7 +5,7 @@ import json
 from cli.exit_codes import ExitCode
 from codehub.domain.states import Phase
 from tests.api.behind import mark_deleted, set_columns
-from tests.cli.stand import Somebody
+from tests.cli.harness import Somebody
 
 
 async def test_deleting_asks_for_the_name(ann: Somebody) -> None:

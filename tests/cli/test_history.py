@@ -9,7 +9,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.providers import local_root_of
 from tests.api.behind import LONG_AGO, set_columns, write_line
-from tests.cli.stand import Somebody
+from tests.cli.harness import Somebody
 
 
 async def with_history(somebody: Somebody) -> str:

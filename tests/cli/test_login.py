@@ -10,8 +10,8 @@ from cli.address import DEFAULT_URL, find_address
 from cli.exit_codes import ExitCode
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import locked, write_state
-from tests.api.bench import PASSWORD
-from tests.cli.stand import Somebody
+from tests.api.harness import PASSWORD
+from tests.cli.harness import Somebody
 from tests.seaweed import S3Server
 from tests.temporal_server import free_port
 

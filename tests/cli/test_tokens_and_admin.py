@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from cli.exit_codes import ExitCode
-from tests.cli.stand import Somebody
+from tests.cli.harness import Somebody
 from tests.cli.terminal import CODEHUB
 
 

@@ -13,7 +13,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from tests.api.behind import set_columns
 from tests.cli.cable import Cable
-from tests.cli.stand import Somebody
+from tests.cli.harness import Somebody
 from tests.waiting import until
 
 SNAPSHOT = b"event: snapshot"

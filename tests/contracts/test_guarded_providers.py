@@ -14,7 +14,7 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, InstanceRequest
 from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
 from codehub.services.home_store import Homes, adopt_home_store, claim_home_store
-from tests.contracts.home_store_benches import HomeStoreBench, open_bench
+from tests.contracts.home_store_harness import HomeStoreBench, open_bench
 from tests.fakes import IMAGE
 from tests.rows import new_workspace_id
 

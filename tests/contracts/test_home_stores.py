@@ -9,7 +9,7 @@ import pytest
 
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
-from tests.contracts.home_store_benches import HomeStoreBench, open_bench
+from tests.contracts.home_store_harness import HomeStoreBench, open_bench
 from tests.rows import new_workspace_id
 
 

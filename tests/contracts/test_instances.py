@@ -12,7 +12,7 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ImageMissing, InstanceRequest, Progress
-from tests.contracts.instance_benches import (
+from tests.contracts.instance_harness import (
     FakeBench,
     InstanceBench,
     LocalBench,

@@ -13,7 +13,7 @@ from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import META_SUFFIX, archive_key, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ExpectedArchive, Progress, StorageJobs, StoredArchive
-from tests.contracts.job_benches import DockerBench, FakeBench, JobBench, LocalBench
+from tests.contracts.job_harness import DockerBench, FakeBench, JobBench, LocalBench
 from tests.docker_engine import JOB_IMAGE, need_docker, opened_engine
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.waiting import DEADLINE_SECONDS

@@ -12,8 +12,8 @@ from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest
-from tests.contracts import instance_benches
-from tests.contracts.instance_benches import InstanceBench, opened_docker_bench
+from tests.contracts import instance_harness
+from tests.contracts.instance_harness import InstanceBench, opened_docker_bench
 from tests.fakes import IMAGE
 
 
@@ -23,7 +23,7 @@ class VolumeBench(InstanceBench, Protocol):
     def read(self, workspace_id: WorkspaceId) -> dict[str, bytes]: ...
 
 
-class FakeBench(instance_benches.FakeBench):
+class FakeBench(instance_harness.FakeBench):
     def write(self, workspace_id: WorkspaceId, name: str, content: bytes) -> None:
         self.world.volumes[workspace_id][name] = content
 
@@ -31,7 +31,7 @@ class FakeBench(instance_benches.FakeBench):
         return self.world.volumes[workspace_id]
 
 
-class LocalBench(instance_benches.LocalBench):
+class LocalBench(instance_harness.LocalBench):
     def write(self, workspace_id: WorkspaceId, name: str, content: bytes) -> None:
         (self.root.volume(workspace_id) / name).write_bytes(content)
 
@@ -39,7 +39,7 @@ class LocalBench(instance_benches.LocalBench):
         return {file.name: file.read_bytes() for file in self.root.volume(workspace_id).iterdir()}
 
 
-class DockerBench(instance_benches.DockerBench):
+class DockerBench(instance_harness.DockerBench):
     def write(self, workspace_id: WorkspaceId, name: str, content: bytes) -> None:
         (self.engine.home(workspace_id) / name).write_bytes(content)
 

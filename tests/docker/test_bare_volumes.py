@@ -10,7 +10,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest, Progress
-from tests.contracts.instance_benches import DockerBench, opened_docker_bench
+from tests.contracts.instance_harness import DockerBench, opened_docker_bench
 from tests.docker_engine import docker, volume_path
 from tests.fakes import IMAGE
 

@@ -8,8 +8,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.site import Site
-from tests.docker.site import container_id, open_docker_site
+from tests.chaos.harness import Site
+from tests.docker.harness import container_id, open_docker_site
 from tests.docker_engine import docker
 from tests.trees import describe_tree, make_rich_home
 from tests.waiting import until

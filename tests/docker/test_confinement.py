@@ -14,7 +14,7 @@ from codehub.domain.naming import container_name, volume_name
 from codehub.ports import InstanceRequest
 from codehub.providers import docker_options_of
 from codehub.settings import Settings
-from tests.contracts.instance_benches import DockerBench, opened_docker_bench
+from tests.contracts.instance_harness import DockerBench, opened_docker_bench
 from tests.docker.test_containers import label_image
 from tests.docker_engine import docker
 from tests.fakes import IMAGE

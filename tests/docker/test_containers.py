@@ -15,7 +15,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest, Progress
-from tests.contracts.instance_benches import DockerBench, ask, opened_docker_bench
+from tests.contracts.instance_harness import DockerBench, ask, opened_docker_bench
 from tests.docker.networks import own_network
 from tests.docker_engine import build, docker, opened_engine
 from tests.fakes import IMAGE, NEVER_READY_IMAGE

@@ -15,7 +15,7 @@ from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
 from tests.docker_engine import NETWORK, URL, build, docker, need_docker, opened_engine, volume_path
-from tests.e2e.site import WORKSPACES, Person, enter
+from tests.e2e.harness import WORKSPACES, Person, enter
 from tests.fakes import IMAGE
 from tests.images.conftest import CONTROL_PLANE_IMAGE
 from tests.images.restrictions import RESTRICTED

@@ -8,7 +8,7 @@ import pytest
 from codehub.domain.states import Operation
 from tests.chaos.conftest import Servers
 from tests.chaos.crash_matrix import crash_at_every_point
-from tests.docker.site import open_docker_site
+from tests.docker.harness import open_docker_site
 
 AT_ONCE = 4
 

@@ -11,7 +11,7 @@ import pytest
 from codehub.domain.states import DesiredState, Operation, Phase
 from gameday.faults.dockerd import Engine
 from tests.chaos.conftest import Servers
-from tests.docker.site import open_docker_site
+from tests.docker.harness import open_docker_site
 from tests.trees import describe_tree
 from tests.waiting import until
 

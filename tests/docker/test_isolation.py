@@ -18,7 +18,7 @@ from codehub.domain.states import ErrorReason
 from codehub.embedded.data_dir import read_json
 from codehub.ports import InstanceRequest, Upstream
 from tests.chaos.conftest import Servers
-from tests.contracts.instance_benches import DockerBench, ask, opened_docker_bench
+from tests.contracts.instance_harness import DockerBench, ask, opened_docker_bench
 from tests.docker.networks import own_network
 from tests.docker_engine import docker
 from tests.fakes import IMAGE

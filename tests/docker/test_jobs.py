@@ -23,7 +23,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import archive_key, job_name, meta_key, volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ArchiveStore, Progress
-from tests.contracts.job_benches import DockerBench
+from tests.contracts.job_harness import DockerBench
 from tests.contracts.test_archives import store_of
 from tests.contracts.test_storage_jobs import Underway
 from tests.docker.networks import own_network

@@ -10,8 +10,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.site import Site
-from tests.docker.site import open_docker_site
+from tests.chaos.harness import Site
+from tests.docker.harness import open_docker_site
 from tests.docker_engine import docker
 from tests.rows import add_workspace, new_workspace_id
 from tests.trees import describe_tree, make_rich_home

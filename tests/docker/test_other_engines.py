@@ -12,9 +12,9 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import docker_options_of
 from tests.chaos.conftest import Servers
+from tests.chaos.harness import Site
 from tests.chaos.home_stores import look_again, refused
-from tests.chaos.site import Site
-from tests.docker.site import open_docker_site
+from tests.docker.harness import open_docker_site
 from tests.docker_engine import URL, docker, opened_engine
 from tests.stand_in_engine import StandInEngine, stand_in_engine
 

@@ -22,7 +22,7 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ImageMissing, InstanceRequest, Progress
-from tests.contracts.instance_benches import opened_docker_bench
+from tests.contracts.instance_harness import opened_docker_bench
 from tests.fakes import FakeProgressBoard
 
 REFERENCE = "registry.example/team/ide:1"

@@ -8,8 +8,8 @@ from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.naming import container_name
 from codehub.domain.states import DesiredState, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.site import Site
-from tests.docker.site import container_id, open_docker_site
+from tests.chaos.harness import Site
+from tests.docker.harness import container_id, open_docker_site
 from tests.docker_engine import docker
 from tests.waiting import until
 

@@ -20,7 +20,7 @@ from playwright.async_api import (
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import PLAIN_COOKIE
-from tests.e2e.site import Person
+from tests.e2e.harness import Person
 from tests.needs import need_program
 from tests.waiting import DEADLINE_SECONDS, until
 

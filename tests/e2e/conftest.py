@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser
 
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.e2e.browser import Tab, open_tab, running_browser
-from tests.e2e.site import QUICK_TO_STOP, Person, running_codehub
+from tests.e2e.harness import QUICK_TO_STOP, Person, running_codehub
 
 
 @pytest.fixture(scope="package")

@@ -9,7 +9,7 @@ from playwright.async_api import Browser, ConsoleMessage, Locator, Page, Viewpor
 
 from codehub.domain.conditions import WorkspaceId
 from tests.e2e.browser import PATIENCE
-from tests.e2e.site import Person
+from tests.e2e.harness import Person
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of people who exist for one test)
 DESKTOP = ViewportSize(width=1280, height=800)

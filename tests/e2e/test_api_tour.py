@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.site import API_URL, PASSWORD, READY, codehub_up
+from tests.e2e.harness import API_URL, PASSWORD, READY, codehub_up
 from tests.needs import need_program
 from tests.waiting import until
 

@@ -17,10 +17,10 @@ from codehub.bootstrap import archive_store_of
 from codehub.db.workspaces import save_observation
 from codehub.domain.conditions import Condition, Reason, Status, WorkspaceId
 from tests.api.behind import halt_deletion
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.e2e.browser import PATIENCE, Tab, wait_for_file
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
-from tests.e2e.site import Person
+from tests.e2e.harness import Person
 
 pytestmark = pytest.mark.timeout(600)
 

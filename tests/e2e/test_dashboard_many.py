@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser, expect
 
-from tests.api.bench import ApiBench, Person
-from tests.api.event_benches import relaying
+from tests.api.event_harness import relaying
+from tests.api.harness import ApiBench, Person
 from tests.api.process import ApiProcess
 from tests.api.shared import served, shared_bench, shared_environment
 from tests.e2e.browser import PATIENCE

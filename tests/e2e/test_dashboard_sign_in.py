@@ -7,7 +7,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
-from tests.e2e.site import Person
+from tests.e2e.harness import Person
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -4,9 +4,9 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.e2e.browser import Tab, wait_for_file
-from tests.e2e.site import HOUR_SECONDS, Person
+from tests.e2e.harness import HOUR_SECONDS, Person
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)

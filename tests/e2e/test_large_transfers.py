@@ -11,8 +11,8 @@ import pytest
 
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import read_running
-from tests.chaos.site import Site
-from tests.e2e.site import HOUR_SECONDS, Person
+from tests.chaos.harness import Site
+from tests.e2e.harness import HOUR_SECONDS, Person
 
 # A piece is 1 MiB in base64, as much as JupyterLab sends at once.
 PIECE_BYTES = 3 * 256 * 1024

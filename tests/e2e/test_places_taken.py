@@ -8,7 +8,7 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from proxy.forms import form_token_of
 from tests.e2e.browser import Tab
-from tests.e2e.site import HOUR_SECONDS, Person
+from tests.e2e.harness import HOUR_SECONDS, Person
 from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.bench import environment_of
+from tests.api.harness import environment_of
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
-from tests.front_door.stage import Person, Stage, open_stage
+from tests.front_door.harness import Person, Stage, open_stage
 from tests.redis_server import RedisServer
 from tests.seaweed import S3Server
 from tests.temporal_server import TemporalServer

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from codehub.domain.conditions import WorkspaceId
-from tests.front_door.stage import Person, Stage
+from tests.front_door.harness import Person, Stage
 from tests.waiting import until
 
 # Nothing may take longer, whatever is down.

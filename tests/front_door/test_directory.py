@@ -26,7 +26,7 @@ from proxy.workspace_cache import FRESH_SECONDS, KEPT_SECONDS, CachedWorkspace, 
 from tests.fake_world import IMAGE, FakeInstance, FakeWorld
 from tests.fakes import FakeInstances
 from tests.front_door.answers import Clock, HeldDatabase, questions
-from tests.front_door.stage import STATES
+from tests.front_door.harness import STATES
 from tests.rows import NOW, add_user, add_workspace
 from tests.waiting import until
 

@@ -4,8 +4,8 @@ import asyncio
 
 import aiohttp
 
+from tests.front_door.harness import Person, Stage
 from tests.front_door.ide import running_ide
-from tests.front_door.stage import Person, Stage
 from tests.waiting import until
 
 SOCKETS = 300

@@ -4,9 +4,9 @@ import psutil
 import pytest
 
 from tests.front_door.figures import families, figure
+from tests.front_door.harness import Person, Stage
 from tests.front_door.ide import running_ide
 from tests.front_door.process import running_proxy
-from tests.front_door.stage import Person, Stage
 from tests.front_door.test_process import in_front, open_socket
 from tests.rows import new_workspace_id
 from tests.temporal_server import free_port

@@ -19,12 +19,12 @@ from codehub.settings import Settings
 from tests.api.gates import gate_to, led_through
 from tests.api.process import running_api
 from tests.chaos.conftest import Servers
-from tests.chaos.site import make_template, open_site
+from tests.chaos.harness import make_template, open_site
+from tests.front_door.harness import Person, Stage, open_stage
 from tests.front_door.ide import Ide, running_ide
 from tests.front_door.load import under_load
 from tests.front_door.process import running_proxy
 from tests.front_door.silence import silenceable
-from tests.front_door.stage import Person, Stage, open_stage
 from tests.service_process import ServiceProcess, running_service
 from tests.temporal_server import free_port
 from tests.waiting import until

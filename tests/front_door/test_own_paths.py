@@ -11,8 +11,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from proxy.forms import form_token_of
 from tests.api.behind import LONG_AGO, damage_archive
+from tests.front_door.harness import Person, Stage
 from tests.front_door.ide import running_ide
-from tests.front_door.stage import Person, Stage
 from tests.page_reading import fields as fields_of
 from tests.page_reading import read_text
 from tests.rows import NOW

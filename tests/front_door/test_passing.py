@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from tests.chaos.site import BIN
+from tests.chaos.harness import BIN
+from tests.front_door.harness import NAVIGATION, Person, Stage, open_stage
 from tests.front_door.ide import Ide, running_ide
-from tests.front_door.stage import NAVIGATION, Person, Stage, open_stage
 from tests.rows import NOW, new_workspace_id
 
 

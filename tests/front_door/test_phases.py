@@ -6,8 +6,8 @@ import pytest
 
 from codehub.domain.conditions import WorkspaceId
 from tests.front_door.answers import questions
+from tests.front_door.harness import Person, Stage
 from tests.front_door.ide import running_ide
-from tests.front_door.stage import Person, Stage
 from tests.rows import NOW
 from tests.waiting import until
 

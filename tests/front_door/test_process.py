@@ -13,9 +13,9 @@ from redis.asyncio import Redis
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.domain.conditions import WorkspaceId
 from tests.fixtures_services import redis_client
+from tests.front_door.harness import Person, Stage
 from tests.front_door.ide import running_ide
 from tests.front_door.process import accepts, assert_calm, running_proxy, start_proxy
-from tests.front_door.stage import Person, Stage
 from tests.service_process import ServiceProcess
 from tests.temporal_server import free_port
 from tests.waiting import until

@@ -8,8 +8,8 @@ import pytest
 from codehub.services.identity import sign_out
 from codehub.services.tokens import revoke_token
 from codehub.services.users import disable_user
+from tests.front_door.harness import Person, Stage
 from tests.front_door.ide import running_ide
-from tests.front_door.stage import Person, Stage
 from tests.waiting import until
 
 

@@ -11,9 +11,9 @@ import pytest
 
 from codehub.domain.conditions import WorkspaceId
 from tests.front_door.figures import figure
+from tests.front_door.harness import Person, Stage
 from tests.front_door.ide import running_ide
 from tests.front_door.process import accepts, assert_calm, free_pair, running_proxy, start_proxy
-from tests.front_door.stage import Person, Stage
 from tests.front_door.test_process import ENDS, in_front, open_socket
 from tests.processes import family_of, wait_until_ended
 from tests.service_process import ServiceProcess

@@ -20,7 +20,7 @@ from codehub.adapters.local.state import STATE_NAME, InstanceState, read_state
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import InstanceRequest, Upstream
-from tests.contracts.instance_benches import LocalBench, ask
+from tests.contracts.instance_harness import LocalBench, ask
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
 from tests.needs import need_bubblewrap
 from tests.waiting import until
@@ -30,7 +30,7 @@ import asyncio, os, sys
 from pathlib import Path
 from codehub.adapters.local import launching, processes
 from codehub.ports import InstanceRequest
-from tests.contracts.instance_benches import LocalBench
+from tests.contracts.instance_harness import LocalBench
 from tests.fakes import IMAGE
 
 async def main():

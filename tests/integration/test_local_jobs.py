@@ -21,8 +21,8 @@ from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason
 from codehub.job_output import JobOutput
 from codehub.ports import UNRECORDED, ArchiveStore, Progress
-from tests.contracts.instance_benches import eventually
-from tests.contracts.job_benches import running_jobs
+from tests.contracts.instance_harness import eventually
+from tests.contracts.job_harness import running_jobs
 
 WORKSPACE_ID = WorkspaceId(str(uuid.uuid4()))
 KEY = archive_key(WORKSPACE_ID, str(uuid.uuid4()))

@@ -14,7 +14,7 @@ from codehub.adapters.local import sandbox
 from codehub.adapters.local.state import LOCK_NAME
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import InstanceRequest
-from tests.contracts.instance_benches import LocalBench, ask
+from tests.contracts.instance_harness import LocalBench, ask
 from tests.fakes import IMAGE
 from tests.needs import need_bubblewrap
 

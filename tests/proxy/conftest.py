@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.transport.shared import Timeouts
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 
 
 @pytest.fixture

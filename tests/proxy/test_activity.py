@@ -18,8 +18,8 @@ from proxy.activity import ActivityLog
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward
 from tests.fixtures_services import redis_client, redis_server
-from tests.proxy.bench import Bench
 from tests.proxy.frames import BINARY, CLOSE, PONG, TEXT, frame
+from tests.proxy.harness import Bench
 from tests.proxy.test_tunnel import SWITCH, UPGRADE
 from tests.proxy.wire import Wire
 from tests.redis_server import RedisServer, running_redis

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 HEAD = b"HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"

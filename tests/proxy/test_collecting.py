@@ -8,7 +8,7 @@ import pytest
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Collect, Response, Routed
 from proxy.transport.shared import Timeouts
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 from tests.proxy.test_streams import Pieces
 from tests.proxy.wire import undated
 

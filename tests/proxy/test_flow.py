@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from proxy.transport.routing import Response
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 from tests.proxy.wire import Wire
 
 TOTAL = 50_000_000

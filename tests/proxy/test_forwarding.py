@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from codehub.ports import Upstream
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 OURS = (

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codehub.ports import Upstream
 from proxy.transport.shared import Timeouts
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 from tests.proxy.oracle import PLAIN_ANSWER, Oracle, Seen, read_answers
 
 EXAMPLES = settings(max_examples=300, deadline=None)

@@ -12,7 +12,7 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Latencies, Limits
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 from tests.proxy.test_tunnel import open_tunnel
 from tests.proxy.wire import undated
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 
 LINE = b"GET / HTTP/1.1\r\n"
 HOST = b"Host: h\r\n"

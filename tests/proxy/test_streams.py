@@ -9,7 +9,7 @@ import pytest
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed, Stream
 from proxy.transport.shared import Limits, Timeouts
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 from tests.proxy.wire import Wire, undated
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"

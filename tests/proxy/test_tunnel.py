@@ -5,8 +5,8 @@ import threading
 import pytest
 
 from proxy.transport.shared import Timeouts
-from tests.proxy.bench import Bench, RecordingObserver
 from tests.proxy.frames import BINARY, PING, PONG, TEXT, frame
+from tests.proxy.harness import Bench, RecordingObserver
 from tests.proxy.wire import Wire
 
 UPGRADE = (

@@ -9,7 +9,7 @@ import pytest
 from codehub.ports import Upstream
 from proxy.transport.routing import Response
 from proxy.transport.shared import Limits, Timeouts
-from tests.proxy.bench import Bench
+from tests.proxy.harness import Bench
 from tests.proxy.wire import RawUpstream, Wire, undated
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

@@ -10,7 +10,7 @@ import pytest
 
 from api.live.client import MAX_BYTES, MAX_FRAMES, LiveClient
 from api.live.wire import HEARTBEAT
-from tests.live_bench import Bench, Event, beating, read, rest, running
+from tests.live_harness import Bench, Event, beating, read, rest, running
 from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()

@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from api.live.hub import LiveHub
-from tests.live_bench import Bench, read, running
+from tests.live_harness import Bench, read, running
 from tests.waiting import DEADLINE_SECONDS
 
 ANN, BOB = uuid4(), uuid4()

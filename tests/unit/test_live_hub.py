@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from api.live.hub import LiveHub
-from tests.live_bench import QUICK, Bench, Event, Table, read, running
+from tests.live_harness import QUICK, Bench, Event, Table, read, running
 from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()

@@ -10,7 +10,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
 from tests.fakes import FakeProgressBoard
-from tests.live_bench import Bench, Event, read, running
+from tests.live_harness import Bench, Event, read, running
 from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()

@@ -21,7 +21,7 @@ from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.servers import environment, last_known
 from codehub.origins import PLAIN_COOKIE
 from codehub.settings import Settings, load_settings
-from tests.chaos.site import Site
+from tests.chaos.harness import Site
 from tests.waiting import until
 
 # The last line that it prints: everything else has been said by then.

@@ -15,8 +15,8 @@ from codehub.bootstrap import prepare_stores
 from codehub.db.session import Database
 from codehub.settings import load_settings
 from tests.api.behind import with_cheap_passwords, working
-from tests.api.bench import ApiBench, Person, open_bench
-from tests.api.event_benches import relaying
+from tests.api.event_harness import relaying
+from tests.api.harness import ApiBench, Person, open_bench
 from tests.api.process import ApiProcess, running_api
 from tests.cli.terminal import Terminal
 from tests.fake_world import FakeWorld

@@ -9,7 +9,7 @@ import pytest
 
 from api.schemas.errors import ErrorBody
 from api.security.access import API
-from tests.api.bench import ApiBench, Person
+from tests.api.harness import ApiBench, Person
 from tests.api.shared import served, shared_bench, shared_environment
 
 __all__ = ["desk", "served", "shared_bench", "shared_environment"]

@@ -19,7 +19,7 @@ from codehub.db.models import ApiToken, Session, User
 from codehub.domain.states import Operation
 from codehub.services.secret_tokens import hash_token, new_api_token, new_session_token
 from tests.api.behind import claim
-from tests.api.bench import PASSWORD, ApiBench
+from tests.api.harness import PASSWORD, ApiBench
 from tests.api.shared import shared_bench, shared_environment
 from tests.api.streams import status_of_stream
 from tests.rows import add_workspace

@@ -7,7 +7,7 @@ from pathlib import Path
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name
 from tests.chaos.conftest import Servers
-from tests.chaos.site import Site, open_site
+from tests.chaos.harness import Site, open_site
 from tests.docker_engine import NETWORK, Engine, build, docker, opened_engine
 from tests.fakes import IMAGE
 

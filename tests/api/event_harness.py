@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from codehub.bootstrap import database_url_of, open_bus
-from tests.api.bench import ApiBench, Person
+from tests.api.harness import ApiBench, Person
 from tests.api.process import ApiProcess, calling, running_api
 from tests.api.shared import served, shared_bench, shared_environment
 from tests.waiting import until
