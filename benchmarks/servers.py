@@ -1,4 +1,4 @@
-"""Real servers and a site on them in a temporary directory; nothing is left behind."""
+"""Real servers and a deployment on them in a temporary directory; nothing is left behind."""
 
 import asyncio
 import signal
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
-from tests.chaos.harness import Site, make_template, open_site
+from tests.chaos.harness import Deployment, make_template, open_deployment
 from tests.waiting import until
 
 STOP_SECONDS = 20
@@ -24,20 +24,22 @@ def run_to_the_end(benchmark: Coroutine[None, None, None]) -> None:
 
 
 @asynccontextmanager
-async def real_site(**extra: str) -> AsyncIterator[Site]:
+async def real_deployment(**extra: str) -> AsyncIterator[Deployment]:
     """PostgreSQL, Redis, S3 and Temporal as `codehub up` starts them, and one CodeHub on them."""
     with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as directory:
         async with EmbeddedStack(Path(directory, "stack"), Settings()) as stack:
             template = await make_template(stack.environment["CODEHUB_DATABASE_URL"])
-            async with open_site(stack.environment, template, _made(directory, "site"), **extra) as site:
-                yield site
+            async with open_deployment(
+                stack.environment, template, _made(directory, "site"), **extra
+            ) as deployment:
+                yield deployment
 
 
 @asynccontextmanager
-async def worker_of(site: Site, module: str = "worker") -> AsyncIterator[subprocess.Popen[bytes]]:
+async def worker_of(deployment: Deployment, module: str = "worker") -> AsyncIterator[subprocess.Popen[bytes]]:
     """A worker as its own process, as in production; it takes work from the start, and ends gently."""
-    ready = Path(site.environment["CODEHUB_DATA_DIR"], "worker.ready")
-    with _process(site, module, ready) as process:
+    ready = Path(deployment.environment["CODEHUB_DATA_DIR"], "worker.ready")
+    with _process(deployment, module, ready) as process:
 
         async def is_ready() -> bool:
             if process.poll() is not None:
@@ -49,12 +51,12 @@ async def worker_of(site: Site, module: str = "worker") -> AsyncIterator[subproc
 
 
 @contextmanager
-def _process(site: Site, module: str, ready: Path) -> Iterator[subprocess.Popen[bytes]]:
+def _process(deployment: Deployment, module: str, ready: Path) -> Iterator[subprocess.Popen[bytes]]:
     ready.unlink(missing_ok=True)
     with ready.with_suffix(".log").open("ab") as log:
         process = subprocess.Popen(  # noqa: S603 (our own module)
             (sys.executable, "-m", module),
-            env={**site.environment, "CODEHUB_WORKER_READY_FILE": str(ready)},
+            env={**deployment.environment, "CODEHUB_WORKER_READY_FILE": str(ready)},
             stdout=log,
             stderr=log,
         )

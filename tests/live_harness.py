@@ -76,7 +76,7 @@ class Table:
         return found
 
 
-class Bench:
+class Harness:
     def __init__(
         self, timing: LiveTiming = QUICK, table: Table | None = None, board: ProgressBoard | None = None
     ) -> None:
@@ -108,16 +108,16 @@ class Bench:
 @asynccontextmanager
 async def running(
     timing: LiveTiming = QUICK, table: Table | None = None, board: ProgressBoard | None = None
-) -> AsyncIterator[Bench]:
-    bench = Bench(timing, table, board)
-    task = asyncio.create_task(bench.hub.run())
+) -> AsyncIterator[Harness]:
+    harness = Harness(timing, table, board)
+    task = asyncio.create_task(harness.hub.run())
     # The subscription is up before anybody comes.
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     try:
-        yield bench
+        yield harness
     finally:
-        await bench.hub.close()
+        await harness.hub.close()
         task.cancel()
         [outcome] = await asyncio.gather(task, return_exceptions=True)
         assert isinstance(outcome, asyncio.CancelledError), outcome

@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.api.deployment import Population, api_of, populate
 from benchmarks.api.events import EventSize, measure_events
 from benchmarks.api.jupyterhub import CannotInstall, JupyterHub, jupyterhub
 from benchmarks.api.requests import measure_requests
-from benchmarks.api.site import Population, api_of, populate
 from benchmarks.command import run_command
 from benchmarks.report import Report
-from benchmarks.servers import real_site
-from tests.chaos.harness import Site
+from benchmarks.servers import real_deployment
+from tests.chaos.harness import Deployment
 
 PARTS = ("requests", "events")
 
@@ -35,19 +35,19 @@ QUICK = Size(1_000, 100, 10, 1, 0.5, EventSize(50, 20, 3))
 
 
 async def run(size: Size, parts: Sequence[str], report: Report) -> None:
-    async with real_site() as site:
+    async with real_deployment() as deployment:
         report.say(f"{size.workspaces} workspaces")
-        people = await populate(site, size.workspaces, size.of_the_caller, size.users)
+        people = await populate(deployment, size.workspaces, size.of_the_caller, size.users)
         if "requests" in parts:
-            await _requests(site, people, size, report)
+            await _requests(deployment, people, size, report)
         if "events" in parts:
             # A fresh process: what requests have left in its memory would hide what clients take.
-            async with api_of(site) as api:
-                await measure_events(site, api, people.others, size.events, report)
+            async with api_of(deployment) as api:
+                await measure_events(deployment, api, people.others, size.events, report)
 
 
-async def _requests(site: Site, people: Population, size: Size, report: Report) -> None:
-    async with _hub(size.workspaces, report) as hub, api_of(site) as api:
+async def _requests(deployment: Deployment, people: Population, size: Size, report: Report) -> None:
+    async with _hub(size.workspaces, report) as hub, api_of(deployment) as api:
         await measure_requests(api, people, hub, rounds=size.rounds, seconds=size.seconds, report=report)
 
 

@@ -11,12 +11,12 @@ from typing import cast
 import psutil
 
 from benchmarks.api.client import Target
-from benchmarks.api.site import ApiProcess, Member
+from benchmarks.api.deployment import ApiProcess, Member
 from benchmarks.report import Cell, Report, Section, milliseconds, percentile, verdict
 from codehub.bootstrap import database_url_of, open_bus
 from codehub.db.session import Connection, connect
 from codehub.domain.conditions import WorkspaceId
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from worker.relay import EventRelay
 
 GOAL_SECONDS = 1.0
@@ -86,10 +86,10 @@ class EventSize:
 
 
 async def measure_events(
-    site: Site, api: ApiProcess, members: Sequence[Member], size: EventSize, report: Report
+    deployment: Deployment, api: ApiProcess, members: Sequence[Member], size: EventSize, report: Report
 ) -> None:
     process = psutil.Process(api.pid)
-    async with _relay(site), _connection(site) as connection:
+    async with _relay(deployment), _connection(deployment) as connection:
         report.say("live events, one client")
         async with audience(api, members[:1], 1) as one:
             single = await _delays(connection, one, size.changes)
@@ -168,10 +168,10 @@ async def _idle_cpu(process: psutil.Process, seconds: float) -> float:
 
 
 @asynccontextmanager
-async def _relay(site: Site) -> AsyncIterator[None]:
+async def _relay(deployment: Deployment) -> AsyncIterator[None]:
     """What a worker runs beside its workflows."""
-    async with open_bus(site.settings) as bus:
-        relaying = asyncio.create_task(EventRelay(database_url_of(site.settings), bus).run())
+    async with open_bus(deployment.settings) as bus:
+        relaying = asyncio.create_task(EventRelay(database_url_of(deployment.settings), bus).run())
         try:
             yield
         finally:
@@ -181,8 +181,8 @@ async def _relay(site: Site) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _connection(site: Site) -> AsyncIterator[Connection]:
-    connection = await connect(database_url_of(site.settings))
+async def _connection(deployment: Deployment) -> AsyncIterator[Connection]:
+    connection = await connect(database_url_of(deployment.settings))
     try:
         yield connection
     finally:

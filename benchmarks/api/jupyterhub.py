@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.api.client import Refused, Target, ask_for
-from benchmarks.api.site import child
+from benchmarks.api.deployment import child
 from codehub.embedded.free_ports import choose_ports
 from tests.waiting import until
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from benchmarks.api.client import Answers, Target, ask_for
+from benchmarks.api.deployment import ApiProcess, Population
 from benchmarks.api.jupyterhub import JupyterHub
-from benchmarks.api.site import ApiProcess, Population
 from benchmarks.report import Cell, Report, Section, milliseconds, percentile
 from benchmarks.usage import cpu_seconds
 

@@ -8,16 +8,16 @@ from http import HTTPStatus
 
 import aiohttp
 
-from benchmarks.api.site import api_of
+from benchmarks.api.deployment import api_of
 from benchmarks.docker.environment import Failed, Ground
 from benchmarks.lifecycle.arrivals import Arrivals, listening
 from benchmarks.lifecycle.steps import STEPS, step_times
-from benchmarks.servers import real_site, worker_of
+from benchmarks.servers import real_deployment, worker_of
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.tokens import create_token
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.rows import add_workspace
 
 # Nobody uses these workspaces, and yet nobody else shall stop them.
@@ -42,22 +42,22 @@ class CodeHub:
     last: dict[WorkspaceId, Course] = field(default_factory=dict)
 
     @property
-    def site(self) -> Site:
-        return self.arrivals.site
+    def deployment(self) -> Deployment:
+        return self.arrivals.deployment
 
     async def prepare(self, reference: str, number: int) -> None:
-        async with self.site.database.transaction() as session:
+        async with self.deployment.database.transaction() as session:
             workspace_id = await add_workspace(
                 session,
-                self.site.owner,
+                self.deployment.owner,
                 desired_state=DesiredState.STANDBY,
                 phase_changed_at=datetime.now(UTC),
                 image_ref=reference,
-                instance_backend=self.site.settings.workspaces.instance_backend,
-                storage_backend=self.site.settings.workspaces.storage_backend,
+                instance_backend=self.deployment.settings.workspaces.instance_backend,
+                storage_backend=self.deployment.settings.workspaces.storage_backend,
             )
         self.workspaces[reference, number] = workspace_id
-        await self.site.wake(workspace_id)
+        await self.deployment.wake(workspace_id)
         await self.arrivals.wait_for(workspace_id, Phase.STANDBY)
 
     async def start(self, reference: str, number: int) -> None:
@@ -68,7 +68,7 @@ class CodeHub:
 
     async def look_back(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
         workspace_id = self.workspaces[reference, number]
-        client, course = self.site.client, self.last[workspace_id]
+        client, course = self.deployment.client, self.last[workspace_id]
         # The run's own end comes after the row has settled; the next turn shall not overlap it.
         await client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
         seconds = await step_times(client, workspace_id, operation, [course.asked], course.seen)
@@ -90,13 +90,13 @@ class CodeHub:
 @asynccontextmanager
 async def codehub(ground: Ground) -> AsyncIterator[CodeHub]:
     async with (
-        real_site(**ground.environment("ours"), **LONG) as site,
-        worker_of(site),
-        api_of(site) as api,
-        listening(site) as arrivals,
+        real_deployment(**ground.environment("ours"), **LONG) as deployment,
+        worker_of(deployment),
+        api_of(deployment) as api,
+        listening(deployment) as arrivals,
     ):
         token = await create_token(
-            site.database, site.owner, "benchmark", expires_at=None, now=datetime.now(UTC)
+            deployment.database, deployment.owner, "benchmark", expires_at=None, now=datetime.now(UTC)
         )
         headers = {"Authorization": f"Bearer {token.token}"}
         async with aiohttp.ClientSession(f"http://127.0.0.1:{api.port}", headers=headers) as session:

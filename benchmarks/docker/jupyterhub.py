@@ -11,7 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.api.site import child
+from benchmarks.api.deployment import child
 from benchmarks.docker.environment import Failed, Ground
 from benchmarks.docker.jupyterhub_configuration import hub_configuration
 from benchmarks.docker.peers import install_jupyterhub

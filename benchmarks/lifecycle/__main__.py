@@ -8,7 +8,7 @@ from benchmarks.lifecycle.overhead import measure_overhead
 from benchmarks.lifecycle.throughput import measure_throughput
 from benchmarks.lifecycle.transfers import HomeSize, measure_transfers
 from benchmarks.report import MEGABYTE, Report
-from benchmarks.servers import real_site
+from benchmarks.servers import real_deployment
 
 PARTS = ("overhead", "throughput", "transfers")
 
@@ -30,14 +30,14 @@ QUICK = Size(8, 40, HomeSize(3_000, 100 * MEGABYTE), 2)
 async def run(size: Size, parts: Sequence[str], report: Report) -> None:
     """Each part on fresh servers, so that none inherits what another left."""
     if "overhead" in parts:
-        async with real_site() as site:
-            await measure_overhead(site, size.overhead_rounds, report)
+        async with real_deployment() as deployment:
+            await measure_overhead(deployment, size.overhead_rounds, report)
     if "throughput" in parts:
-        async with real_site(CODEHUB_LIMITS_MAX_RUNNING_GLOBAL="100000") as site:
-            await measure_throughput(site, size.workspaces, report)
+        async with real_deployment(CODEHUB_LIMITS_MAX_RUNNING_GLOBAL="100000") as deployment:
+            await measure_throughput(deployment, size.workspaces, report)
     if "transfers" in parts:
-        async with real_site() as site:
-            await measure_transfers(site, size.home, size.transfer_rounds, report)
+        async with real_deployment() as deployment:
+            await measure_transfers(deployment, size.home, size.transfer_rounds, report)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from codehub.bootstrap import database_url_of
 from codehub.db.session import connect
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation, Phase
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 
 CHANNEL = "ws_sse"
 DEADLINE_SECONDS = 120
@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 120
 
 @dataclass
 class Arrivals:
-    site: Site
+    deployment: Deployment
     changed: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
 
     def hear(self, _connection: object, _process_id: int, _channel: str, payload: str) -> None:
@@ -30,7 +30,7 @@ class Arrivals:
         async with asyncio.timeout(DEADLINE_SECONDS):
             while True:
                 self.changed[workspace_id].clear()
-                row = await self.site.look(workspace_id)
+                row = await self.deployment.look(workspace_id)
                 if (row.phase, row.operation) == (phase, Operation.NONE):
                     return
                 if row.phase is Phase.ERROR:
@@ -39,10 +39,10 @@ class Arrivals:
 
 
 @asynccontextmanager
-async def listening(site: Site) -> AsyncIterator[Arrivals]:
-    connection = await connect(database_url_of(site.settings))
+async def listening(deployment: Deployment) -> AsyncIterator[Arrivals]:
+    connection = await connect(database_url_of(deployment.settings))
     try:
-        arrivals = Arrivals(site)
+        arrivals = Arrivals(deployment)
         await connection.add_listener(CHANNEL, arrivals.hear)
         yield arrivals
     finally:

@@ -11,7 +11,7 @@ from sqlalchemy import func, or_, select
 from benchmarks.command import run_command
 from benchmarks.lifecycle.arrivals import Arrivals, listening
 from benchmarks.report import MEGABYTE, Cell, Report, Section, milliseconds, percentile, verdict
-from benchmarks.servers import real_site, worker_of
+from benchmarks.servers import real_deployment, worker_of
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.contracts import workspace_workflow_id
 from codehub.db.convergence import count_unfinished
@@ -19,7 +19,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.rows import add_user
 from tests.waiting import until
 
@@ -61,62 +61,64 @@ class Starts:
         return seconds
 
     async def _go(self, desired: DesiredState) -> None:
-        site = self.arrivals.site
-        await site.want(self.workspace_id, desired)
-        await site.wake(self.workspace_id)
+        deployment = self.arrivals.deployment
+        await deployment.want(self.workspace_id, desired)
+        await deployment.wake(self.workspace_id)
         await self.arrivals.wait_for(self.workspace_id, Phase(desired.value))
         # The run's own end comes after the row has settled; the next round shall not overlap it.
-        await site.client.get_workflow_handle(workspace_workflow_id(self.workspace_id)).result()
+        await deployment.client.get_workflow_handle(workspace_workflow_id(self.workspace_id)).result()
 
 
 async def run(size: Size, parts: Sequence[str], report: Report) -> None:
     del parts
-    async with real_site() as site, worker_of(site), listening(site) as arrivals:
-        workspace_id = await site.create(DesiredState.STANDBY)
-        await site.wake(workspace_id)
+    async with real_deployment() as deployment, worker_of(deployment), listening(deployment) as arrivals:
+        workspace_id = await deployment.create(DesiredState.STANDBY)
+        await deployment.wake(workspace_id)
         await arrivals.wait_for(workspace_id, Phase.STANDBY)
         starts = Starts(arrivals, workspace_id)
         await starts.run(WARM_UP)
         report.say(f"{size.rounds} starts alone")
         alone = await starts.run(size.rounds)
         report.say(f"{size.archives} archives of somebody else")
-        await _queue_archives(await _somebody_else(site), size.archives)
-        waiting = [await _archiving(site)]
+        await _queue_archives(await _somebody_else(deployment), size.archives)
+        waiting = [await _archiving(deployment)]
         beside = await starts.run(size.rounds)
-        waiting.append(await _archiving(site))
+        waiting.append(await _archiving(deployment))
     report.add(_compare(alone, beside, waiting))
 
 
-async def _somebody_else(site: Site) -> Site:
-    async with site.database.transaction() as session:
-        return replace(site, owner=await add_user(session))
+async def _somebody_else(deployment: Deployment) -> Deployment:
+    async with deployment.database.transaction() as session:
+        return replace(deployment, owner=await add_user(session))
 
 
-async def _queue_archives(site: Site, count: int) -> None:
+async def _queue_archives(deployment: Deployment, count: int) -> None:
     """Return once all of them are under way or wait."""
-    volumes, slots = LocalVolumes(local_root_of(site.settings)), asyncio.Semaphore(REQUESTS_AT_ONCE)
+    volumes, slots = LocalVolumes(local_root_of(deployment.settings)), asyncio.Semaphore(REQUESTS_AT_ONCE)
 
     async def archive() -> None:
         async with slots:
-            workspace_id = await site.create(DesiredState.ARCHIVED)
+            workspace_id = await deployment.create(DesiredState.ARCHIVED)
             await volumes.provision(workspace_id)
             # Random bytes do not compress.
-            await asyncio.to_thread((site.home(workspace_id) / "ballast").write_bytes, os.urandom(HOME_BYTES))
-            await site.wake(workspace_id)
+            await asyncio.to_thread(
+                (deployment.home(workspace_id) / "ballast").write_bytes, os.urandom(HOME_BYTES)
+            )
+            await deployment.wake(workspace_id)
 
     begun = or_(Workspace.operation == Operation.ARCHIVING, Workspace.phase == Phase.ARCHIVED)
-    counted = select(func.count()).where(Workspace.owner_user_id == site.owner, begun)
+    counted = select(func.count()).where(Workspace.owner_user_id == deployment.owner, begun)
 
     async def all_begun() -> bool:
-        async with site.database.transaction() as session:
+        async with deployment.database.transaction() as session:
             return await session.scalar(counted) == count
 
     await asyncio.gather(*(archive() for _ in range(count)))
     await until(all_begun, "the archives wait")
 
 
-async def _archiving(site: Site) -> int:
-    async with site.database.transaction() as session:
+async def _archiving(deployment: Deployment) -> int:
+    async with deployment.database.transaction() as session:
         return await count_unfinished(session, DesiredState.ARCHIVED)
 
 

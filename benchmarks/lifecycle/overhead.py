@@ -21,7 +21,7 @@ from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.ports import InstanceRequest
-from tests.chaos.harness import BIN, Site
+from tests.chaos.harness import BIN, Deployment
 from tests.rows import new_workspace_id
 
 GOAL_MILLISECONDS = 150
@@ -52,12 +52,12 @@ class Bare:
         return self.instances.stop(self.workspace_id)
 
 
-async def measure_overhead(site: Site, rounds: int, report: Report) -> None:
+async def measure_overhead(deployment: Deployment, rounds: int, report: Report) -> None:
     report.say(f"overhead of the control plane, {rounds} rounds")
     times = Times()
-    async with worker_of(site), listening(site) as arrivals, _bare(site) as bare:
-        workspace_id = await site.create(DesiredState.STANDBY)
-        await site.wake(workspace_id)
+    async with worker_of(deployment), listening(deployment) as arrivals, _bare(deployment) as bare:
+        workspace_id = await deployment.create(DesiredState.STANDBY)
+        await deployment.wake(workspace_id)
         await arrivals.wait_for(workspace_id, Phase.STANDBY)
         for _ in range(WARM_UP):
             await _round(bare, arrivals, workspace_id, Times())
@@ -68,8 +68,8 @@ async def measure_overhead(site: Site, rounds: int, report: Report) -> None:
 
 
 @asynccontextmanager
-async def _bare(site: Site) -> AsyncIterator[Bare]:
-    root = Path(site.environment["CODEHUB_DATA_DIR"]) / "bare"
+async def _bare(deployment: Deployment) -> AsyncIterator[Bare]:
+    root = Path(deployment.environment["CODEHUB_DATA_DIR"]) / "bare"
     LocalRoot.at(root).prepare()
     workspace_id = new_workspace_id()
     await LocalVolumes(root).provision(workspace_id)
@@ -89,17 +89,17 @@ async def _round(bare: Bare, arrivals: Arrivals, workspace_id: WorkspaceId, time
 
 
 async def _operate(arrivals: Arrivals, workspace_id: WorkspaceId, operation: Operation, times: Times) -> None:
-    site, desired = arrivals.site, DESIRED[operation]
+    deployment, desired = arrivals.deployment, DESIRED[operation]
     began, asked = time.perf_counter(), [datetime.now(UTC)]
-    await site.want(workspace_id, desired)
+    await deployment.want(workspace_id, desired)
     asked.append(datetime.now(UTC))
-    await site.wake(workspace_id)
+    await deployment.wake(workspace_id)
     await arrivals.wait_for(workspace_id, Phase(desired.value))
     times.whole[operation].append(time.perf_counter() - began)
     seen = datetime.now(UTC)
     # The run's own end comes after the row has settled; the next round shall not overlap it.
-    await site.client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
-    times.steps[operation].append(await step_times(site.client, workspace_id, operation, asked, seen))
+    await deployment.client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
+    times.steps[operation].append(await step_times(deployment.client, workspace_id, operation, asked, seen))
 
 
 def _overhead(times: Times) -> Section:

@@ -17,7 +17,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.workspaces import request_state
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.fake_world import IMAGE
 from tests.rows import add_user, add_workspace
 from tests.waiting import until
@@ -36,7 +36,7 @@ Fleet = dict[WorkspaceId, str]
 class Crowd:
     """All of them, and how to ask them the same thing at once."""
 
-    site: Site
+    deployment: Deployment
     fleet: Fleet
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
 
@@ -48,33 +48,35 @@ class Crowd:
 
     async def arrive(self, phase: Phase) -> None:
         async def arrived() -> bool:
-            return await _count(self.site, phase) == len(self.fleet)
+            return await _count(self.deployment, phase) == len(self.fleet)
 
         await until(arrived, f"all in {phase}")
 
     async def _ask(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         async with self.slots:
             await request_state(
-                self.site.database,
+                self.deployment.database,
                 workspace_id,
                 desired,
                 actor="benchmark",
-                limits=policy_of(self.site.settings).limits,
+                limits=policy_of(self.deployment.settings).limits,
                 now=datetime.now(UTC),
             )
         await self._wake(workspace_id)
 
     async def _wake(self, workspace_id: WorkspaceId) -> None:
         async with self.slots:
-            task_queue = self.site.settings.temporal.task_queue
-            convergence = TemporalConvergence(self.site.client, task_queue, timeout_seconds=WAKE_SECONDS)
+            task_queue = self.deployment.settings.temporal.task_queue
+            convergence = TemporalConvergence(
+                self.deployment.client, task_queue, timeout_seconds=WAKE_SECONDS
+            )
             await convergence.wake(workspace_id, self.fleet[workspace_id])
 
 
-async def measure_throughput(site: Site, count: int, report: Report) -> None:
+async def measure_throughput(deployment: Deployment, count: int, report: Report) -> None:
     report.say(f"{count} workspaces at once")
-    async with worker_of(site, "benchmarks.lifecycle.noop_worker") as process:
-        crowd = Crowd(site, await _create(site, count))
+    async with worker_of(deployment, "benchmarks.lifecycle.noop_worker") as process:
+        crowd = Crowd(deployment, await _create(deployment, count))
         began, before = time.perf_counter(), cpu_seconds(process.pid)
         await crowd.wake()
         await crowd.arrive(Phase.STANDBY)
@@ -95,9 +97,9 @@ def _row(operation: Operation, count: int, began: float, before: Usage, worker: 
     return (operation, round(seconds, 1), round(count / seconds, 1), *costs)
 
 
-async def _create(site: Site, count: int) -> Fleet:
+async def _create(deployment: Deployment, count: int) -> Fleet:
     fleet: Fleet = {}
-    async with site.database.transaction() as session:
+    async with deployment.database.transaction() as session:
         for number in range(count):
             if number % WORKSPACES_PER_OWNER == 0:
                 owner = await add_user(session)
@@ -112,7 +114,7 @@ async def _create(site: Site, count: int) -> Fleet:
     return fleet
 
 
-async def _count(site: Site, phase: Phase) -> int:
+async def _count(deployment: Deployment, phase: Phase) -> int:
     statement = select(func.count()).where(Workspace.phase == phase, Workspace.operation == Operation.NONE)
-    async with site.database.transaction() as session:
+    async with deployment.database.transaction() as session:
         return await session.scalar(statement) or 0

@@ -22,7 +22,7 @@ from codehub.bootstrap import archive_store_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import archive_key
 from codehub.ports import UNRECORDED
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.rows import new_workspace_id
 
 GOAL_RATIO = 0.9
@@ -38,7 +38,7 @@ class HomeSize:
 
 @dataclass
 class Bench:
-    """A root of its own for homes; everything in it goes with the site's directory, at the very end."""
+    """A root of its own for homes; everything in it goes with the deployment's directory, at the very end."""
 
     root: LocalRoot
     jobs: LocalStorageJobs
@@ -89,11 +89,11 @@ def _cpu_of_children() -> float:
 Timed = Callable[[str, Awaitable[object]], Awaitable[None]]
 
 
-async def measure_transfers(site: Site, size: HomeSize, rounds: int, report: Report) -> None:
+async def measure_transfers(deployment: Deployment, size: HomeSize, rounds: int, report: Report) -> None:
     report.say(f"home of {size.files} files, {size.total_bytes / MEGABYTE:.0f} MB")
-    root = LocalRoot.at(Path(site.environment["CODEHUB_DATA_DIR"]) / "transfers")
+    root = LocalRoot.at(Path(deployment.environment["CODEHUB_DATA_DIR"]) / "transfers")
     root.prepare()
-    store = archive_store_of(site.settings)
+    store = archive_store_of(deployment.settings)
     bench = Bench(root, LocalStorageJobs(root.path, store), PlainPipes(store))
     source, content = await bench.make(size)
     for number in range(rounds):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 from benchmarks.proxy.environment import Contestant, Stage, Visitor, contestant, free_port
-from benchmarks.servers import real_site
+from benchmarks.servers import real_deployment
 from codehub.adapters.local.locks import take_life
 from codehub.adapters.local.root import PRIVATE, LocalRoot
 from codehub.adapters.local.state import LOCK_NAME, InstanceState
@@ -16,7 +16,7 @@ from codehub.db.credentials import SessionView, insert_session
 from codehub.domain.conditions import WorkspaceId
 from codehub.providers import local_root_of
 from codehub.services.secret_tokens import hash_token
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.rows import add_user, add_workspace
 
 IDE = "code-server"
@@ -25,16 +25,16 @@ IDE = "code-server"
 @asynccontextmanager
 async def ours(stage: Stage) -> AsyncIterator[Contestant]:
     """`python -m proxy` with PostgreSQL and Redis behind it."""
-    async with real_site() as site:
+    async with real_deployment() as deployment:
         for visitor in stage.visitors:
-            await _sign_in(site, visitor, _workspaces_of(visitor, stage))
+            await _sign_in(deployment, visitor, _workspaces_of(visitor, stage))
         port = free_port()
         environment = {
-            **site.environment,
+            **deployment.environment,
             "CODEHUB_PROXY_PORT": str(port),
             "CODEHUB_PUBLIC_BASE_URL": f"http://127.0.0.1:{port}",
         }
-        with _instances(site, stage):
+        with _instances(deployment, stage):
             async with contestant(
                 stage, "ours", (sys.executable, "-m", "proxy"), port=port, environment=environment
             ) as ready:
@@ -57,10 +57,10 @@ def _workspaces_of(visitor: Visitor, stage: Stage) -> dict[WorkspaceId, int]:
     return {visitor.workspace_id: stage.echo_port, **pages}
 
 
-async def _sign_in(site: Site, visitor: Visitor, workspaces: dict[WorkspaceId, int]) -> None:
+async def _sign_in(deployment: Deployment, visitor: Visitor, workspaces: dict[WorkspaceId, int]) -> None:
     now = datetime.now(UTC)
     signed_in = SessionView(uuid4(), now, now + timedelta(days=1), now, "benchmark")
-    async with site.database.transaction() as session:
+    async with deployment.database.transaction() as session:
         user_id = await add_user(session)
         await insert_session(session, user_id, signed_in, hash_token(visitor.token))
         for workspace_id in workspaces:
@@ -76,9 +76,9 @@ async def _sign_in(site: Site, visitor: Visitor, workspaces: dict[WorkspaceId, i
 
 
 @contextmanager
-def _instances(site: Site, stage: Stage) -> Iterator[None]:
+def _instances(deployment: Deployment, stage: Stage) -> Iterator[None]:
     """What a worker would leave on disk, but that we hold the locks by which instances are known to live."""
-    root = LocalRoot.at(local_root_of(site.settings))
+    root = LocalRoot.at(local_root_of(deployment.settings))
     with ExitStack() as stack:
         for visitor in stage.visitors:
             for workspace_id, port in _workspaces_of(visitor, stage).items():

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.api.client import Refused, Target, ask_for
-from benchmarks.api.site import child
+from benchmarks.api.deployment import child
 from benchmarks.proxy.upstream import SMALL
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
@@ -33,7 +33,7 @@ BROWSER = {
     "Cache-Control": "no-cache",
     "Sec-Fetch-Dest": "empty",
     "Sec-Fetch-Mode": "cors",
-    "Sec-Fetch-Site": "same-origin",
+    "Sec-Fetch-Deployment": "same-origin",
     "sec-ch-ua": '"Chromium";v="140", "Not=A?Brand";v="24", "Google Chrome";v="140"',
     "sec-ch-ua-mobile": "?0",
     "sec-ch-ua-platform": '"Linux"',

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from benchmarks.report import Cell, Report, Section, milliseconds
 from benchmarks.scale.parked import ARCHIVED, STANDBY, add_parked
 from benchmarks.scale.sweeps import Sweeper
-from benchmarks.servers import real_site, run_to_the_end, worker_of
+from benchmarks.servers import real_deployment, run_to_the_end, worker_of
 from codehub.domain.conditions import Facts, WorkspaceId
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 
 SIZES = (100, 1_000, 10_000)
 QUICK_SIZES = (100, 1_000)
@@ -41,26 +41,26 @@ LEGEND = (
 
 
 async def measure(sizes: Sequence[int], facts: Facts, report: Report) -> list[Sequence[Cell]]:
-    """One site that grows; a fresh worker for each size."""
+    """One deployment that grows; a fresh worker for each size."""
     rows = []
-    async with real_site(**QUIET) as site:
+    async with real_deployment(**QUIET) as deployment:
         present = 0
         for size in sizes:
             report.say(f"{size} workspaces")
-            await _add(site, size - present, facts)
-            rows.append(await _measure_at(site, size))
+            await _add(deployment, size - present, facts)
+            rows.append(await _measure_at(deployment, size))
             present = size + CHANGES
     return rows
 
 
-async def _measure_at(site: Site, size: int) -> Sequence[Cell]:
-    async with worker_of(site) as process:
-        sweeper = Sweeper(site, process.pid)
+async def _measure_at(deployment: Deployment, size: int) -> Sequence[Cell]:
+    async with worker_of(deployment) as process:
+        sweeper = Sweeper(deployment, process.pid)
         await sweeper.begin()
         first = await sweeper.cost_of(1)
         warm = await sweeper.cost_of(WARM_SWEEPS)
         # Workspaces that came to stand by since the last sweep, rows and volumes alike.
-        await _add(site, CHANGES, STANDBY)
+        await _add(deployment, CHANGES, STANDBY)
         changed = await sweeper.cost_of(1)
         memory = sweeper.memory()
         return (
@@ -76,15 +76,15 @@ async def _measure_at(site: Site, size: int) -> Sequence[Cell]:
         )
 
 
-async def _add(site: Site, count: int, facts: Facts) -> None:
-    added = await add_parked(site, count, facts)
+async def _add(deployment: Deployment, count: int, facts: Facts) -> None:
+    added = await add_parked(deployment, count, facts)
     if facts is STANDBY:
-        await asyncio.to_thread(_make_volumes, site, added)
+        await asyncio.to_thread(_make_volumes, deployment, added)
 
 
-def _make_volumes(site: Site, workspace_ids: Sequence[WorkspaceId]) -> None:
+def _make_volumes(deployment: Deployment, workspace_ids: Sequence[WorkspaceId]) -> None:
     for workspace_id in workspace_ids:
-        site.home(workspace_id).mkdir()
+        deployment.home(workspace_id).mkdir()
 
 
 async def run(sizes: Sequence[int], report: Report) -> None:

@@ -20,7 +20,7 @@ from codehub.domain.conditions import (
 from codehub.domain.judge import judge
 from codehub.domain.naming import archive_key, volume_name
 from codehub.domain.states import DesiredState, Phase
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.rows import new_workspace_id
 
 BATCH = 500
@@ -28,15 +28,15 @@ ARCHIVED = Facts(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)
 STANDBY = Facts(ContainerFact.ABSENT, VolumeFact.PRESENT, ArchiveFact.ABSENT)
 
 
-async def add_parked(site: Site, count: int, facts: Facts) -> list[WorkspaceId]:
+async def add_parked(deployment: Deployment, count: int, facts: Facts) -> list[WorkspaceId]:
     """Add so many converged workspaces whose last observation was this; nobody is told."""
     desired = DesiredState.ARCHIVED if facts is ARCHIVED else DesiredState.STANDBY
-    rows = list(_rows(site.owner, count, desired, facts))
-    async with site.database.transaction() as session:
+    rows = list(_rows(deployment.owner, count, desired, facts))
+    async with deployment.database.transaction() as session:
         await session.execute(text("SET LOCAL session_replication_role = replica"))
         for start in range(0, count, BATCH):
             await session.execute(insert(Workspace), rows[start : start + BATCH])
-    async with site.database.transaction() as session:
+    async with deployment.database.transaction() as session:
         await session.execute(text("ANALYZE workspaces"))
     return [WorkspaceId(str(row["id"])) for row in rows]
 

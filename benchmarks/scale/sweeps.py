@@ -9,7 +9,7 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from benchmarks.usage import Usage, cpu_seconds, memory_megabytes
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 
 # A backend that has become idle publishes its counters after at most ten seconds.
 COUNTERS_SECONDS = 11
@@ -34,7 +34,7 @@ class Cost:
 class Sweeper:
     """Runs sweeps on a worker that does nothing else."""
 
-    site: Site
+    deployment: Deployment
     worker: int
     _rows: int = 0
 
@@ -45,8 +45,10 @@ class Sweeper:
     async def sweep(self) -> float:
         """Do what the schedule does, once; return the seconds."""
         began = time.perf_counter()
-        task_queue = self.site.settings.temporal.task_queue
-        await self.site.client.execute_workflow(OBSERVE, id=f"{OBSERVE}-{uuid4()}", task_queue=task_queue)
+        task_queue = self.deployment.settings.temporal.task_queue
+        await self.deployment.client.execute_workflow(
+            OBSERVE, id=f"{OBSERVE}-{uuid4()}", task_queue=task_queue
+        )
         return time.perf_counter() - began
 
     async def cost_of(self, sweeps: int) -> Cost:
@@ -59,12 +61,12 @@ class Sweeper:
         return Cost(statistics.median(walls), spent, (self._rows - before) / sweeps)
 
     async def open_workflows(self) -> int:
-        return (await self.site.client.count_workflows(OPEN)).count
+        return (await self.deployment.client.count_workflows(OPEN)).count
 
     def memory(self) -> Usage:
         return memory_megabytes(self.worker)
 
     async def _rows_read(self) -> int:
         await asyncio.sleep(COUNTERS_SECONDS)
-        async with self.site.database.transaction() as session:
+        async with self.deployment.database.transaction() as session:
             return await session.scalar(ROWS_READ) or 0

@@ -19,12 +19,12 @@ from codehub.db.models import ApiToken, Session, User
 from codehub.domain.states import Operation
 from codehub.services.secret_tokens import hash_token, new_api_token, new_session_token
 from tests.api.behind import claim
-from tests.api.harness import PASSWORD, ApiBench
-from tests.api.shared import shared_bench, shared_environment
+from tests.api.harness import PASSWORD, ApiHarness
+from tests.api.shared import shared_environment, shared_harness
 from tests.api.streams import status_of_stream
 from tests.rows import add_workspace
 
-__all__ = ["shared_bench", "shared_environment", "stage"]
+__all__ = ["harness", "shared_environment", "shared_harness"]
 
 Route = tuple[str, str]
 UNCHANGED_METHODS = frozenset({"GET"})
@@ -93,20 +93,20 @@ class Sent:
 
 
 @dataclass
-class Stage:
+class MatrixHarness:
     """The people, made once, and what their requests are about, made anew for each."""
 
-    bench: ApiBench
+    harness: ApiHarness
     people: dict[str, UUID]
     names: dict[str, str]
     client: httpx.AsyncClient = field(init=False)
     statement: str = ""
 
     def __post_init__(self) -> None:
-        self.client = self.bench.stranger()
+        self.client = self.harness.stranger()
 
     async def asker(self, kind: Kind) -> Asker:
-        now = self.bench.context.now()
+        now = self.harness.context.now()
         user_id = self.people[_person_of(kind)]
         if kind is Kind.ANONYMOUS:
             return Asker(user_id, {})
@@ -124,26 +124,26 @@ class Stage:
         return Asker(user_id, headers, session_id)
 
     async def add_session(self, user_id: UUID, expires_at: datetime) -> tuple[UUID, str]:
-        now = self.bench.context.now()
+        now = self.harness.context.now()
         view, secret = SessionView(uuid4(), now, expires_at, now, None), new_session_token()
-        async with self.bench.context.database.transaction() as session:
+        async with self.harness.context.database.transaction() as session:
             await insert_session(session, user_id, view, hash_token(secret))
         return view.id, secret
 
     async def add_token(self, user_id: UUID, expires_at: datetime) -> tuple[UUID, str]:
-        now = self.bench.context.now()
+        now = self.harness.context.now()
         view, secret = TokenView(uuid4(), "program", now, expires_at, None, None), new_api_token()
-        async with self.bench.context.database.transaction() as session:
+        async with self.harness.context.database.transaction() as session:
             await insert_token(session, user_id, view, hash_token(secret))
         return view.id, secret
 
     async def add_workspace(self, **columns: Any) -> str:  # noqa: ANN401
-        async with self.bench.context.database.transaction() as session:
+        async with self.harness.context.database.transaction() as session:
             return await add_workspace(session, self.people["owner"], **columns)
 
     async def fingerprint(self) -> str:
         """Of everything in the database but the times of last use."""
-        async with self.bench.context.database.transaction() as session:
+        async with self.harness.context.database.transaction() as session:
             if not self.statement:
                 tables = await session.scalars(TABLES)
                 self.statement = " UNION ALL ".join(LINES.format(table=table) for table in sorted(tables))
@@ -153,14 +153,14 @@ class Stage:
     async def send(self, route: Route, asker: Asker, sent: Sent) -> int:
         method, _ = route
         if route in STREAMS:
-            return await status_of_stream(self.bench.app, method, sent.path, asker.headers)
+            return await status_of_stream(self.harness.app, method, sent.path, asker.headers)
         answer = await self.client.request(method, sent.path, json=sent.body, headers=asker.headers)
         # What login sets must not speak for the next caller.
         self.client.cookies.clear()
         return answer.status_code
 
     async def _execute(self, statement: Any) -> None:  # noqa: ANN401
-        async with self.bench.context.database.transaction() as session:
+        async with self.harness.context.database.transaction() as session:
             await session.execute(statement)
 
 
@@ -172,11 +172,11 @@ def _person_of(kind: Kind) -> str:
     return "disabled" if kind in {Kind.DISABLED, Kind.DISABLED_TOKEN} else "admin"
 
 
-Prepare = Callable[[Stage, Asker], Awaitable[Sent]]
+Prepare = Callable[[MatrixHarness, Asker], Awaitable[Sent]]
 
 
 def _at(path: str, body: dict[str, Any] | None = None) -> Prepare:
-    async def prepare(stage: Stage, asker: Asker) -> Sent:
+    async def prepare(harness: MatrixHarness, asker: Asker) -> Sent:
         return Sent(path, body)
 
     return prepare
@@ -187,49 +187,49 @@ def _about_workspace(
     body: dict[str, Any] | None = None,
     **columns: Any,  # noqa: ANN401
 ) -> Prepare:
-    async def prepare(stage: Stage, asker: Asker) -> Sent:
-        workspace_id = await stage.add_workspace(**columns)
+    async def prepare(harness: MatrixHarness, asker: Asker) -> Sent:
+        workspace_id = await harness.add_workspace(**columns)
         return Sent(f"{API}/workspaces/{workspace_id}{suffix}", body)
 
     return prepare
 
 
-async def _sign_in(stage: Stage, asker: Asker) -> Sent:
-    return Sent(f"{API}/login", {"username": stage.names["owner"], "password": PASSWORD})
+async def _sign_in(harness: MatrixHarness, asker: Asker) -> Sent:
+    return Sent(f"{API}/login", {"username": harness.names["owner"], "password": PASSWORD})
 
 
-async def _revoke_session(stage: Stage, asker: Asker) -> Sent:
-    session_id, _ = await stage.add_session(asker.user_id, stage.bench.context.now() + LIFETIME)
+async def _revoke_session(harness: MatrixHarness, asker: Asker) -> Sent:
+    session_id, _ = await harness.add_session(asker.user_id, harness.harness.context.now() + LIFETIME)
     return Sent(f"{API}/sessions/{session_id}")
 
 
-async def _revoke_token(stage: Stage, asker: Asker) -> Sent:
-    token_id, _ = await stage.add_token(asker.user_id, stage.bench.context.now() + LIFETIME)
+async def _revoke_token(harness: MatrixHarness, asker: Asker) -> Sent:
+    token_id, _ = await harness.add_token(asker.user_id, harness.harness.context.now() + LIFETIME)
     return Sent(f"{API}/tokens/{token_id}")
 
 
-async def _add_user(stage: Stage, asker: Asker) -> Sent:
+async def _add_user(harness: MatrixHarness, asker: Asker) -> Sent:
     return Sent(f"{API}/admin/users", {"username": f"new-{uuid4().hex[:12]}", "password": PASSWORD})
 
 
-async def _read_user(stage: Stage, asker: Asker) -> Sent:
-    return Sent(f"{API}/admin/users/{stage.people['bystander']}")
+async def _read_user(harness: MatrixHarness, asker: Asker) -> Sent:
+    return Sent(f"{API}/admin/users/{harness.people['bystander']}")
 
 
-async def _change_user(stage: Stage, asker: Asker) -> Sent:
+async def _change_user(harness: MatrixHarness, asker: Asker) -> Sent:
     # What the caller would need to help itself: only the password's salt differs each time.
-    user_id = stage.people["bystander"]
+    user_id = harness.people["bystander"]
     return Sent(f"{API}/admin/users/{user_id}", {"role": "user", "disabled": False, "password": PASSWORD})
 
 
-async def _read_steps(stage: Stage, asker: Asker) -> Sent:
-    workspace_id = await stage.add_workspace()
-    operation_id = await claim(stage.bench.context.database, workspace_id, Operation.STARTING)
+async def _read_steps(harness: MatrixHarness, asker: Asker) -> Sent:
+    workspace_id = await harness.add_workspace()
+    operation_id = await claim(harness.harness.context.database, workspace_id, Operation.STARTING)
     return Sent(f"{API}/workspaces/{workspace_id}/operations/{operation_id}/steps")
 
 
-async def _recover_many(stage: Stage, asker: Asker) -> Sent:
-    workspace_id = await stage.add_workspace(phase="ERROR", error_reason="Timeout")
+async def _recover_many(harness: MatrixHarness, asker: Asker) -> Sent:
+    workspace_id = await harness.add_workspace(phase="ERROR", error_reason="Timeout")
     return Sent(f"{API}/admin/errors/recover", {"ids": [workspace_id]})
 
 
@@ -290,15 +290,15 @@ REQUESTS: dict[Route, Prepare] = {
 
 
 @pytest.fixture(scope="module")
-async def stage(shared_bench: ApiBench) -> Stage:
+async def harness(shared_harness: ApiHarness) -> MatrixHarness:
     roles = {"owner": False, "other": False, "bystander": False, "admin": True, "disabled": True}
-    people = {name: await shared_bench.person(admin=admin) for name, admin in roles.items()}
-    made = Stage(
-        shared_bench,
+    people = {name: await shared_harness.person(admin=admin) for name, admin in roles.items()}
+    made = MatrixHarness(
+        shared_harness,
         {name: person.user_id for name, person in people.items()},
         {name: person.username for name, person in people.items()},
     )
     # Only the account, and not as the service does it: that would revoke the credentials as well.
     disabled = update(User).where(User.id == made.people["disabled"])
-    await made._execute(disabled.values(disabled_at=shared_bench.context.now()))
+    await made._execute(disabled.values(disabled_at=shared_harness.context.now()))
     return made

@@ -30,7 +30,7 @@ from codehub.domain.conditions import (
 from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.services.passwords import Passwords
-from tests.api.harness import ApiBench
+from tests.api.harness import ApiHarness
 from tests.fake_world import FakeWorld
 from tests.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
 from tests.identities import CHEAP
@@ -143,13 +143,13 @@ async def claim(
 
 
 @asynccontextmanager
-async def working(bench: ApiBench) -> AsyncIterator[FakeWorld]:
+async def working(harness: ApiHarness) -> AsyncIterator[FakeWorld]:
     """A worker for what the API wakes."""
     world = FakeWorld()
-    world.images.add(bench.context.options.default_image_ref)
-    client = await connect_temporal(bench.settings)
-    task_queue = bench.settings.temporal.task_queue
-    async with open_ports(bench.settings, client) as real:
+    world.images.add(harness.context.options.default_image_ref)
+    client = await connect_temporal(harness.settings)
+    task_queue = harness.settings.temporal.task_queue
+    async with open_ports(harness.settings, client) as real:
         ports = replace(
             real,
             instances=FakeInstances(world),
@@ -158,24 +158,24 @@ async def working(bench: ApiBench) -> AsyncIterator[FakeWorld]:
             archives=FakeArchives(world),
             convergence=TemporalConvergence(client, task_queue),
         )
-        async with create_workers(client, task_queue, ports, policy_of(bench.settings)):
+        async with create_workers(client, task_queue, ports, policy_of(harness.settings)):
             yield world
 
 
-def with_cheap_passwords(bench: ApiBench) -> ApiBench:
+def with_cheap_passwords(harness: ApiHarness) -> ApiHarness:
     """The same API with password hashes that cost next to nothing."""
-    return _with(bench, replace(bench.context, passwords=Passwords(CHEAP)))
+    return _with(harness, replace(harness.context, passwords=Passwords(CHEAP)))
 
 
-def with_fake_instances(bench: ApiBench, world: FakeWorld) -> ApiBench:
+def with_fake_instances(harness: ApiHarness, world: FakeWorld) -> ApiHarness:
     """The same API on instances whose logs a test can write."""
-    return _with(bench, replace(bench.context, instances=FakeInstances(world)))
+    return _with(harness, replace(harness.context, instances=FakeInstances(world)))
 
 
-def _with(bench: ApiBench, context: Context) -> ApiBench:
+def _with(harness: ApiHarness, context: Context) -> ApiHarness:
     routes = create_routes(context)
     app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
-    return replace(bench, context=context, routes=routes, app=app)
+    return replace(harness, context=context, routes=routes, app=app)
 
 
 def _condition(status: Status, reason: str) -> Condition:

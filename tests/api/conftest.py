@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.api.harness import ApiBench, environment_of, open_bench
+from tests.api.harness import ApiHarness, environment_of, open_harness
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
 from tests.redis_server import RedisServer
@@ -29,7 +29,7 @@ def api_environment(
 
 
 @pytest.fixture
-async def bench(api_environment: dict[str, str]) -> AsyncIterator[ApiBench]:
+async def harness(api_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
     """An API without a worker: whatever is asked for stays asked for."""
-    async with open_bench(api_environment) as opened:
+    async with open_harness(api_environment) as opened:
         yield opened

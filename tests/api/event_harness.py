@@ -9,29 +9,29 @@ import pytest
 from sqlalchemy import text
 
 from codehub.bootstrap import database_url_of, open_bus
-from tests.api.harness import ApiBench, Person
+from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess, calling, running_api
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.shared import served, shared_environment, shared_harness
 from tests.waiting import until
 from worker.relay import RELAY_LOCK, EventRelay, RelayTiming
 
 __all__ = [
     "api",
-    "bench",
     "ending_api",
+    "harness",
     "impatient_api",
     "relay",
     "served",
-    "shared_bench",
     "shared_environment",
+    "shared_harness",
 ]
 
 QUICK_RELAY = RelayTiming(election=0.05, first_delay=0.05)
 
 
 @pytest.fixture
-def bench(shared_bench: ApiBench) -> ApiBench:
-    return shared_bench
+def harness(shared_harness: ApiHarness) -> ApiHarness:
+    return shared_harness
 
 
 @pytest.fixture
@@ -55,16 +55,16 @@ async def impatient_api(shared_environment: dict[str, str]) -> AsyncIterator[Api
 
 
 @pytest.fixture
-async def relay(bench: ApiBench) -> AsyncIterator[None]:
-    async with relaying(bench):
+async def relay(harness: ApiHarness) -> AsyncIterator[None]:
+    async with relaying(harness):
         yield
 
 
 @asynccontextmanager
-async def relaying(bench: ApiBench) -> AsyncIterator[None]:
+async def relaying(harness: ApiHarness) -> AsyncIterator[None]:
     """A relay that is elected as soon as there is no other."""
-    async with open_bus(bench.settings) as bus:
-        task = asyncio.create_task(EventRelay(database_url_of(bench.settings), bus, QUICK_RELAY).run())
+    async with open_bus(harness.settings) as bus:
+        task = asyncio.create_task(EventRelay(database_url_of(harness.settings), bus, QUICK_RELAY).run())
         try:
             yield
         finally:
@@ -72,7 +72,7 @@ async def relaying(bench: ApiBench) -> AsyncIterator[None]:
             await asyncio.gather(task, return_exceptions=True)
 
 
-async def until_elected(bench: ApiBench) -> None:
+async def until_elected(harness: ApiHarness) -> None:
     # The lock's key is 64 bits wide: the catalogue shows it in two halves.
     query = text(
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted "
@@ -81,16 +81,16 @@ async def until_elected(bench: ApiBench) -> None:
     )
 
     async def elected() -> bool:
-        async with bench.context.database.transaction() as session:
+        async with harness.context.database.transaction() as session:
             return bool(await session.scalar(query, {"lock": RELAY_LOCK}))
 
     await until(elected, "a relay is elected")
 
 
 @asynccontextmanager
-async def program(bench: ApiBench, person: Person, api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
+async def program(harness: ApiHarness, person: Person, api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
     """A program of this person with a token of its own."""
-    with_token, _ = await bench.token_client(person)
+    with_token, _ = await harness.token_client(person)
     async with calling(api.base_url, authorization=with_token.headers["authorization"]) as client:
         yield client
 

@@ -69,7 +69,7 @@ class Person:
 
 
 @dataclass
-class ApiBench:
+class ApiHarness:
     """The API, and everything behind it."""
 
     context: Context
@@ -115,14 +115,14 @@ class ApiBench:
 
 
 @asynccontextmanager
-async def open_bench(environment: Mapping[str, str]) -> AsyncIterator[ApiBench]:
+async def open_harness(environment: Mapping[str, str]) -> AsyncIterator[ApiHarness]:
     settings = load_settings(environment)
     async with open_context(settings) as context:
         routes = create_routes(context)
         app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
-        bench = ApiBench(context, routes, app, settings, environment)
+        harness = ApiHarness(context, routes, app, settings, environment)
         try:
-            yield bench
+            yield harness
         finally:
-            for client in bench.clients:
+            for client in harness.clients:
                 await client.aclose()

@@ -9,10 +9,10 @@ import pytest
 
 from api.schemas.errors import ErrorBody
 from api.security.access import API
-from tests.api.harness import ApiBench, Person
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.harness import ApiHarness, Person
+from tests.api.shared import served, shared_environment, shared_harness
 
-__all__ = ["desk", "served", "shared_bench", "shared_environment"]
+__all__ = ["harness", "served", "shared_environment", "shared_harness"]
 
 WORKSPACES = f"{API}/workspaces"
 
@@ -21,7 +21,7 @@ LARGEST_ANSWER = 20_000
 
 
 @dataclass(frozen=True)
-class Desk:
+class MalformedHarness:
     """An administrator with a token, and a workspace of theirs."""
 
     person: Person
@@ -35,12 +35,12 @@ class Desk:
 
 
 @pytest.fixture(scope="module")
-async def desk(shared_bench: ApiBench) -> Desk:
-    person = await shared_bench.person(admin=True)
-    client, _ = await shared_bench.token_client(person)
+async def harness(shared_harness: ApiHarness) -> MalformedHarness:
+    person = await shared_harness.person(admin=True)
+    client, _ = await shared_harness.token_client(person)
     token = client.headers["authorization"].removeprefix("Bearer ")
     created = await person.create()
-    return Desk(person, client, token, created["id"])
+    return MalformedHarness(person, client, token, created["id"])
 
 
 def assert_refused(answer: httpx.Response, *statuses: int) -> None:

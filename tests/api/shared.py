@@ -13,7 +13,7 @@ from codehub.bootstrap import prepare_stores
 from codehub.services.passwords import Passwords
 from codehub.settings import load_settings
 from tests import postgres
-from tests.api.harness import ApiBench, environment_of, open_bench
+from tests.api.harness import ApiHarness, environment_of, open_harness
 from tests.api.process import ApiProcess, running_api
 from tests.identities import CHEAP
 from tests.redis_server import RedisServer
@@ -44,9 +44,9 @@ async def shared_environment(
 
 
 @pytest.fixture(scope="module")
-async def shared_bench(shared_environment: dict[str, str]) -> AsyncIterator[ApiBench]:
+async def shared_harness(shared_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
     """An API whose password hashes cost next to nothing, for tests of everything else."""
-    async with open_bench(shared_environment) as opened:
+    async with open_harness(shared_environment) as opened:
         context = replace(opened.context, passwords=Passwords(CHEAP))
         routes = create_routes(context)
         app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)

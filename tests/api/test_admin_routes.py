@@ -16,18 +16,18 @@ from tests.api.behind import (
     set_columns,
     with_cheap_passwords,
 )
-from tests.api.harness import PASSWORD, ApiBench
+from tests.api.harness import PASSWORD, ApiHarness
 
 ADMIN = "/api/v1/admin"
 
 
 @pytest.fixture
-def bench(bench: ApiBench) -> ApiBench:
-    return with_cheap_passwords(bench)
+def harness(harness: ApiHarness) -> ApiHarness:
+    return with_cheap_passwords(harness)
 
 
-async def test_an_account_is_added_read_changed_and_can_sign_in(bench: ApiBench) -> None:
-    root = (await bench.person("root", admin=True)).client
+async def test_an_account_is_added_read_changed_and_can_sign_in(harness: ApiHarness) -> None:
+    root = (await harness.person("root", admin=True)).client
     form = {"username": "grace", "password": PASSWORD}
     added = await root.post(f"{ADMIN}/users", json=form)
     assert added.status_code == 201
@@ -37,18 +37,18 @@ async def test_an_account_is_added_read_changed_and_can_sign_in(bench: ApiBench)
     assert PASSWORD not in added.text
     assert (await root.get(f"{ADMIN}/users/{grace['id']}")).json() == grace
     assert (await root.post(f"{ADMIN}/users", json={**form, "username": "GRACE"})).status_code == 409
-    client = bench.stranger()
-    await bench.sign_in(client, "grace")
+    client = harness.stranger()
+    await harness.sign_in(client, "grace")
     assert (await client.get(f"{ADMIN}/users")).status_code == 403
     await root.patch(f"{ADMIN}/users/{grace['id']}", json={"role": "admin"})
     assert (await client.get(f"{ADMIN}/users")).status_code == 200
     assert (await root.get(f"{ADMIN}/users/{uuid4()}")).status_code == 404
 
 
-async def test_a_disabled_account_is_out_at_once_and_comes_back_signed_out(bench: ApiBench) -> None:
-    root = (await bench.person(admin=True)).client
-    ada = await bench.person()
-    program, _ = await bench.token_client(ada)
+async def test_a_disabled_account_is_out_at_once_and_comes_back_signed_out(harness: ApiHarness) -> None:
+    root = (await harness.person(admin=True)).client
+    ada = await harness.person()
+    program, _ = await harness.token_client(ada)
     path = f"{ADMIN}/users/{ada.user_id}"
     assert (await root.patch(path, json={"disabled": True})).json()["disabled_at"] is not None
     for client in (ada.client, program):
@@ -56,27 +56,27 @@ async def test_a_disabled_account_is_out_at_once_and_comes_back_signed_out(bench
     assert (await root.patch(path, json={"disabled": False})).json()["disabled_at"] is None
     for client in (ada.client, program):
         assert (await client.get("/api/v1/session")).status_code == 401
-    await bench.sign_in(bench.stranger(), ada.username)
+    await harness.sign_in(harness.stranger(), ada.username)
 
 
-async def test_the_last_administrator_stays_one(bench: ApiBench) -> None:
-    root = await bench.person(admin=True)
+async def test_the_last_administrator_stays_one(harness: ApiHarness) -> None:
+    root = await harness.person(admin=True)
     for form in ({"role": "user"}, {"disabled": True}):
         answer = await root.client.patch(f"{ADMIN}/users/{root.user_id}", json=form)
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
     assert (await root.client.get(f"{ADMIN}/users")).status_code == 200
 
 
-async def test_a_refused_change_of_an_account_changes_nothing_of_it(bench: ApiBench) -> None:
-    root, ada = await bench.person(admin=True), await bench.person()
+async def test_a_refused_change_of_an_account_changes_nothing_of_it(harness: ApiHarness) -> None:
+    root, ada = await harness.person(admin=True), await harness.person()
     path = f"{ADMIN}/users/{ada.user_id}"
     answer = await root.client.patch(path, json={"role": "admin", "password": "short"})
     assert answer.status_code == 400
     assert (await root.client.get(path)).json()["role"] == "user"
 
 
-async def test_accounts_are_listed_by_name_in_pages(bench: ApiBench) -> None:
-    root = (await bench.person("root", admin=True)).client
+async def test_accounts_are_listed_by_name_in_pages(harness: ApiHarness) -> None:
+    root = (await harness.person("root", admin=True)).client
     for number in range(6):
         await root.post(f"{ADMIN}/users", json={"username": f"user{number}", "password": PASSWORD})
     names: list[str] = []
@@ -90,10 +90,10 @@ async def test_accounts_are_listed_by_name_in_pages(bench: ApiBench) -> None:
     assert names == ["root", *(f"user{number}" for number in range(6))]
 
 
-async def test_everybodys_workspaces_are_listed_and_narrowed(bench: ApiBench) -> None:
-    root, ada, bob = await bench.person(admin=True), await bench.person(), await bench.person()
+async def test_everybodys_workspaces_are_listed_and_narrowed(harness: ApiHarness) -> None:
+    root, ada, bob = await harness.person(admin=True), await harness.person(), await harness.person()
     first, second = (await ada.create(name="first"))["id"], (await bob.create(name="second"))["id"]
-    await set_columns(bench.context.database, second, phase=Phase.STANDBY)
+    await set_columns(harness.context.database, second, phase=Phase.STANDBY)
 
     async def ids(**query: str) -> list[str]:
         answer = await root.client.get(f"{ADMIN}/workspaces", params=query)
@@ -105,41 +105,41 @@ async def test_everybodys_workspaces_are_listed_and_narrowed(bench: ApiBench) ->
     assert await ids(q="irs") == [first]
     page = (await root.client.get(f"{ADMIN}/workspaces", params={"limit": 1})).json()
     assert await ids(limit="1", cursor=page["next_cursor"]) == [first]
-    await mark_deleted(bench.context.database, first, Phase.DELETED)
+    await mark_deleted(harness.context.database, first, Phase.DELETED)
     assert (await ids(), await ids(deleted="true")) == ([second], [first])
 
 
-async def test_phases_are_counted_without_the_deleted(bench: ApiBench) -> None:
-    root, ada = await bench.person(admin=True), await bench.person()
+async def test_phases_are_counted_without_the_deleted(harness: ApiHarness) -> None:
+    root, ada = await harness.person(admin=True), await harness.person()
     ids = [(await ada.create())["id"] for _ in range(4)]
-    await set_columns(bench.context.database, ids[0], phase=Phase.RUNNING)
-    await fail(bench.context.database, ids[1])
-    await mark_deleted(bench.context.database, ids[2], Phase.DELETED)
+    await set_columns(harness.context.database, ids[0], phase=Phase.RUNNING)
+    await fail(harness.context.database, ids[1])
+    await mark_deleted(harness.context.database, ids[2], Phase.DELETED)
     phases = (await root.client.get(f"{ADMIN}/phases")).json()["phases"]
     assert phases == {
         "PENDING": 1, "ARCHIVED": 0, "STANDBY": 0, "RUNNING": 1, "ERROR": 1, "DELETING": 0
     }  # fmt: skip
 
 
-async def test_errors_are_listed_the_longest_waiting_first(bench: ApiBench) -> None:
-    root, ada = await bench.person(admin=True), await bench.person()
+async def test_errors_are_listed_the_longest_waiting_first(harness: ApiHarness) -> None:
+    root, ada = await harness.person(admin=True), await harness.person()
     ids = [(await ada.create())["id"] for _ in range(3)]
     for workspace_id in ids[1:]:
-        await fail(bench.context.database, workspace_id)
+        await fail(harness.context.database, workspace_id)
     items = (await root.client.get(f"{ADMIN}/errors")).json()["items"]
     assert [item["id"] for item in items] == ids[1:]
     assert items[0]["error"]["reason"] == "Timeout"
     assert len((await root.client.get(f"{ADMIN}/errors", params={"limit": 1})).json()["items"]) == 1
 
 
-async def test_halted_deletions_are_among_the_errors_and_counted(bench: ApiBench) -> None:
-    root, ada = await bench.person(admin=True), await bench.person()
+async def test_halted_deletions_are_among_the_errors_and_counted(harness: ApiHarness) -> None:
+    root, ada = await harness.person(admin=True), await harness.person()
     halted, broken, purged, recovering = [(await ada.create())["id"] for _ in range(4)]
     for workspace_id in (halted, purged):
-        await halt_deletion(bench.context.database, workspace_id)
-    await set_columns(bench.context.database, purged, purge=True)
+        await halt_deletion(harness.context.database, workspace_id)
+    await set_columns(harness.context.database, purged, purge=True)
     for workspace_id in (broken, recovering):
-        await fail(bench.context.database, workspace_id)
+        await fail(harness.context.database, workspace_id)
     await ada.client.post(f"{ada.workspaces}/{recovering}/recover")
     items = (await root.client.get(f"{ADMIN}/errors")).json()["items"]
     assert [item["id"] for item in items] == [halted, broken]
@@ -147,22 +147,22 @@ async def test_halted_deletions_are_among_the_errors_and_counted(bench: ApiBench
     assert (await root.client.get(f"{ADMIN}/status")).json()["needs_person"] == 2
 
 
-async def test_a_halted_deletion_is_recovered_with_the_others(bench: ApiBench) -> None:
-    root, ada = await bench.person(admin=True), await bench.person()
+async def test_a_halted_deletion_is_recovered_with_the_others(harness: ApiHarness) -> None:
+    root, ada = await harness.person(admin=True), await harness.person()
     halted = (await ada.create())["id"]
-    await halt_deletion(bench.context.database, halted)
+    await halt_deletion(harness.context.database, halted)
     answer = await root.client.post(f"{ADMIN}/errors/recover", json={})
     assert answer.json() == {"recovered": [halted], "refused": []}
 
 
-async def test_of_many_to_recover_those_that_cannot_do_not_hold_up_the_others(bench: ApiBench) -> None:
-    root, ada = await bench.person(admin=True), await bench.person()
+async def test_of_many_to_recover_those_that_cannot_do_not_hold_up_the_others(harness: ApiHarness) -> None:
+    root, ada = await harness.person(admin=True), await harness.person()
     broken, lost, well, busy = [(await ada.create())["id"] for _ in range(4)]
-    await fail(bench.context.database, broken)
-    await lose_data(bench.context.database, lost)
-    await fail(bench.context.database, busy)
-    await set_columns(bench.context.database, busy, phase=Phase.PENDING, error_reason=None)
-    await begin_operation(bench.context.database, busy, Operation.STARTING)
+    await fail(harness.context.database, broken)
+    await lose_data(harness.context.database, lost)
+    await fail(harness.context.database, busy)
+    await set_columns(harness.context.database, busy, phase=Phase.PENDING, error_reason=None)
+    await begin_operation(harness.context.database, busy, Operation.STARTING)
     missing = [str(uuid4()), "nonsense"]
     form = {"choice": "restore_archive", "ids": [broken, lost, well, busy, *missing]}
     answer = (await root.client.post(f"{ADMIN}/errors/recover", json=form)).json()
@@ -178,18 +178,18 @@ async def test_of_many_to_recover_those_that_cannot_do_not_hold_up_the_others(be
     assert read["recovering"] is True
 
 
-async def test_all_errors_can_be_recovered_at_once(bench: ApiBench) -> None:
-    root, ada = await bench.person(admin=True), await bench.person()
+async def test_all_errors_can_be_recovered_at_once(harness: ApiHarness) -> None:
+    root, ada = await harness.person(admin=True), await harness.person()
     ids = [(await ada.create())["id"] for _ in range(3)]
     for workspace_id in ids:
-        await fail(bench.context.database, workspace_id)
+        await fail(harness.context.database, workspace_id)
     answer = (await root.client.post(f"{ADMIN}/errors/recover", json={})).json()
     assert answer == {"recovered": ids, "refused": []}
 
 
-async def test_the_state_of_the_system_names_everything(bench: ApiBench, temporal_client: Client) -> None:
-    await ensure_schedules(temporal_client, bench.settings.temporal.task_queue, SchedulePeriods())
-    root = await bench.person(admin=True)
+async def test_the_state_of_the_system_names_everything(harness: ApiHarness, temporal_client: Client) -> None:
+    await ensure_schedules(temporal_client, harness.settings.temporal.task_queue, SchedulePeriods())
+    root = await harness.person(admin=True)
     await root.create(desired_state="RUNNING")
     status = (await root.client.get(f"{ADMIN}/status")).json()
     assert {each["name"]: each["healthy"] for each in status["dependencies"]} == {

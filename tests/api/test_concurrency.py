@@ -13,7 +13,7 @@ from codehub.db.models import Workspace
 from codehub.db.predicates import COUNTS_AS_RUNNING
 from codehub.db.session import Database
 from tests.api.behind import with_cheap_passwords
-from tests.api.harness import ApiBench, Person, open_bench
+from tests.api.harness import ApiHarness, Person, open_harness
 
 USERS = 20
 REQUESTS_EACH = 15
@@ -29,12 +29,12 @@ async def test_limits_hold_at_every_moment_of_a_rush(api_environment: dict[str, 
     }
     chance = random.Random(seed)  # noqa: S311 (nothing secret)
     async with (
-        open_bench({**api_environment, **limits}) as opened,
+        open_harness({**api_environment, **limits}) as opened,
         # Connections of its own: those of the API are what the rush is for.
         open_database(opened.settings) as observed,
     ):
-        bench = with_cheap_passwords(opened)
-        people = [await bench.person() for _ in range(USERS)]
+        harness = with_cheap_passwords(opened)
+        people = [await harness.person() for _ in range(USERS)]
         parked = {person.user_id: [(await person.create())["id"] for _ in range(3)] for person in people}
         requests = [
             rush(person, number, chance.choice(parked[person.user_id]))
@@ -94,8 +94,8 @@ async def count_running(database: Database) -> int:
         return (await session.scalars(statement)).one()
 
 
-async def test_of_many_changes_to_the_same_version_one_wins(bench: ApiBench) -> None:
-    ada = await with_cheap_passwords(bench).person()
+async def test_of_many_changes_to_the_same_version_one_wins(harness: ApiHarness) -> None:
+    ada = await with_cheap_passwords(harness).person()
     created = await ada.create()
     path, headers = f"{ada.workspaces}/{created['id']}", {"If-Match": f'"{created["version"]}"'}
     answers = await asyncio.gather(
@@ -107,8 +107,8 @@ async def test_of_many_changes_to_the_same_version_one_wins(bench: ApiBench) -> 
     assert (await ada.client.get(path)).json() == winner
 
 
-async def test_starts_and_stops_of_one_workspace_at_once_end_in_one_of_both(bench: ApiBench) -> None:
-    ada = await with_cheap_passwords(bench).person()
+async def test_starts_and_stops_of_one_workspace_at_once_end_in_one_of_both(harness: ApiHarness) -> None:
+    ada = await with_cheap_passwords(harness).person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     answers = await asyncio.gather(

@@ -11,10 +11,10 @@ from api.security.access import ACCESS, API
 from api.security.csrf import HEADER as CSRF_HEADER
 from api.security.csrf import csrf_token_of
 from codehub.db.session import Database
-from tests.api.harness import ORIGIN, PASSWORD, ApiBench, Person, open_bench
-from tests.api.shared import shared_bench, shared_environment
+from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person, open_harness
+from tests.api.shared import shared_environment, shared_harness
 
-__all__ = ["shared_bench", "shared_environment"]
+__all__ = ["shared_environment", "shared_harness"]
 
 WORKSPACES = f"{API}/workspaces"
 FORM = {"name": "home", "desired_state": "STANDBY"}
@@ -32,8 +32,8 @@ CHANGES = sorted({route for route in ACCESS if route[0] != "GET"} - {("POST", f"
 
 
 @pytest.fixture(scope="module")
-async def ada(shared_bench: ApiBench) -> Person:
-    return await shared_bench.person()
+async def ada(shared_harness: ApiHarness) -> Person:
+    return await shared_harness.person()
 
 
 def _without_csrf(person: Person) -> dict[str, str]:
@@ -47,29 +47,29 @@ def _code(answer: httpx.Response) -> str:
 @pytest.mark.parametrize("route", CHANGES, ids=" ".join)
 @pytest.mark.parametrize("token", [None, "", "wrong", "x" * 43], ids=["none", "empty", "wrong", "as long"])
 async def test_no_change_by_cookie_without_the_right_csrf_token(
-    token: str | None, route: tuple[str, str], shared_bench: ApiBench, ada: Person
+    token: str | None, route: tuple[str, str], shared_harness: ApiHarness, ada: Person
 ) -> None:
     method, path = route
     headers = _without_csrf(ada) | ({} if token is None else {CSRF_HEADER: token})
-    answer = await shared_bench.stranger().request(method, path, headers=headers)
+    answer = await shared_harness.stranger().request(method, path, headers=headers)
     assert (answer.status_code, _code(answer)) == (403, "CSRF_TOKEN_MISSING")
     assert (await ada.client.get(f"{API}/session")).status_code == 200
 
 
 async def test_a_csrf_token_of_another_session_of_the_same_person_is_wrong(
-    shared_bench: ApiBench, ada: Person
+    shared_harness: ApiHarness, ada: Person
 ) -> None:
-    other = shared_bench.stranger()
-    await shared_bench.sign_in(other, ada.username)
+    other = shared_harness.stranger()
+    await shared_harness.sign_in(other, ada.username)
     headers = _without_csrf(ada) | {CSRF_HEADER: other.headers[CSRF_HEADER]}
-    answer = await shared_bench.stranger().post(WORKSPACES, json=FORM, headers=headers)
+    answer = await shared_harness.stranger().post(WORKSPACES, json=FORM, headers=headers)
     assert (answer.status_code, _code(answer)) == (403, "CSRF_TOKEN_MISSING")
 
 
 async def test_the_right_csrf_token_opens_and_the_session_tells_it(
-    shared_bench: ApiBench, ada: Person
+    shared_harness: ApiHarness, ada: Person
 ) -> None:
-    client = shared_bench.stranger()
+    client = shared_harness.stranger()
     client.headers.update(_without_csrf(ada))
     token = (await client.get(f"{API}/session")).json()["csrf_token"]
     assert token == csrf_token_of(ada.client.cookies[COOKIE])
@@ -82,13 +82,13 @@ async def test_a_csrf_token_does_not_give_the_cookie_away(ada: Person) -> None:
     assert ada.client.headers[CSRF_HEADER] not in ada.client.cookies[COOKIE]
 
 
-async def test_a_csrf_token_alone_is_no_credential(shared_bench: ApiBench, ada: Person) -> None:
+async def test_a_csrf_token_alone_is_no_credential(shared_harness: ApiHarness, ada: Person) -> None:
     headers = {CSRF_HEADER: ada.client.headers[CSRF_HEADER]}
-    assert (await shared_bench.stranger().post(WORKSPACES, json=FORM, headers=headers)).status_code == 401
+    assert (await shared_harness.stranger().post(WORKSPACES, json=FORM, headers=headers)).status_code == 401
 
 
-async def test_a_token_needs_no_csrf_token_and_has_none(shared_bench: ApiBench, ada: Person) -> None:
-    client, _ = await shared_bench.token_client(ada)
+async def test_a_token_needs_no_csrf_token_and_has_none(shared_harness: ApiHarness, ada: Person) -> None:
+    client, _ = await shared_harness.token_client(ada)
     assert (await client.post(WORKSPACES, json=FORM)).status_code == 201
     assert (await client.get(f"{API}/session")).json()["csrf_token"] is None
 
@@ -143,9 +143,9 @@ async def test_a_workspaces_page_learns_nothing(path: str, ada: Person) -> None:
     "page", [WORKSPACE_PAGE, OTHER_SITE, {"Origin": "null"}, {"Sec-Fetch-Site": "same-site"}]
 )
 async def test_a_foreign_page_cannot_sign_anybody_in(
-    page: dict[str, str], shared_bench: ApiBench, ada: Person
+    page: dict[str, str], shared_harness: ApiHarness, ada: Person
 ) -> None:
-    client = shared_bench.stranger()
+    client = shared_harness.stranger()
     form = {"username": ada.username, "password": PASSWORD}
     answer = await client.post(f"{API}/login", json=form, headers=page)
     assert (answer.status_code, _code(answer)) == (403, "FORBIDDEN")
@@ -160,16 +160,16 @@ async def test_a_foreign_page_cannot_sign_anybody_out(ada: Person) -> None:
     assert (await ada.client.get(f"{API}/session")).status_code == 200
 
 
-async def _cookie(bench: ApiBench, person: Person) -> "Morsel[str]":
+async def _cookie(harness: ApiHarness, person: Person) -> "Morsel[str]":
     form = {"username": person.username, "password": PASSWORD}
-    answer = await bench.stranger().post(f"{API}/login", json=form)
+    answer = await harness.stranger().post(f"{API}/login", json=form)
     (header,) = answer.headers.get_list("set-cookie")
     (cookie,) = SimpleCookie(header).values()
     return cookie
 
 
-async def test_the_cookie_is_for_our_server_alone(shared_bench: ApiBench, ada: Person) -> None:
-    cookie = await _cookie(shared_bench, ada)
+async def test_the_cookie_is_for_our_server_alone(shared_harness: ApiHarness, ada: Person) -> None:
+    cookie = await _cookie(shared_harness, ada)
     assert cookie.key == COOKIE
     assert cookie["httponly"]
     assert cookie["samesite"].lower() == "lax"
@@ -180,15 +180,15 @@ async def test_the_cookie_is_for_our_server_alone(shared_bench: ApiBench, ada: P
 
 
 @pytest.fixture
-async def https_bench(shared_environment: dict[str, str]) -> AsyncIterator[ApiBench]:
-    async with open_bench(shared_environment | {"CODEHUB_PUBLIC_BASE_URL": HTTPS}) as opened:
+async def https_harness(shared_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
+    async with open_harness(shared_environment | {"CODEHUB_PUBLIC_BASE_URL": HTTPS}) as opened:
         yield opened
 
 
-async def test_on_https_the_cookie_is_secure_and_bound_to_its_host(https_bench: ApiBench) -> None:
+async def test_on_https_the_cookie_is_secure_and_bound_to_its_host(https_harness: ApiHarness) -> None:
     # The client of a test speaks http, so it would keep a Secure cookie to itself.
-    await https_bench.person("grace-of-https")
-    client = https_bench.stranger()
+    await https_harness.person("grace-of-https")
+    client = https_harness.stranger()
     form = {"username": "grace-of-https", "password": PASSWORD}
     answer = await client.post(f"{API}/login", json=form, headers={"Origin": HTTPS})
     (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
@@ -208,18 +208,18 @@ async def test_on_https_the_cookie_is_secure_and_bound_to_its_host(https_bench: 
     assert (ended.key, ended["path"], ended["secure"]) == (cookie.key, "/", True)
 
 
-async def test_on_https_the_document_names_the_cookie_as_it_is(https_bench: ApiBench) -> None:
-    document = (await https_bench.stranger().get(f"{API}/openapi.json")).json()
+async def test_on_https_the_document_names_the_cookie_as_it_is(https_harness: ApiHarness) -> None:
+    document = (await https_harness.stranger().get(f"{API}/openapi.json")).json()
     assert document["components"]["securitySchemes"]["session"]["name"] == "__Host-codehub_session"
 
 
 async def _answers(
-    bench: ApiBench, person: Person, monkeypatch: pytest.MonkeyPatch
+    harness: ApiHarness, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> dict[int, httpx.Response]:
     """One of each kind."""
     created = await person.create()
     workspace = f"{WORKSPACES}/{created['id']}"
-    stranger = bench.stranger()
+    stranger = harness.stranger()
     answers = [
         await person.client.get(f"{API}/session"),
         await person.client.post(WORKSPACES, json=FORM),
@@ -248,15 +248,15 @@ async def _answers(
     monkeypatch.setattr(Database, "transaction", be_down)
     answers.append(await person.client.get(f"{API}/session"))
     monkeypatch.undo()
-    other = await bench.person()
+    other = await harness.person()
     signed_out = await other.client.post(f"{API}/logout")
     return {answer.status_code: answer for answer in (*answers, signed_out)}
 
 
 async def test_every_kind_of_answer_has_the_security_headers_and_no_cors(
-    shared_bench: ApiBench, ada: Person, monkeypatch: pytest.MonkeyPatch
+    shared_harness: ApiHarness, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = await _answers(shared_bench, ada, monkeypatch)
+    answers = await _answers(shared_harness, ada, monkeypatch)
     kinds = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 500, 503}
     assert set(answers) == kinds
     for answer in answers.values():
@@ -268,21 +268,21 @@ async def test_every_kind_of_answer_has_the_security_headers_and_no_cors(
 
 
 async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
-    shared_bench: ApiBench, ada: Person, monkeypatch: pytest.MonkeyPatch
+    shared_harness: ApiHarness, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = await _answers(shared_bench, ada, monkeypatch)
+    answers = await _answers(shared_harness, ada, monkeypatch)
     problem = answers[500].json()["error"]
     assert set(problem) == {"code", "message", "request_id"}
     assert "of a test" not in answers[500].text
 
 
-async def test_no_other_site_is_invited(shared_bench: ApiBench, ada: Person) -> None:
+async def test_no_other_site_is_invited(shared_harness: ApiHarness, ada: Person) -> None:
     headers = OTHER_SITE | {
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": f"content-type,{CSRF_HEADER}",
     }
     for path in sorted({path for _, path in ACCESS}):
-        answer = await shared_bench.stranger().options(path, headers=headers)
+        answer = await shared_harness.stranger().options(path, headers=headers)
         assert answer.status_code == 405
         assert not [name for name in answer.headers if name.startswith("access-control-")]
     for method in ("GET", "POST"):

@@ -3,14 +3,14 @@
 from api.security.access import API
 from codehub.providers import Editors, editors_of
 from codehub.settings import load_settings
-from tests.api.harness import ApiBench
-from tests.api.shared import shared_bench, shared_environment
+from tests.api.harness import ApiHarness
+from tests.api.shared import shared_environment, shared_harness
 
-__all__ = ["shared_bench", "shared_environment"]
+__all__ = ["shared_environment", "shared_harness"]
 
 
-async def test_local_editors_are_those_that_are_installed(shared_bench: ApiBench) -> None:
-    person = await shared_bench.person()
+async def test_local_editors_are_those_that_are_installed(shared_harness: ApiHarness) -> None:
+    person = await shared_harness.person()
     answer = await person.client.get(f"{API}/editors")
     assert answer.status_code == 200
     body = answer.json()

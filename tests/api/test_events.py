@@ -13,8 +13,8 @@ from codehub.domain.states import Phase
 from tests.api.behind import mark_deleted, set_columns
 from tests.api.event_harness import (
     api,
-    bench,
     ending_api,
+    harness,
     impatient_api,
     metric,
     program,
@@ -23,29 +23,29 @@ from tests.api.event_harness import (
     until_clients,
     until_elected,
 )
-from tests.api.harness import ApiBench, Person
+from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess, EventStream, follow
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.shared import served, shared_environment, shared_harness
 
 __all__ = [
     "api",
-    "bench",
     "ending_api",
+    "harness",
     "impatient_api",
     "relay",
     "served",
-    "shared_bench",
     "shared_environment",
+    "shared_harness",
 ]
 
 CLIENTS = 200
 
 
-async def test_whoever_comes_gets_a_snapshot_of_their_own(bench: ApiBench, api: ApiProcess) -> None:
-    ada, bob = await bench.person(), await bench.person()
+async def test_whoever_comes_gets_a_snapshot_of_their_own(harness: ApiHarness, api: ApiProcess) -> None:
+    ada, bob = await harness.person(), await harness.person()
     created = [await ada.create(name=name) for name in ("a", "b")]
     await bob.create()
-    async with program(bench, ada, api) as client, follow(client) as stream:
+    async with program(harness, ada, api) as client, follow(client) as stream:
         assert stream.response.headers["content-type"].startswith("text/event-stream")
         assert stream.response.headers["cache-control"] == "no-store"
         snapshot = await stream.next_news()
@@ -54,10 +54,10 @@ async def test_whoever_comes_gets_a_snapshot_of_their_own(bench: ApiBench, api: 
 
 
 async def test_changes_of_the_api_and_of_the_database_arrive_whole(
-    bench: ApiBench, api: ApiProcess, relay: None
+    harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
-    ada = await bench.person()
-    async with program(bench, ada, api) as client, follow(client) as stream:
+    ada = await harness.person()
+    async with program(harness, ada, api) as client, follow(client) as stream:
         assert (await stream.next_news()).data == {"workspaces": []}
         created = (
             await client.post(ada.workspaces, json={"name": "home", "desired_state": "STANDBY"})
@@ -66,17 +66,17 @@ async def test_changes_of_the_api_and_of_the_database_arrive_whole(
         path = f"{ada.workspaces}/{created['id']}"
         patched = (await client.patch(path, json={"name": "new"})).json()
         assert (await stream.next_named("workspace_updated")).data == patched
-        await set_columns(bench.context.database, created["id"], phase=Phase.STANDBY)
+        await set_columns(harness.context.database, created["id"], phase=Phase.STANDBY)
         updated = (await stream.next_named("workspace_updated")).data
         assert updated["phase"] == "STANDBY"
         assert updated == (await client.get(path)).json()
 
 
-async def test_another_users_stream_hears_nothing(bench: ApiBench, api: ApiProcess, relay: None) -> None:
-    ada, bob = await bench.person(), await bench.person()
+async def test_another_users_stream_hears_nothing(harness: ApiHarness, api: ApiProcess, relay: None) -> None:
+    ada, bob = await harness.person(), await harness.person()
     async with (
-        program(bench, ada, api) as of_ada,
-        program(bench, bob, api) as of_bob,
+        program(harness, ada, api) as of_ada,
+        program(harness, bob, api) as of_bob,
         follow(of_ada) as adas,
         follow(of_bob) as bobs,
     ):
@@ -90,21 +90,23 @@ async def test_another_users_stream_hears_nothing(bench: ApiBench, api: ApiProce
         assert (event.name, event.data["id"]) == ("workspace_updated", own["id"])
 
 
-async def test_a_deleted_workspace_is_told_by_its_id(bench: ApiBench, api: ApiProcess, relay: None) -> None:
-    ada = await bench.person()
+async def test_a_deleted_workspace_is_told_by_its_id(
+    harness: ApiHarness, api: ApiProcess, relay: None
+) -> None:
+    ada = await harness.person()
     created = await ada.create()
-    async with program(bench, ada, api) as client, follow(client) as stream:
+    async with program(harness, ada, api) as client, follow(client) as stream:
         await stream.next_named("snapshot")
-        await mark_deleted(bench.context.database, created["id"], Phase.DELETED)
+        await mark_deleted(harness.context.database, created["id"], Phase.DELETED)
         assert (await stream.next_named("workspace_deleted")).data == {"id": created["id"]}
 
 
 async def test_who_knows_the_present_gets_no_second_snapshot(
-    bench: ApiBench, api: ApiProcess, relay: None
+    harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     created = await ada.create()
-    async with program(bench, ada, api) as client:
+    async with program(harness, ada, api) as client:
         async with follow(client) as stream:
             mark = (await stream.next_news()).id
         for name in ("new", "newer"):
@@ -119,42 +121,46 @@ async def test_who_knows_the_present_gets_no_second_snapshot(
 
 
 @pytest.mark.parametrize("stale", ["0" * 32, "nonsense", "an older one"])
-async def test_who_knows_something_else_gets_a_snapshot(bench: ApiBench, api: ApiProcess, stale: str) -> None:
-    ada = await bench.person()
+async def test_who_knows_something_else_gets_a_snapshot(
+    harness: ApiHarness, api: ApiProcess, stale: str
+) -> None:
+    ada = await harness.person()
     created = await ada.create()
-    async with program(bench, ada, api) as client:
+    async with program(harness, ada, api) as client:
         if stale == "an older one":
             async with follow(client) as stream:
                 stale = (await stream.next_news()).id or ""
-            await set_columns(bench.context.database, created["id"], name="new")
+            await set_columns(harness.context.database, created["id"], name="new")
         async with follow(client, last_event_id=stale) as stream:
             assert (await stream.next_news()).name == "snapshot"
 
 
-async def test_nothing_is_missed_while_one_relay_follows_another(bench: ApiBench, api: ApiProcess) -> None:
-    ada = await bench.person()
+async def test_nothing_is_missed_while_one_relay_follows_another(
+    harness: ApiHarness, api: ApiProcess
+) -> None:
+    ada = await harness.person()
     workspaces = [await ada.create(name="old") for _ in range(3)]
-    async with program(bench, ada, api) as client, AsyncExitStack() as second:
-        async with relaying(bench):
-            await until_elected(bench)
+    async with program(harness, ada, api) as client, AsyncExitStack() as second:
+        async with relaying(harness):
+            await until_elected(harness)
             stream = await second.enter_async_context(follow(client))
             await stream.next_named("snapshot")
         # Nobody relays now.
         for each in workspaces:
-            await set_columns(bench.context.database, each["id"], name="new")
-        await second.enter_async_context(relaying(bench))
+            await set_columns(harness.context.database, each["id"], name="new")
+        await second.enter_async_context(relaying(harness))
         told = {(await stream.next_named("workspace_updated")).data["id"] for _ in workspaces}
         assert told == {each["id"] for each in workspaces}
 
 
-async def test_heartbeats_come_without_any_change(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_heartbeats_come_without_any_change(harness: ApiHarness) -> None:
+    ada = await harness.person()
 
     async def load(user_id: UUID, ids: object) -> object:
-        return await load_live(bench.context, user_id, None)
+        return await load_live(harness.context, user_id, None)
 
     timing = LiveTiming(heartbeat=0.1)
-    hub = LiveHub(subscription_of(bench.settings), load, bench.context.board, timing=timing)  # type: ignore[arg-type]
+    hub = LiveHub(subscription_of(harness.settings), load, harness.context.board, timing=timing)  # type: ignore[arg-type]
     running = asyncio.create_task(hub.run())
     try:
         async with hub.connect(ada.user_id) as client:
@@ -166,13 +172,13 @@ async def test_heartbeats_come_without_any_change(bench: ApiBench) -> None:
 
 
 async def test_two_hundred_clients_of_one_process_all_hear_of_a_change(
-    bench: ApiBench, api: ApiProcess, relay: None
+    harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
-    people = [await bench.person() for _ in range(4)]
+    people = [await harness.person() for _ in range(4)]
     async with AsyncExitStack() as stack:
         streams: list[tuple[Person, EventStream]] = []
         for person in people:
-            client = await stack.enter_async_context(program(bench, person, api))
+            client = await stack.enter_async_context(program(harness, person, api))
             opened = [stack.enter_async_context(follow(client)) for _ in range(CLIENTS // len(people))]
             streams += [(person, each) for each in [await opening for opening in opened]]
         await asyncio.gather(*(stream.next_named("snapshot") for _, stream in streams))
@@ -183,5 +189,5 @@ async def test_two_hundred_clients_of_one_process_all_hear_of_a_change(
         told = [event.data["id"] for event in events]
         assert told == [created[person.user_id] for person, _ in streams]
         assert await metric(client, "live_dropped") == dropped
-    async with program(bench, people[0], api) as client:
+    async with program(harness, people[0], api) as client:
         await until_clients(client, 0)

@@ -9,28 +9,28 @@ from codehub.db.models import ApiToken, Session, User
 from tests.api.behind import set_columns
 from tests.api.event_harness import (
     api,
-    bench,
     browser,
     ending_api,
+    harness,
     impatient_api,
     metric,
     program,
     relay,
     until_clients,
 )
-from tests.api.harness import ApiBench
+from tests.api.harness import ApiHarness
 from tests.api.process import ApiProcess, calling, follow
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.shared import served, shared_environment, shared_harness
 
 __all__ = [
     "api",
-    "bench",
     "ending_api",
+    "harness",
     "impatient_api",
     "relay",
     "served",
-    "shared_bench",
     "shared_environment",
+    "shared_harness",
 ]
 
 # With a window this small little is on its way before the server notices that nobody reads.
@@ -40,11 +40,13 @@ LONG_MEMO = "\u6f22" * 65_000
 MOST_CHANGES = 300
 
 
-async def test_signing_out_ends_the_streams_of_that_session_only(bench: ApiBench, api: ApiProcess) -> None:
-    ada = await bench.person()
+async def test_signing_out_ends_the_streams_of_that_session_only(
+    harness: ApiHarness, api: ApiProcess
+) -> None:
+    ada = await harness.person()
     async with (
         browser(ada, api) as client,
-        program(bench, ada, api) as other,
+        program(harness, ada, api) as other,
         follow(client) as stream,
         follow(other) as stays,
     ):
@@ -55,9 +57,9 @@ async def test_signing_out_ends_the_streams_of_that_session_only(bench: ApiBench
         await until_clients(client, 1)
 
 
-async def test_a_revoked_token_ends_its_streams(bench: ApiBench, api: ApiProcess) -> None:
-    ada = await bench.person()
-    with_token, token_id = await bench.token_client(ada)
+async def test_a_revoked_token_ends_its_streams(harness: ApiHarness, api: ApiProcess) -> None:
+    ada = await harness.person()
+    with_token, token_id = await harness.token_client(ada)
     async with (
         browser(ada, api) as client,
         calling(api.base_url, authorization=with_token.headers["authorization"]) as theirs,
@@ -69,8 +71,8 @@ async def test_a_revoked_token_ends_its_streams(bench: ApiBench, api: ApiProcess
         assert (await theirs.get("/api/v1/events")).status_code == 401
 
 
-async def test_disabling_a_user_ends_their_streams(bench: ApiBench, api: ApiProcess) -> None:
-    ada, root = await bench.person(), await bench.person(admin=True)
+async def test_disabling_a_user_ends_their_streams(harness: ApiHarness, api: ApiProcess) -> None:
+    ada, root = await harness.person(), await harness.person(admin=True)
     async with browser(ada, api) as client, browser(root, api) as admin, follow(client) as stream:
         await stream.next_named("snapshot")
         answer = await admin.patch(f"/api/v1/admin/users/{ada.user_id}", json={"disabled": True})
@@ -78,27 +80,27 @@ async def test_disabling_a_user_ends_their_streams(bench: ApiBench, api: ApiProc
         await stream.until_end()
 
 
-async def test_what_is_revoked_in_the_database_ends_streams_too(bench: ApiBench, api: ApiProcess) -> None:
-    people = {how: await bench.person() for how in ("session", "token", "user", "expiry")}
+async def test_what_is_revoked_in_the_database_ends_streams_too(harness: ApiHarness, api: ApiProcess) -> None:
+    people = {how: await harness.person() for how in ("session", "token", "user", "expiry")}
     ids = {how: person.user_id for how, person in people.items()}
-    now = bench.context.now()
+    now = harness.context.now()
     revocations = [
         update(Session).where(Session.user_id == ids["session"]).values(revoked_at=now),
         update(ApiToken).where(ApiToken.user_id == ids["token"]).values(revoked_at=now),
         update(User).where(User.id == ids["user"]).values(disabled_at=now),
         update(Session).where(Session.user_id == ids["expiry"]).values(expires_at=now),
     ]
-    bob = await bench.person()
+    bob = await harness.person()
     async with AsyncExitStack() as stack:
         streams = []
         for how, person in people.items():
-            opened = program(bench, person, api) if how == "token" else browser(person, api)
+            opened = program(harness, person, api) if how == "token" else browser(person, api)
             streams.append(await stack.enter_async_context(follow(await stack.enter_async_context(opened))))
         other = await stack.enter_async_context(browser(bob, api))
         stays = await stack.enter_async_context(follow(other))
         for stream in (*streams, stays):
             await stream.next_named("snapshot")
-        async with bench.context.database.transaction() as session:
+        async with harness.context.database.transaction() as session:
             for revocation in revocations:
                 await session.execute(revocation)
         for stream in streams:
@@ -107,25 +109,25 @@ async def test_what_is_revoked_in_the_database_ends_streams_too(bench: ApiBench,
 
 
 async def test_who_does_not_read_is_dropped_and_holds_up_nobody(
-    bench: ApiBench, api: ApiProcess, relay: None
+    harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     created = await ada.create()
-    async with program(bench, ada, api) as client, follow(client) as stream:
+    async with program(harness, ada, api) as client, follow(client) as stream:
         await stream.next_named("snapshot")
         dropped = await metric(client, "live_dropped")
         with silent_reader(api, client.headers["authorization"]):
             await until_clients(client, 2)
             for number in range(MOST_CHANGES):
                 name = f"change {number}"
-                await set_columns(bench.context.database, created["id"], memo=LONG_MEMO, name=name)
+                await set_columns(harness.context.database, created["id"], memo=LONG_MEMO, name=name)
                 assert (await stream.next_named("workspace_updated")).data["name"] == name
                 if await metric(client, "live_dropped") > dropped:
                     break
             assert await metric(client, "live_dropped") == dropped + 1
             # It is forgotten although it never reads.
             await until_clients(client, 1)
-        await set_columns(bench.context.database, created["id"], name="after")
+        await set_columns(harness.context.database, created["id"], name="after")
         assert (await stream.next_named("workspace_updated")).data["name"] == "after"
 
 
@@ -140,10 +142,10 @@ def silent_reader(api: ApiProcess, authorization: str) -> socket.socket:
 
 
 async def test_an_api_that_stops_ends_its_streams_and_exits_well(
-    bench: ApiBench, ending_api: ApiProcess, relay: None
+    harness: ApiHarness, ending_api: ApiProcess, relay: None
 ) -> None:
-    ada = await bench.person()
-    async with program(bench, ada, ending_api) as client, follow(client) as first, follow(client) as second:
+    ada = await harness.person()
+    async with program(harness, ada, ending_api) as client, follow(client) as first, follow(client) as second:
         for stream in (first, second):
             await stream.next_named("snapshot")
         ending_api.stop()
@@ -158,16 +160,16 @@ async def test_an_api_that_stops_ends_its_streams_and_exits_well(
 
 
 async def test_an_api_that_stops_does_not_wait_for_somebody_who_never_reads(
-    bench: ApiBench, impatient_api: ApiProcess, relay: None
+    harness: ApiHarness, impatient_api: ApiProcess, relay: None
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     created = await ada.create(memo=LONG_MEMO)
-    async with program(bench, ada, impatient_api) as client, follow(client) as stream:
+    async with program(harness, ada, impatient_api) as client, follow(client) as stream:
         await stream.next_named("snapshot")
         with silent_reader(impatient_api, client.headers["authorization"]):
             await until_clients(client, 2)
             for number in range(20):
-                await set_columns(bench.context.database, created["id"], name=f"change {number}")
+                await set_columns(harness.context.database, created["id"], name=f"change {number}")
                 await stream.next_named("workspace_updated")
             impatient_api.stop()
             await stream.until_end()

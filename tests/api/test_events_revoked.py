@@ -8,13 +8,13 @@ from sqlalchemy import select, update
 from api.live import revocation
 from api.live.hub import LiveClient
 from codehub.db.models import Session, User
-from tests.api.event_harness import api, bench, browser, relay, relaying
-from tests.api.harness import ApiBench, Person, open_bench
+from tests.api.event_harness import api, browser, harness, relay, relaying
+from tests.api.harness import ApiHarness, Person, open_harness
 from tests.api.process import ApiProcess
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.shared import served, shared_environment, shared_harness
 from tests.live_harness import read, rest
 
-__all__ = ["api", "bench", "relay", "served", "shared_bench", "shared_environment"]
+__all__ = ["api", "harness", "relay", "served", "shared_environment", "shared_harness"]
 
 NEVER = 100_000.0
 
@@ -22,14 +22,14 @@ NEVER = 100_000.0
 @pytest.fixture
 async def elsewhere(
     shared_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[ApiBench]:
+) -> AsyncIterator[ApiHarness]:
     """Another API on the same database, which learns of revocations by events alone."""
     monkeypatch.setattr(revocation, "PERIOD_SECONDS", NEVER)
-    async with open_bench(shared_environment) as opened:
+    async with open_harness(shared_environment) as opened:
         yield opened
 
 
-async def stream_of(person: Person, there: ApiBench) -> LiveClient:
+async def stream_of(person: Person, there: ApiHarness) -> LiveClient:
     """A stream as the route opens it for this person's session."""
     async with there.context.database.transaction() as session:
         session_id = await session.scalar(select(Session.id).where(Session.user_id == person.user_id))
@@ -37,9 +37,9 @@ async def stream_of(person: Person, there: ApiBench) -> LiveClient:
 
 
 async def test_signing_out_ends_the_stream_that_another_process_holds(
-    bench: ApiBench, api: ApiProcess, relay: None, elsewhere: ApiBench
+    harness: ApiHarness, api: ApiProcess, relay: None, elsewhere: ApiHarness
 ) -> None:
-    ada, bob = await bench.person(), await bench.person()
+    ada, bob = await harness.person(), await harness.person()
     async with (
         browser(ada, api) as client,
         await stream_of(ada, elsewhere) as stream,
@@ -53,24 +53,24 @@ async def test_signing_out_ends_the_stream_that_another_process_holds(
 
 
 async def test_a_user_disabled_in_the_database_loses_the_stream(
-    bench: ApiBench, relay: None, elsewhere: ApiBench
+    harness: ApiHarness, relay: None, elsewhere: ApiHarness
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     async with await stream_of(ada, elsewhere) as stream:
         await read(stream)
-        async with bench.context.database.transaction() as session:
+        async with harness.context.database.transaction() as session:
             disabling = update(User).where(User.id == ada.user_id)
-            await session.execute(disabling.values(disabled_at=bench.context.now()))
+            await session.execute(disabling.values(disabled_at=harness.context.now()))
         assert await rest(stream) == []
 
 
 async def test_what_was_revoked_while_nobody_relayed_is_found_afterwards(
-    bench: ApiBench, api: ApiProcess, elsewhere: ApiBench
+    harness: ApiHarness, api: ApiProcess, elsewhere: ApiHarness
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     async with browser(ada, api) as client, await stream_of(ada, elsewhere) as stream:
         await read(stream)
         assert (await client.post("/api/v1/logout")).status_code == 204
         assert not stream.ended
-        async with relaying(bench):
+        async with relaying(harness):
             assert await rest(stream) == []

@@ -16,15 +16,15 @@ from codehub.db.models import Archive
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation, Phase
 from tests.api.behind import LONG_AGO, mark_deleted, set_columns, with_cheap_passwords, write_line
-from tests.api.harness import ORIGIN, PASSWORD, ApiBench, Person
+from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person
 from tests.api.process import calling, running_api
 
 AGE_TRAIL = text("UPDATE workspace_events SET at = :at")
 
 
 @pytest.fixture
-def bench(bench: ApiBench) -> ApiBench:
-    return with_cheap_passwords(bench)
+def harness(harness: ApiHarness) -> ApiHarness:
+    return with_cheap_passwords(harness)
 
 
 async def series(client: httpx.AsyncClient) -> dict[str, float]:
@@ -35,13 +35,13 @@ async def series(client: httpx.AsyncClient) -> dict[str, float]:
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
 
-async def test_a_process_that_answers_is_alive(bench: ApiBench) -> None:
-    answer = await bench.stranger().get("/healthz")
+async def test_a_process_that_answers_is_alive(harness: ApiHarness) -> None:
+    answer = await harness.stranger().get("/healthz")
     assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
 
 
-async def test_readiness_tells_each_dependency_but_no_version(bench: ApiBench) -> None:
-    answer = await bench.stranger().get("/readyz")
+async def test_readiness_tells_each_dependency_but_no_version(harness: ApiHarness) -> None:
+    answer = await harness.stranger().get("/readyz")
     assert answer.status_code == 200
     healths = answer.json()["dependencies"]
     assert {each["name"] for each in healths} == {"postgresql", "redis", "temporal", "s3"}
@@ -50,12 +50,12 @@ async def test_readiness_tells_each_dependency_but_no_version(bench: ApiBench) -
 
 @pytest.mark.parametrize(("required", "status"), [(True, 503), (False, 200)])
 async def test_only_what_nothing_works_without_makes_it_unready(
-    bench: ApiBench, required: bool, status: int
+    harness: ApiHarness, required: bool, status: int
 ) -> None:
     async def ask() -> str:
         raise Transient(ErrorReason.UNREACHABLE, "redis://:password@host does not answer")
 
-    context = replace(bench.context, dependencies=[Dependency("redis", required, ask)])
+    context = replace(harness.context, dependencies=[Dependency("redis", required, ask)])
     transport = httpx.ASGITransport(app=create_app(context))
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
         answer = await client.get("/readyz")
@@ -63,15 +63,15 @@ async def test_only_what_nothing_works_without_makes_it_unready(
     assert "password" not in answer.text
 
 
-async def test_metrics_count_workspaces_operations_and_requests(bench: ApiBench) -> None:
-    client = bench.stranger()
+async def test_metrics_count_workspaces_operations_and_requests(harness: ApiHarness) -> None:
+    client = harness.stranger()
     # Counting begins with the first look.
     await series(client)
-    ada = await bench.person()
+    ada = await harness.person()
     ids = [(await ada.create())["id"] for _ in range(4)]
-    await mark_deleted(bench.context.database, ids[3], Phase.DELETED)
-    await set_columns(bench.context.database, ids[0], phase=Phase.RUNNING)
-    await remove_archive(bench, ids[0])
+    await mark_deleted(harness.context.database, ids[3], Phase.DELETED)
+    await set_columns(harness.context.database, ids[0], phase=Phase.RUNNING)
+    await remove_archive(harness, ids[0])
     for kind, count in {
         EventKind.OPERATION_CLAIMED: 3,
         EventKind.OPERATION_COMPLETED: 2,
@@ -79,10 +79,10 @@ async def test_metrics_count_workspaces_operations_and_requests(bench: ApiBench)
         EventKind.ATTEMPT_FAILED: 4,
     }.items():
         for _ in range(count):
-            await write_line(bench.context.database, ids[0], kind, LONG_AGO, Operation.STARTING)
-    await write_line(bench.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ttl")
-    await write_line(bench.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ada")
-    await settle_trail(bench)
+            await write_line(harness.context.database, ids[0], kind, LONG_AGO, Operation.STARTING)
+    await write_line(harness.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ttl")
+    await write_line(harness.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ada")
+    await settle_trail(harness)
     figures = await series(client)
     assert figures['codehub_workspaces{phase="RUNNING"}'] == 1
     assert figures['codehub_workspaces{phase="PENDING"}'] == 2
@@ -101,27 +101,27 @@ async def test_metrics_count_workspaces_operations_and_requests(bench: ApiBench)
     assert ids[0] not in str(figures)
 
 
-async def test_readers_of_metrics_at_the_same_time_count_nothing_twice(bench: ApiBench) -> None:
-    client = bench.stranger()
+async def test_readers_of_metrics_at_the_same_time_count_nothing_twice(harness: ApiHarness) -> None:
+    client = harness.stranger()
     await series(client)
     workspace_id = str(uuid4())
     kind = EventKind.OPERATION_CLAIMED
-    await write_line(bench.context.database, workspace_id, kind, LONG_AGO, Operation.STARTING)
+    await write_line(harness.context.database, workspace_id, kind, LONG_AGO, Operation.STARTING)
     await asyncio.gather(*(series(client) for _ in range(8)))
     figures = await series(client)
     assert figures['codehub_operations_total{operation="STARTING",result="started"}'] == 1
 
 
-async def test_requests_to_unknown_paths_make_one_series(bench: ApiBench) -> None:
-    client = bench.stranger()
+async def test_requests_to_unknown_paths_make_one_series(harness: ApiHarness) -> None:
+    client = harness.stranger()
     for number in range(3):
         await client.get(f"/api/v1/nowhere/{number}")
     figures = await series(client)
     assert figures['codehub_http_requests_total{code="404",method="GET",route="unknown"}'] == 3
 
 
-async def remove_archive(bench: ApiBench, workspace_id: str) -> None:
-    async with bench.context.database.transaction() as session:
+async def remove_archive(harness: ApiHarness, workspace_id: str) -> None:
+    async with harness.context.database.transaction() as session:
         session.add(
             Archive(
                 key="archives/gone", workspace_id=workspace_id, archive_op_id=uuid4(), deleted_at=LONG_AGO
@@ -129,16 +129,16 @@ async def remove_archive(bench: ApiBench, workspace_id: str) -> None:
         )
 
 
-async def settle_trail(bench: ApiBench) -> None:
+async def settle_trail(harness: ApiHarness) -> None:
     """Let the lines of the audit trail be old enough to be counted, as if some time had passed."""
-    async with bench.context.database.transaction() as session:
+    async with harness.context.database.transaction() as session:
         await session.execute(AGE_TRAIL, {"at": LONG_AGO})
 
 
 async def test_log_lines_carry_the_request_id_and_no_secret(
-    bench: ApiBench, api_environment: dict[str, str]
+    harness: ApiHarness, api_environment: dict[str, str]
 ) -> None:
-    ada = await bench.person("ada")
+    ada = await harness.person("ada")
     environment = {**api_environment, "CODEHUB_LOG_FORMAT": "json", "CODEHUB_LOG_LEVEL": "debug"}
     async with running_api(environment) as api:
         async with calling(api.base_url) as client:

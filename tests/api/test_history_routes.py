@@ -24,7 +24,7 @@ from tests.api.behind import (
     working,
     write_line,
 )
-from tests.api.harness import ApiBench, Person, open_bench
+from tests.api.harness import ApiHarness, Person, open_harness
 from tests.fake_world import IMAGE, FakeInstance, FakeWorld
 from tests.waiting import DEADLINE_SECONDS, until
 
@@ -32,8 +32,8 @@ UI = "http://127.0.0.1:8233"
 
 
 @pytest.fixture
-async def bench(api_environment: dict[str, str]) -> AsyncIterator[ApiBench]:
-    async with open_bench({**api_environment, "CODEHUB_TEMPORAL_UI_URL": UI}) as opened:
+async def harness(api_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
+    async with open_harness({**api_environment, "CODEHUB_TEMPORAL_UI_URL": UI}) as opened:
         yield with_cheap_passwords(opened)
 
 
@@ -44,10 +44,10 @@ async def read(person: Person, workspace_id: str, what: str, **query: object) ->
     return document
 
 
-async def test_operations_tell_how_long_they_took_and_where_to_look(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_operations_tell_how_long_they_took_and_where_to_look(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    database = bench.context.database
+    database = harness.context.database
     ended = LONG_AGO + timedelta(seconds=2.5)
     await write_line(database, workspace_id, EventKind.OPERATION_CLAIMED, LONG_AGO, Operation.PROVISIONING)
     await write_line(database, workspace_id, EventKind.OPERATION_COMPLETED, ended, Operation.PROVISIONING)
@@ -62,13 +62,13 @@ async def test_operations_tell_how_long_they_took_and_where_to_look(bench: ApiBe
     assert 'StartTime <= "2026-01-01T00:00:02.500+00:00"' in link
 
 
-async def test_failed_operations_tell_why(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_failed_operations_tell_why(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     for kind in (EventKind.OPERATION_CLAIMED, EventKind.ATTEMPT_FAILED, EventKind.OPERATION_FAILED):
         failed = kind is not EventKind.OPERATION_CLAIMED
         await write_line(
-            bench.context.database,
+            harness.context.database,
             workspace_id,
             kind,
             LONG_AGO,
@@ -81,9 +81,11 @@ async def test_failed_operations_tell_why(bench: ApiBench) -> None:
     assert item["message"] == "The IDE did not start."
 
 
-async def test_the_link_into_temporal_finds_the_operation(bench: ApiBench, temporal_client: Client) -> None:
-    async with working(bench):
-        ada = await bench.person()
+async def test_the_link_into_temporal_finds_the_operation(
+    harness: ApiHarness, temporal_client: Client
+) -> None:
+    async with working(harness):
+        ada = await harness.person()
         workspace_id = (await ada.create())["id"]
 
         async def done() -> bool:
@@ -102,13 +104,13 @@ async def test_the_link_into_temporal_finds_the_operation(bench: ApiBench, tempo
         await until(found, f"one workflow for {query}")
 
 
-async def test_pages_of_history_hold_every_line_once(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_pages_of_history_hold_every_line_once(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     for number in range(7):
         at = LONG_AGO + timedelta(seconds=number)
         for kind in (EventKind.OPERATION_CLAIMED, EventKind.OPERATION_COMPLETED):
-            await write_line(bench.context.database, workspace_id, kind, at, Operation.STARTING)
+            await write_line(harness.context.database, workspace_id, kind, at, Operation.STARTING)
     for what, count in (("operations", 7), ("events", 15)):
         seen, query = [], {"limit": "3"}
         while True:
@@ -123,8 +125,8 @@ async def test_pages_of_history_hold_every_line_once(bench: ApiBench) -> None:
         assert answer.status_code == 400
 
 
-async def test_the_audit_trail_tells_who_asked_for_what(bench: ApiBench) -> None:
-    ada, root = await bench.person("ada"), await bench.person("root", admin=True)
+async def test_the_audit_trail_tells_who_asked_for_what(harness: ApiHarness) -> None:
+    ada, root = await harness.person("ada"), await harness.person("root", admin=True)
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}"
     await root.client.patch(path, json={"memo": "a secret of hers", "desired_state": "ARCHIVED"})
@@ -138,10 +140,10 @@ async def test_the_audit_trail_tells_who_asked_for_what(bench: ApiBench) -> None
     assert "secret" not in str(items)
 
 
-async def test_archives_tell_which_one_is_current(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_archives_tell_which_one_is_current(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    async with bench.context.database.transaction() as session:
+    async with harness.context.database.transaction() as session:
         for number, removed_at in ((1, LONG_AGO), (2, None)):
             session.add(
                 Archive(
@@ -154,7 +156,7 @@ async def test_archives_tell_which_one_is_current(bench: ApiBench) -> None:
                     deleted_at=removed_at,
                 )
             )
-    await set_columns(bench.context.database, workspace_id, archive_key="archives/2")
+    await set_columns(harness.context.database, workspace_id, archive_key="archives/2")
     newest, older = (await read(ada, workspace_id, "archives"))["items"]
     assert (newest["size_bytes"], newest["current"], newest["removed_at"]) == (2, True, None)
     assert (older["size_bytes"], older["current"]) == (1, False)
@@ -163,9 +165,9 @@ async def test_archives_tell_which_one_is_current(bench: ApiBench) -> None:
     assert shown["size_bytes"] == 2
 
 
-async def test_the_last_lines_of_a_log_are_shown(bench: ApiBench) -> None:
+async def test_the_last_lines_of_a_log_are_shown(harness: ApiHarness) -> None:
     world = FakeWorld()
-    ada = await with_fake_instances(bench, world).person()
+    ada = await with_fake_instances(harness, world).person()
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}/logs"
     assert (await ada.client.get(path)).text == ""
@@ -180,9 +182,9 @@ async def test_the_last_lines_of_a_log_are_shown(bench: ApiBench) -> None:
         assert (await ada.client.get(path, params={"tail": wrong})).status_code == 400
 
 
-async def test_whoever_follows_a_log_sees_lines_as_they_come_until_the_end(bench: ApiBench) -> None:
+async def test_whoever_follows_a_log_sees_lines_as_they_come_until_the_end(harness: ApiHarness) -> None:
     world = FakeWorld()
-    faked = with_fake_instances(bench, world)
+    faked = with_fake_instances(harness, world)
     ada = await faked.person()
     workspace_id = (await ada.create())["id"]
     instance = FakeInstance(IMAGE, log=[b"old\n", b"first\n"])

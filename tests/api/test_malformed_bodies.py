@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from api.security.access import API
-from tests.api.malformed_requests import WORKSPACES, Desk, assert_refused, desk, new_workspace
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness, new_workspace
+from tests.api.shared import served, shared_environment, shared_harness
 
-__all__ = ["desk", "served", "shared_bench", "shared_environment"]
+__all__ = ["harness", "served", "shared_environment", "shared_harness"]
 
 DEEP = 100_000
 
@@ -81,19 +81,19 @@ BODIES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-async def test_a_body_that_makes_no_sense_is_refused(name: str, desk: Desk) -> None:
+async def test_a_body_that_makes_no_sense_is_refused(name: str, harness: MalformedHarness) -> None:
     headers = {"content-type": "application/json"}
-    assert_refused(await desk.client.post(WORKSPACES, content=BODIES[name], headers=headers), 400)
+    assert_refused(await harness.client.post(WORKSPACES, content=BODIES[name], headers=headers), 400)
 
 
 @pytest.mark.parametrize("name", BODIES)
-async def test_a_body_that_makes_no_sense_is_refused_by_patch(name: str, desk: Desk) -> None:
+async def test_a_body_that_makes_no_sense_is_refused_by_patch(name: str, harness: MalformedHarness) -> None:
     if name == "nothing in it":
         return  # a change of nothing is one
     headers = {"content-type": "application/json"}
-    before = (await desk.client.get(desk.workspace)).json()
-    assert_refused(await desk.client.patch(desk.workspace, content=BODIES[name], headers=headers), 400)
-    assert (await desk.client.get(desk.workspace)).json() == before
+    before = (await harness.client.get(harness.workspace)).json()
+    assert_refused(await harness.client.patch(harness.workspace, content=BODIES[name], headers=headers), 400)
+    assert (await harness.client.get(harness.workspace)).json() == before
 
 
 SURROGATE = "\ud800"
@@ -126,15 +126,15 @@ FORMS: list[tuple[str, str, Fields]] = [
 
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
 async def test_a_form_that_makes_no_sense_is_refused(
-    form: tuple[str, str, dict[str, Any]], desk: Desk
+    form: tuple[str, str, dict[str, Any]], harness: MalformedHarness
 ) -> None:
     method, path, fields = form
     headers = {"content-type": "application/json"}
-    assert_refused(await desk.client.request(method, path, content=json.dumps(fields), headers=headers))
+    assert_refused(await harness.client.request(method, path, content=json.dumps(fields), headers=headers))
 
 
-async def test_ids_that_are_none_are_told_one_by_one(desk: Desk) -> None:
-    ids = ["", "\0", "none-of-ours", desk.workspace_id.upper(), "00000000-0000-4000-8000-000000000000"]
-    answer = await desk.client.post(f"{API}/admin/errors/recover", json={"ids": ids})
+async def test_ids_that_are_none_are_told_one_by_one(harness: MalformedHarness) -> None:
+    ids = ["", "\0", "none-of-ours", harness.workspace_id.upper(), "00000000-0000-4000-8000-000000000000"]
+    answer = await harness.client.post(f"{API}/admin/errors/recover", json={"ids": ids})
     assert answer.status_code == 200
     assert [refused["id"] for refused in answer.json()["refused"]] == ids

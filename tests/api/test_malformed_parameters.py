@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from api.security.access import API
-from tests.api.harness import ApiBench
-from tests.api.malformed_requests import WORKSPACES, Desk, assert_refused, desk
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.harness import ApiHarness
+from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness
+from tests.api.shared import served, shared_environment, shared_harness
 
-__all__ = ["desk", "served", "shared_bench", "shared_environment"]
+__all__ = ["harness", "served", "shared_environment", "shared_harness"]
 
 
 def _cursor(*parts: Any) -> str:  # noqa: ANN401
@@ -50,13 +50,15 @@ POSITIONS = [
 
 @pytest.mark.parametrize("path", [WORKSPACES, f"{API}/admin/workspaces"])
 @pytest.mark.parametrize("cursor", POSITIONS, ids=range(len(POSITIONS)))
-async def test_a_cursor_of_nobody_is_refused(cursor: str, path: str, desk: Desk) -> None:
-    assert_refused(await desk.client.get(path, params={"cursor": cursor}), 400)
+async def test_a_cursor_of_nobody_is_refused(cursor: str, path: str, harness: MalformedHarness) -> None:
+    assert_refused(await harness.client.get(path, params={"cursor": cursor}), 400)
 
 
 @pytest.mark.parametrize("extreme", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"])
-async def test_a_cursor_at_the_end_of_time_is_an_empty_or_a_full_page(extreme: str, desk: Desk) -> None:
-    answer = await desk.client.get(WORKSPACES, params={"cursor": _cursor(extreme, ID)})
+async def test_a_cursor_at_the_end_of_time_is_an_empty_or_a_full_page(
+    extreme: str, harness: MalformedHarness
+) -> None:
+    answer = await harness.client.get(WORKSPACES, params={"cursor": _cursor(extreme, ID)})
     assert answer.status_code == 200
 
 
@@ -65,8 +67,8 @@ NUMBERS = ["x", "-1", "1.5", "٣", "²", " 1", "1e3", "9" * 19, "9" * 199, "\0",
 
 @pytest.mark.parametrize("path", ["operations", "events"])
 @pytest.mark.parametrize("cursor", NUMBERS)
-async def test_a_cursor_that_is_no_line_is_refused(cursor: str, path: str, desk: Desk) -> None:
-    assert_refused(await desk.client.get(f"{desk.workspace}/{path}", params={"cursor": cursor}), 400)
+async def test_a_cursor_that_is_no_line_is_refused(cursor: str, path: str, harness: MalformedHarness) -> None:
+    assert_refused(await harness.client.get(f"{harness.workspace}/{path}", params={"cursor": cursor}), 400)
 
 
 QUERIES = [
@@ -93,42 +95,46 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
-async def test_a_query_that_makes_no_sense_is_refused(query: tuple[str, dict[str, str]], desk: Desk) -> None:
+async def test_a_query_that_makes_no_sense_is_refused(
+    query: tuple[str, dict[str, str]], harness: MalformedHarness
+) -> None:
     path, params = query
-    assert_refused(await desk.client.get(path.format(id=desk.workspace_id), params=params), 400)
+    assert_refused(await harness.client.get(path.format(id=harness.workspace_id), params=params), 400)
 
 
 @pytest.mark.parametrize(
     "search", ["\0", "%", "_", "\\", "'", '"; DROP TABLE users; --', "\ufffd", "\U0001d54f", "%00"]
 )
 @pytest.mark.parametrize("path", [WORKSPACES, f"{API}/admin/workspaces"])
-async def test_what_is_searched_for_is_only_text(search: str, path: str, desk: Desk) -> None:
-    answer = await desk.client.get(path, params={"q": search})
+async def test_what_is_searched_for_is_only_text(search: str, path: str, harness: MalformedHarness) -> None:
+    answer = await harness.client.get(path, params={"q": search})
     assert answer.status_code == 200
     assert answer.json()["items"] == []
 
 
 @pytest.mark.parametrize("wait", ["-1", "61", "99999", "9" * 5_000, "1.5", "soon", ""])
-async def test_nobody_waits_for_longer_than_a_minute_or_less_than_nothing(wait: str, desk: Desk) -> None:
-    assert_refused(await desk.client.patch(desk.workspace, params={"wait": wait}, json={}), 400)
+async def test_nobody_waits_for_longer_than_a_minute_or_less_than_nothing(
+    wait: str, harness: MalformedHarness
+) -> None:
+    assert_refused(await harness.client.patch(harness.workspace, params={"wait": wait}, json={}), 400)
 
 
 @pytest.mark.parametrize(
     "if_match", ["", "x", '"', '""', '"x"', "5, 6", 'W/"1"', "-1", "²", "9" * 99, "9" * 100, "1.0", "* *"]
 )
-async def test_an_if_match_that_is_no_etag_matches_nothing(if_match: str, desk: Desk) -> None:
+async def test_an_if_match_that_is_no_etag_matches_nothing(if_match: str, harness: MalformedHarness) -> None:
     headers = {b"If-Match": if_match.encode("latin-1")}
-    answer = await desk.client.patch(desk.workspace, json={"memo": "never"}, headers=headers)
+    answer = await harness.client.patch(harness.workspace, json={"memo": "never"}, headers=headers)
     assert_refused(answer, 412)
-    assert (await desk.client.get(desk.workspace)).json()["memo"] != "never"
+    assert (await harness.client.get(harness.workspace)).json()["memo"] != "never"
 
 
 @pytest.mark.parametrize(
     "key", ["", " ", "two words", "k" * 201, "schlüssel", "tab\there", "\x7f", "k" * 50_000]
 )
-async def test_an_idempotency_key_that_is_none_is_refused(key: str, desk: Desk) -> None:
+async def test_an_idempotency_key_that_is_none_is_refused(key: str, harness: MalformedHarness) -> None:
     headers = {b"Idempotency-Key": key.encode("latin-1")}
-    answer = await desk.client.post(
+    answer = await harness.client.post(
         WORKSPACES, json={"name": "home", "desired_state": "STANDBY"}, headers=headers
     )
     assert_refused(answer, 400)
@@ -162,16 +168,18 @@ PATHS = ["workspaces/{}", "workspaces/{}/logs", "workspaces/{}/events", "admin/u
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("spelling", range(len(SPELLINGS)))
-async def test_an_id_has_one_spelling(path: str, spelling: int, desk: Desk) -> None:
-    known = desk.workspace_id if path.startswith("workspaces") else str(desk.person.user_id)
+async def test_an_id_has_one_spelling(path: str, spelling: int, harness: MalformedHarness) -> None:
+    known = harness.workspace_id if path.startswith("workspaces") else str(harness.person.user_id)
     id_ = list(_spellings(known))[spelling]
-    assert_refused(await desk.client.get(f"{API}/{path.format(id_)}"), 400, 404)
+    assert_refused(await harness.client.get(f"{API}/{path.format(id_)}"), 400, 404)
 
 
 @pytest.mark.parametrize("path", ["sessions/{}", "tokens/{}"])
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=range(len(SPELLINGS)))
-async def test_an_id_of_a_credential_has_one_spelling(path: str, spelling: str, desk: Desk) -> None:
-    assert_refused(await desk.client.delete(f"{API}/{path.format(spelling)}"), 400, 404)
+async def test_an_id_of_a_credential_has_one_spelling(
+    path: str, spelling: str, harness: MalformedHarness
+) -> None:
+    assert_refused(await harness.client.delete(f"{API}/{path.format(spelling)}"), 400, 404)
 
 
 HEADERS = [
@@ -202,29 +210,31 @@ HEADERS = [
 @pytest.mark.parametrize("headers", HEADERS, ids=range(len(HEADERS)))
 @pytest.mark.parametrize("method", ["GET", "POST"])
 async def test_headers_that_make_no_sense_identify_nobody(
-    method: str, headers: dict[str, str], shared_bench: ApiBench
+    method: str, headers: dict[str, str], shared_harness: ApiHarness
 ) -> None:
     raw = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
-    answer = await shared_bench.stranger().request(method, WORKSPACES, headers=raw)
+    answer = await shared_harness.stranger().request(method, WORKSPACES, headers=raw)
     assert_refused(answer, 401)
 
 
 @pytest.mark.parametrize("token", ["", "\xff", "x" * 60_000])
-async def test_a_csrf_token_that_makes_no_sense_is_refused(token: str, desk: Desk) -> None:
+async def test_a_csrf_token_that_makes_no_sense_is_refused(token: str, harness: MalformedHarness) -> None:
     headers = {b"X-CSRF-Token": token.encode("latin-1")}
-    assert_refused(await desk.person.client.post(f"{API}/logout", headers=headers), 403)
+    assert_refused(await harness.person.client.post(f"{API}/logout", headers=headers), 403)
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "HEAD", "BREW"])
-async def test_a_method_that_a_path_does_not_know_is_told_those_that_it_does(method: str, desk: Desk) -> None:
-    answer = await desk.client.request(method, WORKSPACES)
+async def test_a_method_that_a_path_does_not_know_is_told_those_that_it_does(
+    method: str, harness: MalformedHarness
+) -> None:
+    answer = await harness.client.request(method, WORKSPACES)
     assert answer.status_code == 405
     assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
 
 
-async def test_a_path_that_does_not_exist_is_refused(desk: Desk) -> None:
+async def test_a_path_that_does_not_exist_is_refused(harness: MalformedHarness) -> None:
     for path in ("/api", f"{API}/", f"{API}/workspaces/", "/w/x/", "/%00", "/x" * 5_000):
-        assert_refused(await desk.client.get(path), 404)
+        assert_refused(await harness.client.get(path), 404)
 
 
 # What follows needs a real server: nobody but it sees the bytes.

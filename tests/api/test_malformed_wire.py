@@ -6,19 +6,19 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from tests.api.malformed_requests import WORKSPACES, Desk, assert_refused, desk, new_workspace
+from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness, new_workspace
 from tests.api.process import ApiProcess
-from tests.api.shared import mistakes_of, served, shared_bench, shared_environment
+from tests.api.shared import mistakes_of, served, shared_environment, shared_harness
 from tests.waiting import DEADLINE_SECONDS
 
-__all__ = ["desk", "served", "shared_bench", "shared_environment"]
+__all__ = ["harness", "served", "shared_environment", "shared_harness"]
 
 TWO_MEGABYTES = 2 * 1024 * 1024
 
 
 @pytest.fixture
-async def wire(served: ApiProcess, desk: Desk) -> AsyncIterator[httpx.AsyncClient]:
-    headers = {"Authorization": f"Bearer {desk.token}"}
+async def wire(served: ApiProcess, harness: MalformedHarness) -> AsyncIterator[httpx.AsyncClient]:
+    headers = {"Authorization": f"Bearer {harness.token}"}
     async with httpx.AsyncClient(base_url=served.base_url, headers=headers, timeout=60) as client:
         yield client
 

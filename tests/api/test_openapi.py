@@ -12,10 +12,10 @@ from api.errors import TRANSLATIONS
 from api.schemas.errors import Code
 from api.security.access import ACCESS, API, Access
 from codehub.services import errors as refusals
-from tests.api.harness import ApiBench
-from tests.api.shared import PAGE_ROUTES, shared_bench, shared_environment
+from tests.api.harness import ApiHarness
+from tests.api.shared import PAGE_ROUTES, shared_environment, shared_harness
 
-__all__ = ["shared_bench", "shared_environment"]
+__all__ = ["shared_environment", "shared_harness"]
 
 Document = dict[str, Any]
 UNDOCUMENTED = {("GET", f"{API}/openapi.json"), *PAGE_ROUTES}
@@ -25,8 +25,8 @@ SENTENCE = re.compile(r"[A-Z`].*[.)]", re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-async def document(shared_bench: ApiBench) -> Document:
-    answer = await shared_bench.stranger().get(f"{API}/openapi.json")
+async def document(shared_harness: ApiHarness) -> Document:
+    answer = await shared_harness.stranger().get(f"{API}/openapi.json")
     assert answer.status_code == 200
     read: Document = answer.json()
     return read

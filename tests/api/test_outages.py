@@ -19,7 +19,7 @@ from codehub.settings import Settings
 from tests.api.gates import gate_to, led_through
 from tests.api.process import ApiProcess, calling, follow, running_api
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import BIN, Site, make_template, open_site
+from tests.chaos.harness import BIN, Deployment, make_template, open_deployment
 from tests.waiting import until
 from worker.relay import APPLICATION_NAME, RELAY_LOCK
 
@@ -43,9 +43,9 @@ def tiny_ide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class Place:
-    """A site with its API, and a client with a token of the site's owner."""
+    """A deployment with its API, and a client with a token of the deployment's owner."""
 
-    site: Site
+    deployment: Deployment
     api: ApiProcess
     client: httpx.AsyncClient
 
@@ -76,23 +76,25 @@ class Place:
 
 @asynccontextmanager
 async def open_place(servers: Servers, directory: Path, **through: str) -> AsyncIterator[Place]:
-    """An API on a site of its own; `through` leads the API, and nobody else, another way."""
-    async with open_site(servers.stack.environment, servers.template, directory, **SWEEPS) as site:
+    """An API on a deployment of its own; `through` leads the API, and nobody else, another way."""
+    async with open_deployment(
+        servers.stack.environment, servers.template, directory, **SWEEPS
+    ) as deployment:
         token = await create_token(
-            site.database, site.owner, "outages", expires_at=None, now=datetime.now(UTC)
+            deployment.database, deployment.owner, "outages", expires_at=None, now=datetime.now(UTC)
         )
         async with (
-            running_api({**site.environment, **through}) as api,
+            running_api({**deployment.environment, **through}) as api,
             calling(api.base_url, authorization=f"Bearer {token.token}") as client,
         ):
-            yield Place(site, api, client)
+            yield Place(deployment, api, client)
 
 
 async def test_without_temporal_what_is_asked_for_is_kept_and_carried_out_later(
     servers: Servers, tmp_path: Path
 ) -> None:
     async with open_place(servers, tmp_path) as place:
-        with place.site.worker_process():
+        with place.deployment.worker_process():
             workspace_id = await place.create()
             await place.arrive(workspace_id, "STANDBY")
             await servers.stack.kill("temporal")
@@ -122,13 +124,13 @@ async def test_nobody_waits_for_a_temporal_that_does_not_answer(servers: Servers
         await gate.open()
         await place.until_ready("temporal")
         # The wakes that were lost are made up for by the sweep, the next one arrives by itself.
-        with place.site.worker_process():
+        with place.deployment.worker_process():
             await place.arrive(workspace_id, "STANDBY")
 
 
 async def test_without_redis_the_api_works_and_streams_catch_up(servers: Servers, tmp_path: Path) -> None:
     async with open_place(servers, tmp_path) as place:
-        with place.site.worker_process():
+        with place.deployment.worker_process():
             workspace_id = await place.create()
             await place.arrive(workspace_id, "STANDBY")
             async with follow(place.client) as stream:
@@ -178,10 +180,10 @@ def assert_is_an_outage(answer: httpx.Response) -> None:
 
 
 async def test_while_postgresql_is_away_it_is_alive_but_not_ready(servers: Servers, tmp_path: Path) -> None:
-    async with open_site(servers.stack.environment, servers.template, tmp_path) as site:
-        url = site.environment["CODEHUB_DATABASE_URL"]
+    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
+        url = deployment.environment["CODEHUB_DATABASE_URL"]
         async with gate_to(url) as gate:
-            environment = {**site.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
+            environment = {**deployment.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
             async with running_api(environment) as api, calling(api.base_url) as client:
                 assert (await client.get("/readyz")).status_code == 200
                 await gate.close()
@@ -206,7 +208,7 @@ async def test_a_request_whose_connection_is_cut_off_is_an_outage_too(
 ) -> None:
     async with open_place(servers, tmp_path) as place:
         workspace_id = await place.create()
-        async with place.site.database.engine.connect() as holder:
+        async with place.deployment.database.engine.connect() as holder:
             await holder.exec_driver_sql("SELECT * FROM workspaces FOR UPDATE")
             waiting = asyncio.create_task(
                 place.client.patch(f"{WORKSPACES}/{workspace_id}", json={"name": "new"})
@@ -229,7 +231,7 @@ async def test_a_statement_that_takes_too_long_is_an_outage_whose_values_are_not
     servers: Servers, tmp_path: Path
 ) -> None:
     async with open_place(servers, tmp_path, CODEHUB_DATABASE_STATEMENT_TIMEOUT_SECONDS="1") as place:
-        async with place.site.database.engine.connect() as holder:
+        async with place.deployment.database.engine.connect() as holder:
             # Held until the API gives up.
             await holder.exec_driver_sql("LOCK TABLE workspaces IN SHARE MODE")
             answer = await place.client.post(WORKSPACES, json={**STANDBY, "memo": "her-own-words"})
@@ -286,18 +288,18 @@ async def test_an_api_starts_without_temporal_redis_and_s3_and_heals(
                 for gate in (temporal, redis, s3):
                     await gate.open()
                 await place.until_ready("redis", "temporal", "s3")
-                with place.site.worker_process():
+                with place.deployment.worker_process():
                     await place.arrive(workspace_id, "STANDBY")
                     while (await stream.next_named("workspace_updated")).data["phase"] != "STANDBY":
                         pass
 
 
 async def test_an_api_starts_without_postgresql_and_heals(servers: Servers, tmp_path: Path) -> None:
-    async with open_site(servers.stack.environment, servers.template, tmp_path) as site:
-        url = site.environment["CODEHUB_DATABASE_URL"]
+    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
+        url = deployment.environment["CODEHUB_DATABASE_URL"]
         async with gate_to(url) as gate:
             await gate.close()
-            environment = {**site.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
+            environment = {**deployment.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
             async with running_api(environment) as api, calling(api.base_url) as client:
                 assert (await client.get("/readyz")).status_code == 503
                 await gate.open()
@@ -311,10 +313,10 @@ async def test_an_api_starts_without_postgresql_and_heals(servers: Servers, tmp_
 async def test_a_killed_relay_is_followed_by_that_of_another_worker(servers: Servers, tmp_path: Path) -> None:
     async with open_place(servers, tmp_path) as place:
         workspace_id = await place.create()
-        with place.site.worker_process() as first:
-            await until_relays(place.site, standing_by=1)
-            with place.site.worker_process():
-                await until_relays(place.site, standing_by=2)
+        with place.deployment.worker_process() as first:
+            await until_relays(place.deployment, standing_by=1)
+            with place.deployment.worker_process():
+                await until_relays(place.deployment, standing_by=2)
                 await place.arrive(workspace_id, "STANDBY")
                 async with follow(place.client) as stream:
                     await stream.next_named("snapshot")
@@ -325,7 +327,7 @@ async def test_a_killed_relay_is_followed_by_that_of_another_worker(servers: Ser
                         pass
 
 
-async def until_relays(site: Site, standing_by: int) -> None:
+async def until_relays(deployment: Deployment, standing_by: int) -> None:
     """Until so many are connected and one of them is elected."""
     connected = (
         "SELECT count(*) FROM pg_stat_activity "
@@ -337,7 +339,7 @@ async def until_relays(site: Site, standing_by: int) -> None:
     )
 
     async def so_many() -> bool:
-        async with site.database.transaction() as session:
+        async with deployment.database.transaction() as session:
             relays = await session.scalar(text(connected), {"name": APPLICATION_NAME})
             # The lock's number is split into halves there; ours fits into less than five bytes.
             holders = await session.scalar(text(elected), {"key": RELAY_LOCK & 0xFFFFFFFF})

@@ -8,10 +8,10 @@ import pytest
 from api.dashboard.bundle import ASSETS, DIGEST, FILES, render_shell
 from api.routers.pages import SHELLS
 from api.security.access import API
-from tests.api.harness import ApiBench
-from tests.api.shared import shared_bench, shared_environment
+from tests.api.harness import ApiHarness
+from tests.api.shared import shared_environment, shared_harness
 
-__all__ = ["shared_bench", "shared_environment"]
+__all__ = ["shared_environment", "shared_harness"]
 
 PAGES = ["/", "/login", "/workspaces/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44", "/account", "/admin"]
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
@@ -21,8 +21,8 @@ IMPORTED = re.compile(r'(?:from|import) "([^"]+)"')
 
 
 @pytest.fixture
-def stranger(shared_bench: ApiBench) -> httpx.AsyncClient:
-    return shared_bench.stranger(**BROWSER)
+def stranger(shared_harness: ApiHarness) -> httpx.AsyncClient:
+    return shared_harness.stranger(**BROWSER)
 
 
 def directives(answer: httpx.Response) -> dict[str, str]:

@@ -15,14 +15,14 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
 from tests.api.behind import begin_operation, set_columns, working
-from tests.api.event_harness import bench, program, relay
+from tests.api.event_harness import harness, program, relay
 from tests.api.gates import gate_to, led_through
-from tests.api.harness import ApiBench, Person
+from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess, EventStream, follow, running_api
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.shared import served, shared_environment, shared_harness
 from tests.waiting import until
 
-__all__ = ["bench", "relay", "served", "shared_bench", "shared_environment"]
+__all__ = ["harness", "relay", "served", "shared_environment", "shared_harness"]
 
 HALFWAY = Progress("upload", 21, 42)
 AGES = 600.0
@@ -42,8 +42,8 @@ async def read(person: Person, workspace_id: str, what: str) -> dict[str, Any]:
     return document
 
 
-async def end_operation(bench: ApiBench, workspace_id: str) -> None:
-    await set_columns(bench.context.database, workspace_id, operation=Operation.NONE, op_started_at=None)
+async def end_operation(harness: ApiHarness, workspace_id: str) -> None:
+    await set_columns(harness.context.database, workspace_id, operation=Operation.NONE, op_started_at=None)
 
 
 async def next_step(stream: EventStream) -> Any:  # noqa: ANN401
@@ -51,16 +51,16 @@ async def next_step(stream: EventStream) -> Any:  # noqa: ANN401
 
 
 async def test_progress_is_that_of_the_operation_under_way(
-    bench: ApiBench, board: RedisProgressBoard
+    harness: ApiHarness, board: RedisProgressBoard
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     await board.post(WorkspaceId(workspace_id), HALFWAY)
     # Of no operation: somebody was late to clear it.
     assert await read(ada, workspace_id, "progress") == {"progress": None}
-    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
     progress = (await read(ada, workspace_id, "progress"))["progress"]
-    assert abs(datetime.fromisoformat(progress.pop("at")) - bench.context.now()) < timedelta(minutes=1)
+    assert abs(datetime.fromisoformat(progress.pop("at")) - harness.context.now()) < timedelta(minutes=1)
     assert progress == {
         "id": workspace_id,
         "operation": "ARCHIVING",
@@ -71,21 +71,21 @@ async def test_progress_is_that_of_the_operation_under_way(
     }
 
 
-async def test_an_operation_of_which_nothing_runs_waits_for_its_turn(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_an_operation_of_which_nothing_runs_waits_for_its_turn(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
     progress = (await read(ada, workspace_id, "progress"))["progress"]
     assert (progress["operation"], progress["step"]) == ("ARCHIVING", "waiting for its turn")
 
 
-async def test_activity_is_that_of_the_last_day(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_activity_is_that_of_the_last_day(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    now = bench.context.now()
+    now = harness.context.now()
     present = bucket_of(now)
     ages = (0, 1, 95, 97)
-    async with bench.context.database.transaction() as session:
+    async with harness.context.database.transaction() as session:
         for age in ages:
             await note_usage(session, {WorkspaceId(workspace_id): now - BUCKET * age})
     activity = await read(ada, workspace_id, "activity")
@@ -99,20 +99,20 @@ async def test_activity_is_that_of_the_last_day(bench: ApiBench) -> None:
 
 
 async def test_a_stream_tells_progress_as_it_moves(
-    bench: ApiBench, board: RedisProgressBoard, served: ApiProcess, relay: None
+    harness: ApiHarness, board: RedisProgressBoard, served: ApiProcess, relay: None
 ) -> None:
-    ada, bob = await bench.person(), await bench.person()
+    ada, bob = await harness.person(), await harness.person()
     workspace_id = (await ada.create())["id"]
     async with (
-        program(bench, ada, served) as of_ada,
-        program(bench, bob, served) as of_bob,
+        program(harness, ada, served) as of_ada,
+        program(harness, bob, served) as of_bob,
         follow(of_ada) as adas,
         follow(of_bob) as bobs,
     ):
         mark = (await adas.next_named("snapshot")).id
         await bobs.next_named("snapshot")
         await board.post(WorkspaceId(workspace_id), HALFWAY)
-        await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+        await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
         begun = await adas.next_named("workspace_updated")
         event = await adas.next_named("workspace_progress")
         assert (event.id, begun.id != mark) == (None, True)
@@ -127,16 +127,16 @@ async def test_a_stream_tells_progress_as_it_moves(
         async with follow(of_ada, last_event_id=begun.id) as again:
             assert (await again.next()).name == "heartbeat"
             assert await next_step(again) == "verify"
-        await end_operation(bench, workspace_id)
+        await end_operation(harness, workspace_id)
         ended = await adas.next_named("workspace_updated")
         assert ended.data["operation"] == "NONE"
 
 
 async def test_the_progress_of_a_real_operation_is_followed_live(
-    bench: ApiBench, served: ApiProcess, relay: None, temporal_client: Client
+    harness: ApiHarness, served: ApiProcess, relay: None, temporal_client: Client
 ) -> None:
-    ada = await bench.person()
-    async with working(bench) as world, program(bench, ada, served) as client, follow(client) as stream:
+    ada = await harness.person()
+    async with working(harness) as world, program(harness, ada, served) as client, follow(client) as stream:
         gate = world.gates["jobs.archive"] = asyncio.Event()
         workspace_id = (await ada.create(desired_state="STANDBY"))["id"]
 
@@ -152,17 +152,17 @@ async def test_the_progress_of_a_real_operation_is_followed_live(
 
 
 async def test_without_redis_progress_is_unknown_and_all_else_goes_on(
-    bench: ApiBench, board: RedisProgressBoard, shared_environment: dict[str, str]
+    harness: ApiHarness, board: RedisProgressBoard, shared_environment: dict[str, str]
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
     url = shared_environment["CODEHUB_REDIS_URL"]
     async with gate_to(url) as gate:
         environment = {**shared_environment, "CODEHUB_REDIS_URL": led_through(url, gate)}
         async with (
             running_api(environment) as api,
-            program(bench, ada, api) as client,
+            program(harness, ada, api) as client,
             follow(client) as stream,
         ):
             await stream.next_named("snapshot")

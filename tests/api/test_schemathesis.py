@@ -25,11 +25,11 @@ from api.security.access import ACCESS, API
 from api.security.csrf import HEADER as CSRF_HEADER
 from codehub.domain.states import Operation
 from tests.api.behind import claim
-from tests.api.harness import ApiBench, Person
+from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess
-from tests.api.shared import PAGE_ROUTES, mistakes_of, served, shared_bench, shared_environment
+from tests.api.shared import PAGE_ROUTES, mistakes_of, served, shared_environment, shared_harness
 
-__all__ = ["served", "shared_bench", "shared_environment"]
+__all__ = ["served", "shared_environment", "shared_harness"]
 
 Route = tuple[str, str]
 CHECKS = [
@@ -61,7 +61,7 @@ TIMEOUT_SECONDS = 30
 class Trial:
     """The running API, whoever makes the accounts in its database, and what has been answered so far."""
 
-    bench: ApiBench
+    harness: ApiHarness
     schema: BaseSchema
     session: requests.Session
     statuses: Counter[int] = field(default_factory=Counter)
@@ -69,7 +69,7 @@ class Trial:
     async def headers(self, person: Person, who: str) -> dict[str, str]:
         """An administrator's program sends a token, a user's page a cookie."""
         if who == "admin":
-            client, _ = await self.bench.token_client(person)
+            client, _ = await self.harness.token_client(person)
             return {"Authorization": client.headers["authorization"]}
         (cookie,) = person.client.cookies.items()
         return {"Cookie": "=".join(cookie), CSRF_HEADER: person.client.headers[CSRF_HEADER]}
@@ -79,9 +79,9 @@ class Trial:
         if "{workspace_id}" in path:
             return await self.workspace_parameters(path, person)
         if "{user_id}" in path:
-            return {"user_id": str((await self.bench.person()).user_id)}
+            return {"user_id": str((await self.harness.person()).user_id)}
         if "{token_id}" in path:
-            return {"token_id": (await self.bench.token_client(person))[1]}
+            return {"token_id": (await self.harness.token_client(person))[1]}
         if "{session_id}" in path:
             answer = await person.client.get(f"{API}/sessions")
             return {"session_id": answer.json()["items"][0]["id"]}
@@ -90,18 +90,18 @@ class Trial:
     async def workspace_parameters(self, path: str, person: Person) -> dict[str, str]:
         found = {"workspace_id": (await person.create())["id"]}
         if "{operation_id}" in path:
-            database = self.bench.context.database
+            database = self.harness.context.database
             found["operation_id"] = str(await claim(database, found["workspace_id"], Operation.STARTING))
         return found
 
 
 @pytest.fixture(scope="module")
-async def trial(shared_bench: ApiBench, served: ApiProcess) -> AsyncIterator[Trial]:
+async def trial(shared_harness: ApiHarness, served: ApiProcess) -> AsyncIterator[Trial]:
     schema = schemathesis.openapi.from_url(f"{served.base_url}{API}/openapi.json")
     # We show our own credentials: made-up ones would only ever be answered 401.
     schema.config.generation.update(with_security_parameters=False)
     with requests.Session() as session:
-        yield Trial(shared_bench, schema, session)
+        yield Trial(shared_harness, schema, session)
 
 
 def _try(
@@ -146,7 +146,7 @@ async def test_an_operation_does_what_the_document_says(who: str, route: Route, 
     for mode in GenerationMode:
         examples = EXAMPLES[who, mode]
         # Somebody new for each: requests may sign out, revoke, or change the password.
-        person = await trial.bench.person(admin=who == "admin")
+        person = await trial.harness.person(admin=who == "admin")
         known = await trial.path_parameters(path, person)
         headers = await trial.headers(person, who)
         examples = min(examples, SLOW_EXAMPLES) if route in SLOW else examples

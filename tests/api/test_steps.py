@@ -11,21 +11,21 @@ from temporalio.client import Client
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation
 from tests.api.behind import LONG_AGO, claim, working
-from tests.api.event_harness import bench
+from tests.api.event_harness import harness
 from tests.api.gates import gate_to
-from tests.api.harness import ApiBench, Person, open_bench
-from tests.api.shared import shared_bench, shared_environment
+from tests.api.harness import ApiHarness, Person, open_harness
+from tests.api.shared import shared_environment, shared_harness
 from tests.fake_world import FakeWorld
 from tests.waiting import until
 
-__all__ = ["bench", "shared_bench", "shared_environment"]
+__all__ = ["harness", "shared_environment", "shared_harness"]
 
 BROKEN = Transient(ErrorReason.ACTION_FAILED, "The disk is on fire.")
 
 
 @pytest.fixture
-async def world(bench: ApiBench, temporal_client: Client) -> AsyncIterator[FakeWorld]:
-    async with working(bench) as world:
+async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[FakeWorld]:
+    async with working(harness) as world:
         yield world
 
 
@@ -75,8 +75,8 @@ def moments(step: dict[str, Any]) -> list[datetime]:
     return [datetime.fromisoformat(step[name]) for name in ("scheduled_at", "started_at", "ended_at")]
 
 
-async def test_steps_tell_what_was_done_when(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_steps_tell_what_was_done_when(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     workspace_id = await new_workspace(ada)
     await reach(ada, workspace_id, "ARCHIVED")
     archiving, provisioning = await operations(ada, workspace_id)
@@ -99,8 +99,8 @@ async def test_steps_tell_what_was_done_when(bench: ApiBench, world: FakeWorld) 
     assert earlier["name"] == "provision_volume"
 
 
-async def test_each_claim_has_steps_of_its_own(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_each_claim_has_steps_of_its_own(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     workspace_id = await new_workspace(ada)
     for phase in ("RUNNING", "STANDBY", "RUNNING"):
         await reach(ada, workspace_id, phase)
@@ -112,8 +112,8 @@ async def test_each_claim_has_steps_of_its_own(bench: ApiBench, world: FakeWorld
     assert one["started_at"] < other["started_at"]
 
 
-async def test_failed_attempts_tell_why_and_how_long_it_waited(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_failed_attempts_tell_why_and_how_long_it_waited(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     workspace_id = await new_workspace(ada)
     world.failures["instances.start"].append(BROKEN)
     await reach(ada, workspace_id, "RUNNING")
@@ -126,8 +126,8 @@ async def test_failed_attempts_tell_why_and_how_long_it_waited(bench: ApiBench, 
     assert failed["ended_at"] < done["scheduled_at"]
 
 
-async def test_a_step_under_way_is_told_as_such(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_a_step_under_way_is_told_as_such(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     workspace_id = await new_workspace(ada)
     gate = world.gates["jobs.archive"] = asyncio.Event()
     await ada.client.patch(f"{ada.workspaces}/{workspace_id}", json={"desired_state": "ARCHIVED"})
@@ -150,10 +150,10 @@ async def test_a_step_under_way_is_told_as_such(bench: ApiBench, world: FakeWorl
     assert len(await until_steps(ada, workspace_id, archiving["id"], 3)) == 3
 
 
-async def test_of_what_temporal_has_forgotten_no_steps_are_left(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_of_what_temporal_has_forgotten_no_steps_are_left(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    database = bench.context.database
+    database = harness.context.database
     forgotten = await claim(database, workspace_id, Operation.PROVISIONING)
     running = await claim(database, workspace_id, Operation.STARTING, LONG_AGO + timedelta(seconds=1))
     document = await read_steps(ada, workspace_id, forgotten)
@@ -162,10 +162,10 @@ async def test_of_what_temporal_has_forgotten_no_steps_are_left(bench: ApiBench)
     assert await read_steps(ada, workspace_id, running) == {"items": [], "hint": "No step has begun yet."}
 
 
-async def test_operations_of_other_workspaces_are_not_found(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_operations_of_other_workspaces_are_not_found(harness: ApiHarness) -> None:
+    ada = await harness.person()
     own, other = [(await ada.create())["id"] for _ in range(2)]
-    operation_id = await claim(bench.context.database, other, Operation.STARTING)
+    operation_id = await claim(harness.context.database, other, Operation.STARTING)
     events = (await ada.client.get(f"{ada.workspaces}/{own}/events")).json()["items"]
     for wrong, status in ((operation_id, 404), (events[0]["id"], 404), (0, 400), ("x", 400), (2**63, 400)):
         answer = await ada.client.get(f"{ada.workspaces}/{own}/operations/{wrong}/steps")
@@ -173,15 +173,15 @@ async def test_operations_of_other_workspaces_are_not_found(bench: ApiBench) -> 
 
 
 async def test_without_temporal_steps_are_unavailable_for_now(
-    shared_environment: dict[str, str], bench: ApiBench
+    shared_environment: dict[str, str], harness: ApiHarness
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    operation_id = await claim(bench.context.database, workspace_id, Operation.STARTING)
+    operation_id = await claim(harness.context.database, workspace_id, Operation.STARTING)
     path = f"{ada.workspaces}/{workspace_id}/operations/{operation_id}/steps"
     async with gate_to(shared_environment["CODEHUB_TEMPORAL_ADDRESS"]) as gate:
         environment = {**shared_environment, "CODEHUB_TEMPORAL_ADDRESS": gate.address}
-        async with open_bench(environment) as cut_off:
+        async with open_harness(environment) as cut_off:
             client, _ = await cut_off.token_client(ada)
             await gate.close()
             answer = await client.get(path)

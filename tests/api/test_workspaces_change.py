@@ -7,15 +7,15 @@ from tests.api.behind import (
     fail,
     set_columns,
 )
-from tests.api.harness import ApiBench
-from tests.api.workspace_requests import bench, changed, error_of, patch, settled, world
+from tests.api.harness import ApiHarness
+from tests.api.workspace_requests import changed, error_of, harness, patch, settled, world
 from tests.fake_world import FakeWorld
 
-__all__ = ["bench", "world"]
+__all__ = ["harness", "world"]
 
 
-async def test_a_patch_changes_what_it_names_and_nothing_else(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_patch_changes_what_it_names_and_nothing_else(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create(description="text", memo="note", standby_ttl_seconds=90)
     renamed = await changed(ada, created["id"], name=" new name ")
     different = {name for name in created if created[name] != renamed[name]}
@@ -23,8 +23,8 @@ async def test_a_patch_changes_what_it_names_and_nothing_else(bench: ApiBench) -
     assert renamed["name"] == "new name"
 
 
-async def test_null_clears_what_may_be_empty(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_null_clears_what_may_be_empty(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create(
         description="text", memo="note", standby_ttl_seconds=90, archive_ttl_seconds=91
     )
@@ -37,28 +37,28 @@ async def test_null_clears_what_may_be_empty(bench: ApiBench) -> None:
     await error_of(await patch(ada, created["id"], {"name": None}), 400, "INVALID_REQUEST")
 
 
-async def test_a_patch_that_changes_nothing_leaves_the_version(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_patch_that_changes_nothing_leaves_the_version(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create(memo="note")
     for form in ({}, {"memo": "note"}, {"desired_state": "STANDBY"}):
         answer = await patch(ada, created["id"], form)
         assert (answer.status_code, answer.json()["version"]) == (200, created["version"])
 
 
-async def test_a_refused_patch_changes_nothing_at_all(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_refused_patch_changes_nothing_at_all(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
-    await begin_operation(bench.context.database, created["id"], Operation.STARTING)
+    await begin_operation(harness.context.database, created["id"], Operation.STARTING)
     refused = await patch(ada, created["id"], {"name": "new", "desired_state": "RUNNING"})
     assert refused.status_code == 409
     read = (await ada.client.get(f"{ada.workspaces}/{created['id']}")).json()
     assert read["name"] == "home"
 
 
-async def test_while_an_operation_runs_only_words_can_be_changed(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_while_an_operation_runs_only_words_can_be_changed(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
-    await begin_operation(bench.context.database, created["id"], Operation.ARCHIVING)
+    await begin_operation(harness.context.database, created["id"], Operation.ARCHIVING)
     answer = await patch(ada, created["id"], {"desired_state": "RUNNING"})
     problem = await error_of(answer, 409, "OPERATION_IN_PROGRESS")
     assert problem["operation"] == "ARCHIVING"
@@ -74,16 +74,16 @@ async def test_while_an_operation_runs_only_words_can_be_changed(bench: ApiBench
     assert (await changed(ada, created["id"], desired_state="STANDBY"))["operation"] == "ARCHIVING"
 
 
-async def test_a_broken_workspace_goes_nowhere_until_it_is_recovered(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_broken_workspace_goes_nowhere_until_it_is_recovered(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
-    await fail(bench.context.database, created["id"])
+    await fail(harness.context.database, created["id"])
     answer = await patch(ada, created["id"], {"desired_state": "RUNNING"})
     assert (await error_of(answer, 409, "INVALID_STATE"))["phase"] == "ERROR"
 
 
-async def test_a_change_is_made_only_to_the_version_it_is_meant_for(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_change_is_made_only_to_the_version_it_is_meant_for(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
     etag = f'"{created["version"]}"'
     answer = await patch(ada, created["id"], {"name": "first"}, If_Match=etag)
@@ -99,26 +99,26 @@ async def test_a_change_is_made_only_to_the_version_it_is_meant_for(bench: ApiBe
     assert (await patch(ada, created["id"], {"name": "fourth"}, If_Match="*")).status_code == 200
 
 
-async def test_an_unchanged_workspace_is_not_sent_again(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_an_unchanged_workspace_is_not_sent_again(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
     path, etag = f"{ada.workspaces}/{created['id']}", f'"{created["version"]}"'
     # A proxy that compresses makes an ETag weak; a cache may know several.
     for known in (etag, f'"0", {etag}', f"W/{etag}", "*"):
         answer = await ada.client.get(path, headers={"If-None-Match": known})
         assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", etag), known
-    await set_columns(bench.context.database, created["id"], last_access_at=LONG_AGO)
+    await set_columns(harness.context.database, created["id"], last_access_at=LONG_AGO)
     assert (await ada.client.get(path, headers={"If-None-Match": etag})).status_code == 304
-    await set_columns(bench.context.database, created["id"], phase=Phase.STANDBY)
+    await set_columns(harness.context.database, created["id"], phase=Phase.STANDBY)
     assert (await ada.client.get(path, headers={"If-None-Match": etag})).status_code == 200
 
 
-async def test_who_waits_is_answered_when_it_has_arrived(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_who_waits_is_answered_when_it_has_arrived(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     for desired in ("RUNNING", "ARCHIVED", "STANDBY"):
-        await settled(bench, ada, created["id"])
+        await settled(harness, ada, created["id"])
         answer = await ada.client.patch(
             path, json={"desired_state": desired}, params={"wait": 60}, timeout=70
         )
@@ -126,10 +126,10 @@ async def test_who_waits_is_answered_when_it_has_arrived(bench: ApiBench, world:
         assert (answer.json()["phase"], answer.json()["operation"]) == (desired, "NONE")
 
 
-async def test_who_waits_is_answered_when_it_breaks(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_who_waits_is_answered_when_it_breaks(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     created = await ada.create(image_ref="nowhere")
-    await settled(bench, ada, created["id"])
+    await settled(harness, ada, created["id"])
     answer = await ada.client.patch(
         f"{ada.workspaces}/{created['id']}",
         json={"desired_state": "RUNNING"},
@@ -142,8 +142,8 @@ async def test_who_waits_is_answered_when_it_breaks(bench: ApiBench, world: Fake
     assert error["explanation"]
 
 
-async def test_who_waits_too_long_sees_how_far_it_got(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_who_waits_too_long_sees_how_far_it_got(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
     answer = await ada.client.patch(
         f"{ada.workspaces}/{created['id']}", json={"desired_state": "RUNNING"}, params={"wait": 1}

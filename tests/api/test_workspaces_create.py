@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from tests.api.harness import ApiBench
-from tests.api.workspace_requests import bench, changed, error_of, listed, patch, world
+from tests.api.harness import ApiHarness
+from tests.api.workspace_requests import changed, error_of, harness, listed, patch, world
 
-__all__ = ["bench", "world"]
+__all__ = ["harness", "world"]
 
 KEY = {"Idempotency-Key": "the-same"}
 
 
-async def test_a_new_workspace_is_there_and_shall_run(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_new_workspace_is_there_and_shall_run(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create(desired_state="RUNNING", description=" The new parser ")
     assert (created["phase"], created["desired_state"]) == ("PENDING", "RUNNING")
     assert created["description"] == "The new parser"
@@ -23,15 +23,15 @@ async def test_a_new_workspace_is_there_and_shall_run(bench: ApiBench) -> None:
     assert answer.headers["etag"] == f'"{created["version"]}"'
 
 
-async def test_a_name_is_enough_and_the_rest_has_defaults(bench: ApiBench) -> None:
-    ada = await bench.person("ada")
+async def test_a_name_is_enough_and_the_rest_has_defaults(harness: ApiHarness) -> None:
+    ada = await harness.person("ada")
     answer = await ada.client.post(ada.workspaces, json={"name": "home"})
     assert answer.status_code == 201
     created = answer.json()
     assert answer.headers["location"] == f"{ada.workspaces}/{created['id']}"
     assert created["owner"] == {"id": str(ada.user_id), "username": "ada"}
     assert created["desired_state"] == "RUNNING"
-    assert created["image_ref"] == bench.settings.workspaces.default_image_ref
+    assert created["image_ref"] == harness.settings.workspaces.default_image_ref
     assert (created["instance_backend"], created["storage_backend"]) == ("local", "local-dir")
     assert (created["effective_standby_ttl_seconds"], created["effective_archive_ttl_seconds"]) == (600, 1800)
     empty = ("description", "memo", "standby_ttl_seconds", "archive_ttl_seconds", "error", "archive")
@@ -39,8 +39,8 @@ async def test_a_name_is_enough_and_the_rest_has_defaults(bench: ApiBench) -> No
     assert created["conditions"]["storage.volume_ready"]["status"] == "Unknown"
 
 
-async def test_every_field_of_a_new_workspace_is_kept(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_every_field_of_a_new_workspace_is_kept(harness: ApiHarness) -> None:
+    ada = await harness.person()
     form = {
         "name": "compiler",
         "description": "The new parser",
@@ -56,8 +56,8 @@ async def test_every_field_of_a_new_workspace_is_kept(bench: ApiBench) -> None:
     assert (read["effective_standby_ttl_seconds"], read["effective_archive_ttl_seconds"]) == (60, 315_360_000)
 
 
-async def test_pending_is_the_older_spelling_of_archived(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_pending_is_the_older_spelling_of_archived(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create(desired_state="PENDING")
     assert created["desired_state"] == "ARCHIVED"
     assert (await changed(ada, created["id"], desired_state="STANDBY"))["desired_state"] == "STANDBY"
@@ -65,8 +65,8 @@ async def test_pending_is_the_older_spelling_of_archived(bench: ApiBench) -> Non
 
 
 @pytest.mark.parametrize("state", ["DELETED", "ERROR", "running", None])
-async def test_other_states_cannot_be_asked_for(bench: ApiBench, state: str | None) -> None:
-    ada = await bench.person()
+async def test_other_states_cannot_be_asked_for(harness: ApiHarness, state: str | None) -> None:
+    ada = await harness.person()
     created = await ada.create()
     problem = await error_of(
         await patch(ada, created["id"], {"desired_state": state}), 400, "INVALID_REQUEST"
@@ -74,8 +74,8 @@ async def test_other_states_cannot_be_asked_for(bench: ApiBench, state: str | No
     assert problem["fields"][0]["field"] == "body.desired_state"
 
 
-async def test_a_repeated_request_with_the_same_key_creates_nothing_more(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_repeated_request_with_the_same_key_creates_nothing_more(harness: ApiHarness) -> None:
+    ada = await harness.person()
     form = {"name": "home", "desired_state": "STANDBY"}
     answers = [await ada.client.post(ada.workspaces, json=form, headers=KEY) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [201] * 3
@@ -83,8 +83,8 @@ async def test_a_repeated_request_with_the_same_key_creates_nothing_more(bench: 
     assert len(await listed(ada)) == 1
 
 
-async def test_requests_with_the_same_key_at_the_same_time_create_one(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_requests_with_the_same_key_at_the_same_time_create_one(harness: ApiHarness) -> None:
+    ada = await harness.person()
     form = {"name": "home"}
     answers = await asyncio.gather(
         *(ada.client.post(ada.workspaces, json=form, headers=KEY) for _ in range(20))
@@ -94,8 +94,8 @@ async def test_requests_with_the_same_key_at_the_same_time_create_one(bench: Api
     assert len(await listed(ada)) == 1
 
 
-async def test_a_key_that_comes_with_another_request_is_a_conflict(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_key_that_comes_with_another_request_is_a_conflict(harness: ApiHarness) -> None:
+    ada = await harness.person()
     await ada.client.post(ada.workspaces, json={"name": "home"}, headers=KEY)
     await error_of(
         await ada.client.post(ada.workspaces, json={"name": "other"}, headers=KEY), 409, "CONFLICT"
@@ -103,17 +103,17 @@ async def test_a_key_that_comes_with_another_request_is_a_conflict(bench: ApiBen
     assert len(await listed(ada)) == 1
 
 
-async def test_people_do_not_share_keys(bench: ApiBench) -> None:
+async def test_people_do_not_share_keys(harness: ApiHarness) -> None:
     ids = set()
-    for person in (await bench.person(), await bench.person()):
+    for person in (await harness.person(), await harness.person()):
         ids.add(
             (await person.client.post(person.workspaces, json={"name": "home"}, headers=KEY)).json()["id"]
         )
     assert len(ids) == 2
 
 
-async def test_a_key_of_a_refused_request_may_be_used_again(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_key_of_a_refused_request_may_be_used_again(harness: ApiHarness) -> None:
+    ada = await harness.person()
     running = [await ada.create(desired_state="RUNNING") for _ in range(2)]
     refused = await ada.client.post(ada.workspaces, json={"name": "third"}, headers=KEY)
     assert refused.status_code == 429

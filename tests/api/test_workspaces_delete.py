@@ -17,12 +17,12 @@ from tests.api.behind import (
     mark_deleted,
     set_columns,
 )
-from tests.api.harness import ApiBench, Person
-from tests.api.workspace_requests import bench, error_of, listed, settled, world
+from tests.api.harness import ApiHarness, Person
+from tests.api.workspace_requests import error_of, harness, listed, settled, world
 from tests.fake_world import FakeWorld
 from tests.waiting import until
 
-__all__ = ["bench", "world"]
+__all__ = ["harness", "world"]
 
 # As if a worker had carried out the deletion before the API looked at the row again.
 SWEEP_THAT_IS_QUICKER = (
@@ -40,11 +40,11 @@ async def gone(person: Person, workspace_id: str) -> None:
     await until(answers_404, f"{workspace_id} is gone")
 
 
-async def test_a_deleted_workspace_is_gone_and_comes_back(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_a_deleted_workspace_is_gone_and_comes_back(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
-    await settled(bench, ada, created["id"])
+    await settled(harness, ada, created["id"])
     answer = await ada.client.delete(path)
     assert answer.status_code == 202
     deletion = answer.json()
@@ -65,19 +65,19 @@ async def test_a_deleted_workspace_is_gone_and_comes_back(bench: ApiBench, world
     answer = await ada.client.post(f"{path}/undelete")
     assert answer.status_code == 202, answer.text
     assert (answer.json()["desired_state"], answer.json()["deleted_at"]) == ("ARCHIVED", None)
-    assert (await settled_after_undelete(bench, ada, created["id"]))["phase"] == "ARCHIVED"
+    assert (await settled_after_undelete(harness, ada, created["id"]))["phase"] == "ARCHIVED"
 
 
-async def settled_after_undelete(bench: ApiBench, person: Person, workspace_id: str) -> dict[str, Any]:
+async def settled_after_undelete(harness: ApiHarness, person: Person, workspace_id: str) -> dict[str, Any]:
     async def is_back() -> bool:
         return (await person.client.get(f"{person.workspaces}/{workspace_id}")).status_code == 200
 
     await until(is_back, f"{workspace_id} is back")
-    return await settled(bench, person, workspace_id)
+    return await settled(harness, person, workspace_id)
 
 
-async def test_a_deletion_that_is_under_way_can_be_taken_back(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_deletion_that_is_under_way_can_be_taken_back(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     await ada.client.delete(path)
@@ -88,8 +88,8 @@ async def test_a_deletion_that_is_under_way_can_be_taken_back(bench: ApiBench) -
     await error_of(await ada.client.post(f"{path}/undelete"), 409, "INVALID_STATE")
 
 
-async def test_whoever_purges_is_told_that_it_is_for_good(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_whoever_purges_is_told_that_it_is_for_good(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     deletion = (await ada.client.delete(path, params={"purge": "true"})).json()
@@ -100,20 +100,20 @@ async def test_whoever_purges_is_told_that_it_is_for_good(bench: ApiBench) -> No
     assert "last archive" in problem["message"]
 
 
-async def test_a_deletion_that_is_over_at_once_is_answered_like_any_other(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_deletion_that_is_over_at_once_is_answered_like_any_other(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
-    async with bench.context.database.transaction() as session:
+    async with harness.context.database.transaction() as session:
         for statement in SWEEP_THAT_IS_QUICKER:
             await session.execute(text(statement))
     answer = await ada.client.delete(f"{ada.workspaces}/{created['id']}", params={"purge": "true"})
     assert (answer.status_code, answer.json()["workspace"]["phase"]) == (202, "DELETED")
 
 
-async def test_deleting_a_broken_workspace_is_a_purge_and_says_so(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_deleting_a_broken_workspace_is_a_purge_and_says_so(harness: ApiHarness) -> None:
+    ada = await harness.person()
     created = await ada.create()
-    await fail(bench.context.database, created["id"])
+    await fail(harness.context.database, created["id"])
     deletion = (await ada.client.delete(f"{ada.workspaces}/{created['id']}")).json()
     assert deletion["purge"] is True
     assert "cannot be taken back" in deletion["message"]
@@ -124,10 +124,10 @@ async def events_of(person: Person, workspace_id: str) -> list[dict[str, Any]]:
     return [each for each in items if each["kind"] == "state_requested"]
 
 
-async def test_a_halted_deletion_needs_a_person_and_says_what_can_be_done(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_halted_deletion_needs_a_person_and_says_what_can_be_done(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await halt_deletion(bench.context.database, workspace_id)
+    await halt_deletion(harness.context.database, workspace_id)
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()
     assert (shown["phase"], shown["settled"], shown["needs_person"]) == ("DELETING", True, True)
     assert shown["error"]["reason"] == "RetryExceeded"
@@ -135,10 +135,10 @@ async def test_a_halted_deletion_needs_a_person_and_says_what_can_be_done(bench:
     assert shown["recover"]["undelete"] is True
 
 
-async def test_a_halted_deletion_becomes_a_purge(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_halted_deletion_becomes_a_purge(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await halt_deletion(bench.context.database, workspace_id)
+    await halt_deletion(harness.context.database, workspace_id)
     path = f"{ada.workspaces}/{workspace_id}"
     answer = await ada.client.delete(path, params={"purge": "true"})
     assert (answer.status_code, answer.json()["purge"]) == (202, True), answer.text
@@ -152,23 +152,25 @@ async def test_a_halted_deletion_becomes_a_purge(bench: ApiBench) -> None:
     )
 
 
-async def test_a_halted_deletion_that_is_purged_is_gone_in_the_end(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_a_halted_deletion_that_is_purged_is_gone_in_the_end(
+    harness: ApiHarness, world: FakeWorld
+) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await settled(bench, ada, workspace_id)
-    await halt_deletion(bench.context.database, workspace_id)
+    await settled(harness, ada, workspace_id)
+    await halt_deletion(harness.context.database, workspace_id)
     await ada.client.delete(f"{ada.workspaces}/{workspace_id}", params={"purge": "true"})
     await gone(ada, workspace_id)
     assert workspace_id not in world.volumes
 
 
 @pytest.mark.parametrize("operation", [None, Operation.ARCHIVING])
-async def test_deleting_again_changes_nothing(bench: ApiBench, operation: Operation | None) -> None:
-    ada = await bench.person()
+async def test_deleting_again_changes_nothing(harness: ApiHarness, operation: Operation | None) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await mark_deleted(bench.context.database, workspace_id, Phase.DELETING)
+    await mark_deleted(harness.context.database, workspace_id, Phase.DELETING)
     if operation:
-        await begin_operation(bench.context.database, workspace_id, operation)
+        await begin_operation(harness.context.database, workspace_id, operation)
     path = f"{ada.workspaces}/{workspace_id}"
     before = (await ada.client.get(path)).json()
     answer = await ada.client.delete(path)
@@ -177,38 +179,38 @@ async def test_deleting_again_changes_nothing(bench: ApiBench, operation: Operat
     assert await events_of(ada, workspace_id) == []
 
 
-async def test_deleting_a_halted_deletion_again_says_that_it_waits(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_deleting_a_halted_deletion_again_says_that_it_waits(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await halt_deletion(bench.context.database, workspace_id)
+    await halt_deletion(harness.context.database, workspace_id)
     answer = await ada.client.delete(f"{ada.workspaces}/{workspace_id}")
     assert (answer.status_code, answer.json()["purge"]) == (202, False)
     assert "waits for you" in answer.json()["message"]
 
 
-async def test_a_purge_stays_one(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_purge_stays_one(harness: ApiHarness) -> None:
+    ada = await harness.person()
     path = f"{ada.workspaces}/{(await ada.create())['id']}"
     await ada.client.delete(path, params={"purge": "true"})
     assert (await ada.client.delete(path)).json()["purge"] is True
 
 
-async def test_a_deletion_is_not_turned_into_a_purge_while_an_operation_runs(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_deletion_is_not_turned_into_a_purge_while_an_operation_runs(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    await mark_deleted(bench.context.database, workspace_id, Phase.DELETING)
-    await begin_operation(bench.context.database, workspace_id, Operation.ARCHIVING)
+    await mark_deleted(harness.context.database, workspace_id, Phase.DELETING)
+    await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
     answer = await ada.client.delete(f"{ada.workspaces}/{workspace_id}", params={"purge": "true"})
     await error_of(answer, 409, "OPERATION_IN_PROGRESS")
 
 
-async def test_a_workspace_whose_archive_was_collected_does_not_come_back(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_workspace_whose_archive_was_collected_does_not_come_back(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id, key = (await ada.create())["id"], "archives/gone/home.tar.zst"
-    async with bench.context.database.transaction() as session:
+    async with harness.context.database.transaction() as session:
         session.add(Archive(key=key, workspace_id=workspace_id, archive_op_id=uuid4(), deleted_at=LONG_AGO))
-    await mark_deleted(bench.context.database, workspace_id, Phase.DELETED)
-    await set_columns(bench.context.database, workspace_id, archive_key=key)
+    await mark_deleted(harness.context.database, workspace_id, Phase.DELETED)
+    await set_columns(harness.context.database, workspace_id, archive_key=key)
     answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/undelete")
     problem = await error_of(answer, 409, "INVALID_STATE")
     assert "removed" in problem["message"]

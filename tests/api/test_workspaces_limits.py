@@ -3,14 +3,14 @@
 from sqlalchemy import func, select
 
 from codehub.db.models import Workspace
-from tests.api.harness import ApiBench, open_bench
-from tests.api.workspace_requests import bench, changed, error_of, patch, world
+from tests.api.harness import ApiHarness, open_harness
+from tests.api.workspace_requests import changed, error_of, harness, patch, world
 
-__all__ = ["bench", "world"]
+__all__ = ["harness", "world"]
 
 
-async def test_over_ones_own_limit_the_running_ones_are_listed(bench: ApiBench) -> None:
-    ada, bob = await bench.person(), await bench.person()
+async def test_over_ones_own_limit_the_running_ones_are_listed(harness: ApiHarness) -> None:
+    ada, bob = await harness.person(), await harness.person()
     running = [await ada.create(name=name, desired_state="RUNNING") for name in ("a", "b")]
     await bob.create(desired_state="RUNNING")
     answer = await ada.client.post(ada.workspaces, json={"name": "third"})
@@ -27,20 +27,20 @@ async def test_over_ones_own_limit_the_running_ones_are_listed(bench: ApiBench) 
 
 
 async def test_what_others_run_is_not_listed_over_the_global_limit(api_environment: dict[str, str]) -> None:
-    async with open_bench({**api_environment, "CODEHUB_LIMITS_MAX_RUNNING_GLOBAL": "2"}) as bench:
-        ada, bob = await bench.person(), await bench.person()
+    async with open_harness({**api_environment, "CODEHUB_LIMITS_MAX_RUNNING_GLOBAL": "2"}) as harness:
+        ada, bob = await harness.person(), await harness.person()
         own = await ada.create(desired_state="RUNNING")
         await bob.create(desired_state="RUNNING")
         answer = await ada.client.post(ada.workspaces, json={"name": "third"})
         problem = await error_of(answer, 429, "LIMIT_EXCEEDED")
         assert problem["scope"] == "global"
         assert [each["id"] for each in problem["running"]] == [own["id"]]
-        async with bench.context.database.transaction() as session:
+        async with harness.context.database.transaction() as session:
             assert await session.scalar(select(func.count()).select_from(Workspace)) == 2
 
 
-async def test_an_administrator_acts_for_the_owner_and_the_place_is_the_owners(bench: ApiBench) -> None:
-    ada, root = await bench.person(), await bench.person(admin=True)
+async def test_an_administrator_acts_for_the_owner_and_the_place_is_the_owners(harness: ApiHarness) -> None:
+    ada, root = await harness.person(), await harness.person(admin=True)
     created = await ada.create()
     for _ in range(2):
         await root.create(desired_state="RUNNING")

@@ -8,14 +8,14 @@ from tests.api.behind import (
     mark_deleted,
     set_columns,
 )
-from tests.api.harness import ApiBench
-from tests.api.workspace_requests import bench, error_of, listed, world
+from tests.api.harness import ApiHarness
+from tests.api.workspace_requests import error_of, harness, listed, world
 
-__all__ = ["bench", "world"]
+__all__ = ["harness", "world"]
 
 
-async def test_pages_hold_every_workspace_once_newest_first(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_pages_hold_every_workspace_once_newest_first(harness: ApiHarness) -> None:
+    ada = await harness.person()
     ids = [(await ada.create(name=f"number {number}"))["id"] for number in range(25)]
     first = (await ada.client.get(ada.workspaces, params={"limit": 10})).json()
     assert len(first["items"]) == 10
@@ -25,17 +25,17 @@ async def test_pages_hold_every_workspace_once_newest_first(bench: ApiBench) -> 
     assert last.json()["next_cursor"] is None
 
 
-async def test_workspaces_of_the_same_moment_are_all_listed(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_workspaces_of_the_same_moment_are_all_listed(harness: ApiHarness) -> None:
+    ada = await harness.person()
     ids = [(await ada.create())["id"] for _ in range(7)]
     for workspace_id in ids:
-        await set_columns(bench.context.database, workspace_id, created_at=LONG_AGO)
+        await set_columns(harness.context.database, workspace_id, created_at=LONG_AGO)
     found = await listed(ada, limit=2)
     assert (sorted(found), len(found)) == (sorted(ids), 7)
 
 
-async def test_pages_stay_whole_while_workspaces_come_and_go(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_pages_stay_whole_while_workspaces_come_and_go(harness: ApiHarness) -> None:
+    ada = await harness.person()
     ids = [(await ada.create())["id"] for _ in range(25)]
     pages = []
     cursor: dict[str, str] = {}
@@ -46,24 +46,24 @@ async def test_pages_stay_whole_while_workspaces_come_and_go(bench: ApiBench) ->
         await ada.create(name="meanwhile")
         # One that was listed already, and the very one that the cursor names.
         for seen in (pages[-1][0], pages[-1][-1]):
-            await mark_deleted(bench.context.database, seen, Phase.DELETED)
+            await mark_deleted(harness.context.database, seen, Phase.DELETED)
     assert [each for page in pages for each in page] == ids[::-1]
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "", "é", "MTI", "bnVsbA", "W10", "WyIxIiwgIjIiXQ"])
-async def test_a_cursor_that_is_none_of_ours_is_told(bench: ApiBench, cursor: str) -> None:
-    ada = await bench.person()
+async def test_a_cursor_that_is_none_of_ours_is_told(harness: ApiHarness, cursor: str) -> None:
+    ada = await harness.person()
     answer = await ada.client.get(ada.workspaces, params={"cursor": cursor})
     await error_of(answer, 400, "INVALID_REQUEST")
 
 
-async def test_lists_can_be_narrowed_by_phase_and_text(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_lists_can_be_narrowed_by_phase_and_text(harness: ApiHarness) -> None:
+    ada = await harness.person()
     running = (await ada.create(name="Compiler"))["id"]
     standby = (await ada.create(name="b", description="100% of the compiler_s tests"))["id"]
     other = (await ada.create(name="other"))["id"]
-    await set_columns(bench.context.database, running, phase=Phase.RUNNING)
-    await set_columns(bench.context.database, standby, phase=Phase.STANDBY)
+    await set_columns(harness.context.database, running, phase=Phase.RUNNING)
+    await set_columns(harness.context.database, standby, phase=Phase.STANDBY)
     assert await listed(ada, phase="RUNNING") == [running]
     assert await listed(ada, phase=["RUNNING", "STANDBY"]) == [standby, running]
     assert await listed(ada, q="COMPILER") == [standby, running]
@@ -77,16 +77,16 @@ async def test_lists_can_be_narrowed_by_phase_and_text(bench: ApiBench) -> None:
     assert (await ada.client.get(ada.workspaces, params={"phase": "ASLEEP"})).status_code == 400
 
 
-async def test_lists_of_deleted_ones_show_those_and_no_others(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_lists_of_deleted_ones_show_those_and_no_others(harness: ApiHarness) -> None:
+    ada = await harness.person()
     there, leaving, gone = [(await ada.create())["id"] for _ in range(3)]
     for workspace_id, phase in ((leaving, Phase.DELETING), (gone, Phase.DELETED)):
-        await mark_deleted(bench.context.database, workspace_id, phase)
+        await mark_deleted(harness.context.database, workspace_id, phase)
     assert await listed(ada) == [leaving, there]
     assert await listed(ada, deleted="true") == [gone]
 
 
-async def test_lists_show_nobody_elses(bench: ApiBench) -> None:
-    ada, bob = await bench.person(), await bench.person()
+async def test_lists_show_nobody_elses(harness: ApiHarness) -> None:
+    ada, bob = await harness.person(), await harness.person()
     await bob.create()
     assert await listed(ada) == []

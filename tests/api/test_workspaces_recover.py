@@ -8,24 +8,24 @@ import pytest
 from codehub.db.archive_views import MOST_OTHERS
 from codehub.domain.states import ErrorReason
 from tests.api.behind import LONG_AGO, damage_archive, fail, lose_data
-from tests.api.harness import ApiBench
-from tests.api.workspace_requests import bench, error_of, settled, world
+from tests.api.harness import ApiHarness
+from tests.api.workspace_requests import error_of, harness, settled, world
 from tests.fake_world import FakeWorld
 from tests.waiting import until
 
-__all__ = ["bench", "world"]
+__all__ = ["harness", "world"]
 
 
-async def test_for_lost_files_the_choices_are_told(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_for_lost_files_the_choices_are_told(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}/recover"
-    await lose_data(bench.context.database, workspace_id)
+    await lose_data(harness.context.database, workspace_id)
     problem = await error_of(await ada.client.post(path), 409, "INVALID_STATE")
     assert (problem["phase"], problem["choices"]) == ("ERROR", ["retry", "start_empty"])
     answer = await ada.client.post(path, json={"choice": "restore_archive"})
     assert (await error_of(answer, 409, "INVALID_STATE"))["choices"] == ["retry", "start_empty"]
-    await lose_data(bench.context.database, workspace_id, archive_key="archives/a/b/home.tar.zst")
+    await lose_data(harness.context.database, workspace_id, archive_key="archives/a/b/home.tar.zst")
     problem = await error_of(await ada.client.post(path, json={}), 409, "INVALID_STATE")
     assert problem["choices"] == ["retry", "restore_archive", "start_empty"]
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()["error"]
@@ -34,20 +34,20 @@ async def test_for_lost_files_the_choices_are_told(bench: ApiBench) -> None:
     assert (answer.status_code, answer.json()["recovering"]) == (202, True)
 
 
-async def test_other_errors_are_left_without_a_choice(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_other_errors_are_left_without_a_choice(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}/recover"
     problem = await error_of(await ada.client.post(path), 409, "INVALID_STATE")
     assert problem["message"] == "There is no error to recover from."
     assert "choices" not in problem
-    await fail(bench.context.database, workspace_id, ErrorReason.TIMEOUT)
+    await fail(harness.context.database, workspace_id, ErrorReason.TIMEOUT)
     answer = await ada.client.post(path)
     assert (answer.status_code, answer.json()["recovering"]) == (202, True)
 
 
-async def test_a_recovered_workspace_goes_on(bench: ApiBench, world: FakeWorld) -> None:
-    ada = await bench.person()
+async def test_a_recovered_workspace_goes_on(harness: ApiHarness, world: FakeWorld) -> None:
+    ada = await harness.person()
     created = await ada.create(image_ref="nowhere", desired_state="RUNNING")
 
     async def broke() -> bool:
@@ -56,16 +56,16 @@ async def test_a_recovered_workspace_goes_on(bench: ApiBench, world: FakeWorld) 
     await until(broke, "the image cannot be pulled")
     world.images.add("nowhere")
     assert (await ada.client.post(f"{ada.workspaces}/{created['id']}/recover")).status_code == 202
-    assert (await settled(bench, ada, created["id"]))["error"] is None
+    assert (await settled(harness, ada, created["id"]))["error"] is None
 
 
 OLDER, OLDEST = LONG_AGO - timedelta(days=1), LONG_AGO - timedelta(days=2)
 
 
-async def test_a_damaged_archive_offers_the_older_ones_with_their_consequences(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_a_damaged_archive_offers_the_older_ones_with_their_consequences(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    _, older, oldest = await damage_archive(bench.context.database, workspace_id, OLDER, OLDEST)
+    _, older, oldest = await damage_archive(harness.context.database, workspace_id, OLDER, OLDEST)
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()["recover"]
     assert [each["choice"] for each in shown["choices"]] == ["retry", "restore_archive", "start_empty"]
     assert [bool(each["consequence"]) for each in shown["choices"]] == [False, True, True]
@@ -76,10 +76,10 @@ async def test_a_damaged_archive_offers_the_older_ones_with_their_consequences(b
     assert (first["size_bytes"], first["current"]) == (42, False)
 
 
-async def test_an_older_archive_is_chosen(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_an_older_archive_is_chosen(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    _, older = await damage_archive(bench.context.database, workspace_id, OLDER)
+    _, older = await damage_archive(harness.context.database, workspace_id, OLDER)
     chosen = {"choice": "restore_archive", "archive": older}
     answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
     assert (answer.status_code, answer.json()["recovering"]) == (202, True), answer.text
@@ -95,18 +95,18 @@ async def test_an_older_archive_is_chosen(bench: ApiBench) -> None:
     ],
 )
 async def test_an_archive_that_cannot_be_restored_is_refused(
-    bench: ApiBench, choice: str, which: int | None, sentence: str
+    harness: ApiHarness, choice: str, which: int | None, sentence: str
 ) -> None:
-    ada = await bench.person()
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    ids = [*await damage_archive(bench.context.database, workspace_id, OLDER), str(uuid4())]
+    ids = [*await damage_archive(harness.context.database, workspace_id, OLDER), str(uuid4())]
     chosen = {"choice": choice} | ({"archive": ids[which]} if which is not None else {})
     answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
     assert sentence in (await error_of(answer, 409, "INVALID_STATE"))["message"]
 
 
-async def test_only_a_restore_names_an_archive(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_only_a_restore_names_an_archive(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     chosen = {"choice": "start_empty", "archive": str(uuid4())}
     answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
@@ -116,11 +116,11 @@ async def test_only_a_restore_names_an_archive(bench: ApiBench) -> None:
     )
 
 
-async def test_an_archive_beyond_those_that_are_shown_can_be_chosen(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_an_archive_beyond_those_that_are_shown_can_be_chosen(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     times = [LONG_AGO - timedelta(days=days) for days in range(1, MOST_OTHERS + 2)]
-    *_, last = await damage_archive(bench.context.database, workspace_id, *times)
+    *_, last = await damage_archive(harness.context.database, workspace_id, *times)
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()["recover"]["archives"]
     assert last not in {each["archive_op_id"] for each in shown}
     chosen = {"choice": "restore_archive", "archive": last}
@@ -128,11 +128,11 @@ async def test_an_archive_beyond_those_that_are_shown_can_be_chosen(bench: ApiBe
     assert answer.status_code == 202, answer.text
 
 
-async def test_the_archives_of_another_workspace_are_not_offered(bench: ApiBench) -> None:
-    ada = await bench.person()
+async def test_the_archives_of_another_workspace_are_not_offered(harness: ApiHarness) -> None:
+    ada = await harness.person()
     workspace_id, other = (await ada.create())["id"], (await ada.create())["id"]
-    await damage_archive(bench.context.database, workspace_id)
-    [foreign] = await damage_archive(bench.context.database, other)
+    await damage_archive(harness.context.database, workspace_id)
+    [foreign] = await damage_archive(harness.context.database, other)
     path = f"{ada.workspaces}/{workspace_id}"
     shown = (await ada.client.get(path)).json()["recover"]
     assert ([each["choice"] for each in shown["choices"]], shown["archives"]) == (

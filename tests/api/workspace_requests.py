@@ -7,14 +7,14 @@ import pytest
 from temporalio.client import Client
 
 from tests.api.behind import with_cheap_passwords, working
-from tests.api.harness import ApiBench, Person
+from tests.api.harness import ApiHarness, Person
 from tests.fake_world import FakeWorld
 from tests.waiting import until
 
 
 @pytest.fixture
-def bench(bench: ApiBench) -> ApiBench:
-    return with_cheap_passwords(bench)
+def harness(harness: ApiHarness) -> ApiHarness:
+    return with_cheap_passwords(harness)
 
 
 async def patch(person: Person, workspace_id: str, form: dict[str, Any], **headers: str) -> Any:  # noqa: ANN401
@@ -51,13 +51,13 @@ async def listed(person: Person, **query: Any) -> list[str]:  # noqa: ANN401
 
 
 @pytest.fixture
-async def world(bench: ApiBench, temporal_client: Client) -> AsyncIterator[FakeWorld]:
+async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[FakeWorld]:
     """Whatever the API wakes is carried out here."""
-    async with working(bench) as acted_on:
+    async with working(harness) as acted_on:
         yield acted_on
 
 
-async def settled(bench: ApiBench, person: Person, workspace_id: str) -> dict[str, Any]:
+async def settled(harness: ApiHarness, person: Person, workspace_id: str) -> dict[str, Any]:
     """The workspace once it is where it should be."""
     read: dict[str, Any] = {}
 

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from tests.chaos.harness import Site, until_killed
+from tests.chaos.harness import Deployment, until_killed
 from tests.trees import Description, describe_tree, make_rich_home
 from worker.crash_points import CRASH_AT, CRASHED_FILE
 
 ROW_STEPS = ("observe", "claim", "settle")
 # The mutation check looks at the one point where a break shows: all of them take minutes.
 ONLY_AT = "CODEHUB_TEST_ONLY_CRASH_AT"
-OpenSite = Callable[[Path], AbstractAsyncContextManager[Site]]
+OpenSite = Callable[[Path], AbstractAsyncContextManager[Deployment]]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,10 @@ COURSES = {
 }
 
 
-async def crash_at_every_point(operation: Operation, open_site: OpenSite, place: Path, at_once: int) -> None:
-    """Each point has a site of its own."""
+async def crash_at_every_point(
+    operation: Operation, open_deployment: OpenSite, place: Path, at_once: int
+) -> None:
+    """Each point has a deployment of its own."""
     course = COURSES[operation]
     steps = [f"{moment}:{step}" for step in (*ROW_STEPS, *course.steps) for moment in ("before", "after")]
     points = [point for point in steps if point == os.environ.get(ONLY_AT, point)]
@@ -60,8 +62,8 @@ async def crash_at_every_point(operation: Operation, open_site: OpenSite, place:
     async def crash(point: str) -> None:
         directory = place / point.replace(":", "-")
         directory.mkdir()
-        async with room, open_site(directory) as site:
-            await crash_and_recover(site, course, point, directory / "crashed")
+        async with room, open_deployment(directory) as deployment:
+            await crash_and_recover(deployment, course, point, directory / "crashed")
 
     results = await asyncio.gather(*(crash(point) for point in points), return_exceptions=True)
     failed = {
@@ -72,61 +74,63 @@ async def crash_at_every_point(operation: Operation, open_site: OpenSite, place:
     assert not failed, "\n".join(f"{point}: {error!r}" for point, error in failed.items())
 
 
-async def crash_and_recover(site: Site, course: Course, point: str, crashed: Path) -> None:
-    workspace_id, before = await prepare(site, course)
-    with site.worker_process(**{CRASH_AT: point, CRASHED_FILE: str(crashed)}) as doomed:
-        await site.wake(workspace_id)
+async def crash_and_recover(deployment: Deployment, course: Course, point: str, crashed: Path) -> None:
+    workspace_id, before = await prepare(deployment, course)
+    with deployment.worker_process(**{CRASH_AT: point, CRASHED_FILE: str(crashed)}) as doomed:
+        await deployment.wake(workspace_id)
         await until_killed(doomed)
     assert crashed.exists()
-    await check_what_counts_as_complete(site, workspace_id, course, before)
-    async with site.worker():
-        await site.wake(workspace_id)
-        await site.arrive(workspace_id, Phase(course.end.value))
-        await check(site, workspace_id, course, before)
+    await check_what_counts_as_complete(deployment, workspace_id, course, before)
+    async with deployment.worker():
+        await deployment.wake(workspace_id)
+        await deployment.arrive(workspace_id, Phase(course.end.value))
+        await check(deployment, workspace_id, course, before)
 
 
-async def prepare(site: Site, course: Course) -> tuple[WorkspaceId, Description]:
+async def prepare(deployment: Deployment, course: Course) -> tuple[WorkspaceId, Description]:
     """Bring it to where the operation begins, with a home that has everything, and ask for where it ends."""
     if course.begin is None:
-        return await site.create(course.end), {}
-    workspace_id = await site.create(DesiredState.STANDBY)
-    async with site.worker():
-        await site.wake(workspace_id)
-        await site.arrive(workspace_id, Phase.STANDBY)
-        make_rich_home(site.home(workspace_id))
-        before = describe_tree(site.home(workspace_id))
+        return await deployment.create(course.end), {}
+    workspace_id = await deployment.create(DesiredState.STANDBY)
+    async with deployment.worker():
+        await deployment.wake(workspace_id)
+        await deployment.arrive(workspace_id, Phase.STANDBY)
+        make_rich_home(deployment.home(workspace_id))
+        before = describe_tree(deployment.home(workspace_id))
         if course.begin is not DesiredState.STANDBY:
-            await site.go(workspace_id, course.begin)
+            await deployment.go(workspace_id, course.begin)
     if course.end is DesiredState.DELETED:
-        await site.delete(workspace_id, purge=True)
+        await deployment.delete(workspace_id, purge=True)
     else:
-        await site.want(workspace_id, course.end)
+        await deployment.want(workspace_id, course.end)
     return workspace_id, before
 
 
 async def check_what_counts_as_complete(
-    site: Site, workspace_id: WorkspaceId, course: Course, before: Description
+    deployment: Deployment, workspace_id: WorkspaceId, course: Course, before: Description
 ) -> None:
     """Right after the crash: whoever looks at the row alone, as a person's recover may, must find the home.
 
     A worker that comes back goes on where the other one died, so later nobody could tell.
     """
-    snapshot = await site.look(workspace_id)
+    snapshot = await deployment.look(workspace_id)
     complete = snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key
     if before and complete and course.end is not DesiredState.DELETED:
-        assert site.home(workspace_id).exists(), "the row says that there is a home, and there is none"
-        assert describe_tree(site.home(workspace_id)) == before, "the row calls half a home complete"
+        assert deployment.home(workspace_id).exists(), "the row says that there is a home, and there is none"
+        assert describe_tree(deployment.home(workspace_id)) == before, "the row calls half a home complete"
 
 
-async def check(site: Site, workspace_id: WorkspaceId, course: Course, before: Description) -> None:
-    snapshot = await site.look(workspace_id)
+async def check(
+    deployment: Deployment, workspace_id: WorkspaceId, course: Course, before: Description
+) -> None:
+    snapshot = await deployment.look(workspace_id)
     assert (snapshot.error_reason, snapshot.error_count) == (None, 0)
     if course.end is DesiredState.DELETED:
-        assert not site.home(workspace_id).exists()
+        assert not deployment.home(workspace_id).exists()
         return
     if course.end is DesiredState.ARCHIVED:
-        assert not site.home(workspace_id).exists()
-        await site.go(workspace_id, DesiredState.STANDBY)
+        assert not deployment.home(workspace_id).exists()
+        await deployment.go(workspace_id, DesiredState.STANDBY)
     if before:
-        assert describe_tree(site.home(workspace_id)) == before
-    await site.go(workspace_id, DesiredState.ARCHIVED)
+        assert describe_tree(deployment.home(workspace_id)) == before
+    await deployment.go(workspace_id, DesiredState.ARCHIVED)

@@ -40,7 +40,7 @@ RETENTION = Duration(seconds=24 * 3600)
 
 
 @dataclass
-class Site:
+class Deployment:
     """Short ways to ask, to look, and to run workers in this process or in one that can be killed."""
 
     settings: Settings
@@ -172,10 +172,10 @@ class Site:
 
 
 @asynccontextmanager
-async def open_site(
+async def open_deployment(
     shared: Mapping[str, str], template: str, directory: Path, **extra: str
-) -> AsyncIterator[Site]:
-    """A site on servers that are there already; `template` is a migrated database."""
+) -> AsyncIterator[Deployment]:
+    """A deployment on servers that are there already; `template` is a migrated database."""
     name = f"site_{uuid4().hex}"
     database_url = await clone_database(shared["CODEHUB_DATABASE_URL"], template, name)
     environment = {
@@ -197,7 +197,7 @@ async def open_site(
     async with open_database(settings) as database:
         async with database.transaction() as session:
             owner = await add_user(session)
-        yield Site(settings, environment, client, database, owner)
+        yield Deployment(settings, environment, client, database, owner)
 
 
 async def make_template(database_url: str) -> str:

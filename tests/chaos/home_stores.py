@@ -6,15 +6,15 @@ import sys
 
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import Snapshot, WorkspaceId
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 
 
-async def refused(site: Site, module: str, **extra: str) -> str:
+async def refused(deployment: Deployment, module: str, **extra: str) -> str:
     """Run a process that must end by itself; the last line that it prints."""
     run = await asyncio.to_thread(
         subprocess.run,
         (sys.executable, "-m", module),
-        env={**site.environment, **extra},
+        env={**deployment.environment, **extra},
         capture_output=True,
         text=True,
         check=False,
@@ -25,8 +25,8 @@ async def refused(site: Site, module: str, **extra: str) -> str:
     return run.stderr.splitlines()[-1]
 
 
-async def look_again(site: Site, workspace_id: WorkspaceId) -> Snapshot:
+async def look_again(deployment: Deployment, workspace_id: WorkspaceId) -> Snapshot:
     """Have its workflow look once more, and see what it made of that."""
-    await site.wake(workspace_id)
-    await site.client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
-    return await site.look(workspace_id)
+    await deployment.wake(workspace_id)
+    await deployment.client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
+    return await deployment.look(workspace_id)

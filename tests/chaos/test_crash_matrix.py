@@ -8,7 +8,7 @@ import pytest
 from codehub.domain.states import Operation
 from tests.chaos.conftest import Servers
 from tests.chaos.crash_matrix import COURSES, crash_at_every_point
-from tests.chaos.harness import open_site
+from tests.chaos.harness import open_deployment
 
 AT_ONCE = 6
 
@@ -18,5 +18,5 @@ AT_ONCE = 6
 async def test_a_killed_worker_costs_nothing_during(
     operation: Operation, servers: Servers, tmp_path: Path
 ) -> None:
-    opened = partial(open_site, servers.stack.environment, servers.template)
+    opened = partial(open_deployment, servers.stack.environment, servers.template)
     await crash_at_every_point(operation, opened, tmp_path, AT_ONCE)

@@ -15,7 +15,7 @@ from codehub.domain.states import ErrorReason, Phase
 from codehub.settings import load_settings
 from migrations import runner
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import BIN, Site, clone_database, register_namespace
+from tests.chaos.harness import BIN, Deployment, clone_database, register_namespace
 from tests.m1.leftovers import ANN, IDS, fill_database, make_homes
 from tests.trees import describe_tree
 from tests.up_command import CODEHUB
@@ -25,7 +25,7 @@ REFUSED = 2
 
 
 @pytest.fixture
-async def site(servers: Servers, tmp_path: Path) -> AsyncIterator[Site]:
+async def deployment(servers: Servers, tmp_path: Path) -> AsyncIterator[Deployment]:
     """A CodeHub whose database is M1's, untouched so far."""
     shared, name = servers.stack.environment, f"m1_{uuid4().hex}"
     url = await clone_database(shared["CODEHUB_DATABASE_URL"], "template1", name)
@@ -46,14 +46,14 @@ async def site(servers: Servers, tmp_path: Path) -> AsyncIterator[Site]:
     settings = load_settings(environment)
     await register_namespace(settings)
     async with open_database(settings) as database:
-        yield Site(settings, environment, await connect_temporal(settings), database, ANN)
+        yield Deployment(settings, environment, await connect_temporal(settings), database, ANN)
 
 
-async def migrate(site: Site, *arguments: str) -> str:
+async def migrate(deployment: Deployment, *arguments: str) -> str:
     run = await asyncio.to_thread(
         subprocess.run,
         (str(CODEHUB), "migrate", *arguments),
-        env=dict(site.environment),
+        env=dict(deployment.environment),
         capture_output=True,
         text=True,
         check=False,
@@ -63,12 +63,12 @@ async def migrate(site: Site, *arguments: str) -> str:
     return run.stdout
 
 
-async def all_snapshots(site: Site) -> dict[str, Snapshot]:
-    return {status: await site.look(workspace_id) for status, workspace_id in IDS.items()}
+async def all_snapshots(deployment: Deployment) -> dict[str, Snapshot]:
+    return {status: await deployment.look(workspace_id) for status, workspace_id in IDS.items()}
 
 
-async def worker_ends(site: Site) -> int:
-    with site.worker_process() as worker:
+async def worker_ends(deployment: Deployment) -> int:
+    with deployment.worker_process() as worker:
 
         async def ended() -> bool:
             return worker.poll() is not None
@@ -78,68 +78,72 @@ async def worker_ends(site: Site) -> int:
 
 
 @pytest.mark.timeout(600)
-async def test_everybody_finds_their_home_of_m1_again(site: Site, tmp_path: Path) -> None:
+async def test_everybody_finds_their_home_of_m1_again(deployment: Deployment, tmp_path: Path) -> None:
     homes = make_homes(tmp_path / "m1")
     before = {status: describe_tree(home) for status, home in homes.items()}
-    await migrate(site)
-    carried_over = await all_snapshots(site)
-    assert await worker_ends(site) == REFUSED
-    log = Path(site.environment["CODEHUB_DATA_DIR"]) / "worker.log"
+    await migrate(deployment)
+    carried_over = await all_snapshots(deployment)
+    assert await worker_ends(deployment) == REFUSED
+    log = Path(deployment.environment["CODEHUB_DATA_DIR"]) / "worker.log"
     assert "codehub migrate --import-homes DIR" in log.read_text()
-    assert await all_snapshots(site) == carried_over
-    await migrate(site, "--import-homes", str(tmp_path / "m1"))
-    with site.worker_process():
+    assert await all_snapshots(deployment) == carried_over
+    await migrate(deployment, "--import-homes", str(tmp_path / "m1"))
+    with deployment.worker_process():
         for status in ("CREATED", "PROVISIONING", "RUNNING"):
-            await site.arrive(IDS[status], Phase.RUNNING)
+            await deployment.arrive(IDS[status], Phase.RUNNING)
         for status in ("STOPPING", "STOPPED"):
-            await site.arrive(IDS[status], Phase.STANDBY)
-            assert describe_tree(site.home(IDS[status])) == before[status]
-        await expect_what_waits_for_a_person(site)
-        assert (site.home(IDS["RUNNING"]) / "notes.txt").read_text() == "RUNNING in M1"
+            await deployment.arrive(IDS[status], Phase.STANDBY)
+            assert describe_tree(deployment.home(IDS[status])) == before[status]
+        await expect_what_waits_for_a_person(deployment)
+        assert (deployment.home(IDS["RUNNING"]) / "notes.txt").read_text() == "RUNNING in M1"
         for status in ("CREATED", "PROVISIONING", "RUNNING"):
-            await site.delete(IDS[status], purge=True)
-            await site.wake(IDS[status])
-            await site.arrive(IDS[status], Phase.DELETED)
+            await deployment.delete(IDS[status], purge=True)
+            await deployment.wake(IDS[status])
+            await deployment.arrive(IDS[status], Phase.DELETED)
     assert {status: describe_tree(home) for status, home in homes.items()} == before
 
 
-async def expect_what_waits_for_a_person(site: Site) -> None:
+async def expect_what_waits_for_a_person(deployment: Deployment) -> None:
     """M1's error is still one, and its files are safe; a deletion that M1 had begun is done."""
-    broken = await site.look(IDS["ERROR"])
+    broken = await deployment.look(IDS["ERROR"])
     assert (broken.phase, broken.error_reason) == (Phase.ERROR, ErrorReason.RETRY_EXCEEDED)
     assert broken.archive_key is not None
-    assert (await site.look(IDS["DELETING"])).phase is Phase.DELETED
+    assert (await deployment.look(IDS["DELETING"])).phase is Phase.DELETED
 
 
 @pytest.mark.timeout(600)
-async def test_a_home_that_was_given_up_is_its_owners_to_decide_about(site: Site, tmp_path: Path) -> None:
+async def test_a_home_that_was_given_up_is_its_owners_to_decide_about(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     make_homes(tmp_path / "m1")["STOPPED"].rename(tmp_path / "elsewhere")
-    await migrate(site, "--import-homes", str(tmp_path / "m1"), "--accept-missing")
-    with site.worker_process():
+    await migrate(deployment, "--import-homes", str(tmp_path / "m1"), "--accept-missing")
+    with deployment.worker_process():
 
         async def lost() -> bool:
-            return (await site.look(IDS["STOPPED"])).error_reason is ErrorReason.DATA_LOST
+            return (await deployment.look(IDS["STOPPED"])).error_reason is ErrorReason.DATA_LOST
 
         # Nobody looks at what seems to have converged; the sweep's full check does.
         await until(lost, "the loss is found")
         for status in ("CREATED", "PROVISIONING", "RUNNING"):
-            await site.arrive(IDS[status], Phase.RUNNING)
-            await site.delete(IDS[status], purge=True)
-            await site.wake(IDS[status])
-            await site.arrive(IDS[status], Phase.DELETED)
+            await deployment.arrive(IDS[status], Phase.RUNNING)
+            await deployment.delete(IDS[status], purge=True)
+            await deployment.wake(IDS[status])
+            await deployment.arrive(IDS[status], Phase.DELETED)
 
 
-async def test_going_back_to_m1_is_possible_until_the_homes_are_imported(site: Site, tmp_path: Path) -> None:
+async def test_going_back_to_m1_is_possible_until_the_homes_are_imported(
+    deployment: Deployment, tmp_path: Path
+) -> None:
     make_homes(tmp_path / "m1")
-    await migrate(site)
-    await site.database.close()
-    await migrate(site, "--to", "0001_m1")
-    await migrate(site, "--import-homes", str(tmp_path / "m1"))
-    url = site.environment["CODEHUB_DATABASE_URL"]
+    await migrate(deployment)
+    await deployment.database.close()
+    await migrate(deployment, "--to", "0001_m1")
+    await migrate(deployment, "--import-homes", str(tmp_path / "m1"))
+    url = deployment.environment["CODEHUB_DATABASE_URL"]
     run = await asyncio.to_thread(
         subprocess.run,
         (str(CODEHUB), "migrate", "--to", "0001_m1"),
-        env=dict(site.environment),
+        env=dict(deployment.environment),
         capture_output=True,
         text=True,
         check=False,

@@ -11,36 +11,38 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site, open_site
+from tests.chaos.harness import Deployment, open_deployment
 from tests.chaos.home_stores import look_again, refused
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 
 
 @pytest.fixture
-async def site(servers: Servers, tmp_path: Path) -> AsyncIterator[Site]:
-    async with open_site(servers.stack.environment, servers.template, tmp_path / "data", **SWEEPS) as site:
-        yield site
+async def deployment(servers: Servers, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with open_deployment(
+        servers.stack.environment, servers.template, tmp_path / "data", **SWEEPS
+    ) as deployment:
+        yield deployment
 
 
-def root_of(site: Site) -> LocalRoot:
-    return LocalRoot.at(local_root_of(site.settings))
+def root_of(deployment: Deployment) -> LocalRoot:
+    return LocalRoot.at(local_root_of(deployment.settings))
 
 
-async def parked(site: Site) -> WorkspaceId:
+async def parked(deployment: Deployment) -> WorkspaceId:
     """A stopped workspace with a file in its home."""
-    async with site.worker():
-        workspace_id = await site.create(DesiredState.STANDBY)
-        await site.wake(workspace_id)
-        await site.arrive(workspace_id, Phase.STANDBY)
-    (site.home(workspace_id) / "thesis").write_bytes(b"three years of work")
+    async with deployment.worker():
+        workspace_id = await deployment.create(DesiredState.STANDBY)
+        await deployment.wake(workspace_id)
+        await deployment.arrive(workspace_id, Phase.STANDBY)
+    (deployment.home(workspace_id) / "thesis").write_bytes(b"three years of work")
     return workspace_id
 
 
 @asynccontextmanager
-async def exchanged_root(site: Site) -> AsyncIterator[None]:
+async def exchanged_root(deployment: Deployment) -> AsyncIterator[None]:
     """Another root in the place of the one with the homes, set up like the first."""
-    root = root_of(site)
+    root = root_of(deployment)
     kept = root.path.with_name("kept")
     root.path.rename(kept)
     root.prepare()
@@ -54,38 +56,38 @@ async def exchanged_root(site: Site) -> AsyncIterator[None]:
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("module", ["worker", "api", "proxy"])
 async def test_a_process_with_another_root_ends_with_a_sentence(
-    site: Site, tmp_path: Path, module: str
+    deployment: Deployment, tmp_path: Path, module: str
 ) -> None:
     LocalRoot.at(tmp_path / "elsewhere/local").prepare()
-    sentence = await refused(site, module, CODEHUB_DATA_DIR=str(tmp_path / "elsewhere"))
-    assert f"{root_of(site).path}" in sentence
+    sentence = await refused(deployment, module, CODEHUB_DATA_DIR=str(tmp_path / "elsewhere"))
+    assert f"{root_of(deployment).path}" in sentence
     assert f"{tmp_path}/elsewhere/local" in sentence
     assert "is a different store" in sentence
     assert "`codehub homes adopt`" in sentence
 
 
 @pytest.mark.timeout(300)
-async def test_a_worker_whose_root_was_emptied_ends_with_a_sentence(site: Site) -> None:
-    root = root_of(site).path
+async def test_a_worker_whose_root_was_emptied_ends_with_a_sentence(deployment: Deployment) -> None:
+    root = root_of(deployment).path
     root.rename(root.with_name("kept"))
     root.mkdir()
-    sentence = await refused(site, "worker")
+    sentence = await refused(deployment, "worker")
     assert "is empty or not mounted" in sentence
     assert not (root / SENTINEL).exists()
 
 
 @pytest.mark.timeout(300)
-async def test_a_root_that_is_exchanged_while_a_worker_runs_loses_nothing(site: Site) -> None:
-    workspace_id = await parked(site)
-    async with site.worker(), exchanged_root(site):
-        await site.want(workspace_id, DesiredState.RUNNING)
+async def test_a_root_that_is_exchanged_while_a_worker_runs_loses_nothing(deployment: Deployment) -> None:
+    workspace_id = await parked(deployment)
+    async with deployment.worker(), exchanged_root(deployment):
+        await deployment.want(workspace_id, DesiredState.RUNNING)
         for _ in range(3):
-            seen = await look_again(site, workspace_id)
+            seen = await look_again(deployment, workspace_id)
             assert (seen.phase, seen.operation) == (Phase.STANDBY, Operation.NONE)
             assert seen.error_reason is None
-    assert (site.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
-    async with site.worker():
-        await site.wake(workspace_id)
-        await site.arrive(workspace_id, Phase.RUNNING)
-        assert (site.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
-        await site.go(workspace_id, DesiredState.STANDBY)
+    assert (deployment.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
+    async with deployment.worker():
+        await deployment.wake(workspace_id)
+        await deployment.arrive(workspace_id, Phase.RUNNING)
+        assert (deployment.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
+        await deployment.go(workspace_id, DesiredState.STANDBY)

@@ -19,7 +19,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import OperationInProgress
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site, open_site
+from tests.chaos.harness import Deployment, open_deployment
 from tests.waiting import until
 
 WORKSPACES = 8
@@ -32,20 +32,20 @@ NONDETERMINISTIC = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERM
 async def test_a_rolling_upgrade_to_other_plans_fails_and_doubles_nothing(
     servers: Servers, tmp_path: Path
 ) -> None:
-    async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as site:
+    async with open_deployment(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as deployment:
         with ExitStack() as stack:
-            old = [stack.enter_context(site.worker_process()) for _ in range(2)]
-            load = Load(site)
+            old = [stack.enter_context(deployment.worker_process()) for _ in range(2)]
+            load = Load(deployment)
             working = asyncio.create_task(load.run())
             for each in old:
-                stack.enter_context(site.worker_process(module=OTHER_BUILD))
+                stack.enter_context(deployment.worker_process(module=OTHER_BUILD))
                 await load.progress()
                 await end(each)
             await load.progress()
             load.stop()
             workspaces = await working
         for workspace_id in workspaces:
-            await check(site, workspace_id)
+            await check(deployment, workspace_id)
         assert {"CREATE_EMPTY_ARCHIVE", "PROVISIONING"} <= load.first_operations, (
             "one of the builds did nothing"
         )
@@ -54,9 +54,9 @@ async def test_a_rolling_upgrade_to_other_plans_fails_and_doubles_nothing(
 class Load:
     """People who make workspaces and take them up and down all the time."""
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, deployment: Deployment) -> None:
         self.first_operations: set[str] = set()
-        self._site = site
+        self._site = deployment
         self._stopped = False
         self._lives = 0
 
@@ -112,8 +112,8 @@ async def end(worker: subprocess.Popen[bytes]) -> None:
     await until(ended, "the old worker ended")
 
 
-async def read_trail(site: Site, workspace_id: WorkspaceId) -> list[WorkspaceEvent]:
-    async with site.database.transaction() as session:
+async def read_trail(deployment: Deployment, workspace_id: WorkspaceId) -> list[WorkspaceEvent]:
+    async with deployment.database.transaction() as session:
         found = await session.scalars(
             select(WorkspaceEvent)
             .where(WorkspaceEvent.workspace_id == UUID(workspace_id))
@@ -122,16 +122,16 @@ async def read_trail(site: Site, workspace_id: WorkspaceId) -> list[WorkspaceEve
         return list(found)
 
 
-async def check(site: Site, workspace_id: WorkspaceId) -> None:
+async def check(deployment: Deployment, workspace_id: WorkspaceId) -> None:
     """Every operation was claimed once and completed, and no worker stumbled over another's history."""
-    kinds = Counter(each.kind for each in await read_trail(site, workspace_id))
+    kinds = Counter(each.kind for each in await read_trail(deployment, workspace_id))
     failed = (EventKind.ATTEMPT_FAILED, EventKind.OPERATION_FAILED, EventKind.ERROR_FOUND)
     assert not any(kinds[each] for each in failed), kinds
     assert kinds[EventKind.OPERATION_CLAIMED] == kinds[EventKind.OPERATION_COMPLETED]
-    runs = [run async for run in site.client.list_workflows(runs_query(workspace_id))]
+    runs = [run async for run in deployment.client.list_workflows(runs_query(workspace_id))]
     assert runs
     for run in runs:
-        history = await site.client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
+        history = await deployment.client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
         causes = [
             event.workflow_task_failed_event_attributes.cause
             for event in history.events

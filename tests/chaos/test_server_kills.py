@@ -6,7 +6,7 @@ import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import open_site
+from tests.chaos.harness import open_deployment
 from tests.trees import describe_tree
 
 BALLAST_BYTES = 150 * 1024 * 1024
@@ -16,18 +16,18 @@ SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("server", ["postgres", "redis", "s3", "temporal"])
 async def test_a_killed_server_costs_nothing(server: str, servers: Servers, tmp_path: Path) -> None:
-    async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as site:
-        with site.worker_process():
-            workspace_id = await site.create_heavy(BALLAST_BYTES)
-            before = describe_tree(site.home(workspace_id))
+    async with open_deployment(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as deployment:
+        with deployment.worker_process():
+            workspace_id = await deployment.create_heavy(BALLAST_BYTES)
+            before = describe_tree(deployment.home(workspace_id))
             for desired, operation in (
                 (DesiredState.ARCHIVED, Operation.ARCHIVING),
                 (DesiredState.STANDBY, Operation.RESTORING),
             ):
-                await site.want(workspace_id, desired)
-                await site.wake(workspace_id)
-                await site.begin(workspace_id, operation)
+                await deployment.want(workspace_id, desired)
+                await deployment.wake(workspace_id)
+                await deployment.begin(workspace_id, operation)
                 await servers.stack.kill(server)
                 await servers.stack.wait_ready(server)
-                await site.arrive(workspace_id, Phase(desired.value))
-            assert describe_tree(site.home(workspace_id)) == before
+                await deployment.arrive(workspace_id, Phase(desired.value))
+            assert describe_tree(deployment.home(workspace_id)) == before

@@ -12,20 +12,20 @@ from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.providers import local_root_of
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site, open_site
+from tests.chaos.harness import Deployment, open_deployment
 
 SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 
 
-async def start_workspace(site: Site) -> WorkspaceId:
-    workspace_id = await site.create(DesiredState.RUNNING)
-    await site.wake(workspace_id)
-    await site.arrive(workspace_id, Phase.RUNNING)
+async def start_workspace(deployment: Deployment) -> WorkspaceId:
+    workspace_id = await deployment.create(DesiredState.RUNNING)
+    await deployment.wake(workspace_id)
+    await deployment.arrive(workspace_id, Phase.RUNNING)
     return workspace_id
 
 
-def processes_of(site: Site, workspace_id: WorkspaceId) -> set[int]:
-    marker = LocalRoot.at(local_root_of(site.settings)).marker(workspace_id)
+def processes_of(deployment: Deployment, workspace_id: WorkspaceId) -> set[int]:
+    marker = LocalRoot.at(local_root_of(deployment.settings)).marker(workspace_id)
     return {member.pid for member in find_members(marker)}
 
 
@@ -36,20 +36,25 @@ def signal_all(processes: set[int], number: signal.Signals) -> None:
 
 @pytest.mark.timeout(600)
 async def test_an_ide_that_stalls_for_a_moment_runs_on_untouched(servers: Servers, tmp_path: Path) -> None:
-    async with open_site(servers.stack.environment, servers.template, tmp_path, **SWEEP_OFTEN) as site:
-        with site.worker_process():
-            workspace_id = await start_workspace(site)
-            before, ready = processes_of(site, workspace_id), (await site.look(workspace_id)).conditions
+    async with open_deployment(
+        servers.stack.environment, servers.template, tmp_path, **SWEEP_OFTEN
+    ) as deployment:
+        with deployment.worker_process():
+            workspace_id = await start_workspace(deployment)
+            before, ready = (
+                processes_of(deployment, workspace_id),
+                (await deployment.look(workspace_id)).conditions,
+            )
             signal_all(before, signal.SIGSTOP)
             try:
-                await site.until_answers(workspace_id, Status.FALSE)
-                assert (await site.look(workspace_id)).phase is Phase.RUNNING
+                await deployment.until_answers(workspace_id, Status.FALSE)
+                assert (await deployment.look(workspace_id)).phase is Phase.RUNNING
             finally:
                 signal_all(before, signal.SIGCONT)
-            await site.until_answers(workspace_id, Status.TRUE)
-            after = await site.look(workspace_id)
+            await deployment.until_answers(workspace_id, Status.TRUE)
+            after = await deployment.look(workspace_id)
             assert after.phase is Phase.RUNNING
             # It has not counted as stopped in between either.
             assert after.conditions.container_ready == ready.container_ready
-            assert processes_of(site, workspace_id) == before
-            await site.go(workspace_id, DesiredState.STANDBY)
+            assert processes_of(deployment, workspace_id) == before
+            await deployment.go(workspace_id, DesiredState.STANDBY)

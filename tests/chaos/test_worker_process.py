@@ -10,7 +10,7 @@ import pytest
 
 from codehub.domain.states import DesiredState, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import open_site
+from tests.chaos.harness import open_deployment
 from tests.temporal_server import free_port
 from tests.waiting import until
 
@@ -21,16 +21,16 @@ async def test_a_worker_says_when_it_is_ready_shows_metrics_and_ends_when_asked(
 ) -> None:
     ready_file, port = tmp_path / "ready", free_port()
     settings = {"CODEHUB_WORKER_READY_FILE": str(ready_file), "CODEHUB_WORKER_METRICS_PORT": str(port)}
-    async with open_site(servers.stack.environment, servers.template, tmp_path) as site:
-        with site.worker_process(**settings) as worker:
+    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
+        with deployment.worker_process(**settings) as worker:
 
             async def ready() -> bool:
                 return ready_file.exists()
 
             await until(ready, "the worker is ready")
-            workspace_id = await site.create(DesiredState.STANDBY)
-            await site.wake(workspace_id)
-            await site.arrive(workspace_id, Phase.STANDBY)
+            workspace_id = await deployment.create(DesiredState.STANDBY)
+            await deployment.wake(workspace_id)
+            await deployment.arrive(workspace_id, Phase.STANDBY)
             async with aiohttp.ClientSession() as session:
                 metrics = await (await session.get(f"http://127.0.0.1:{port}/metrics")).text()
             assert "temporal_workflow_completed{" in metrics

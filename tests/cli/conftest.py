@@ -8,7 +8,7 @@ from temporalio.client import Client
 
 from tests import postgres
 from tests.api.harness import environment_of
-from tests.cli.harness import Somebody, Stand, open_stand
+from tests.cli.harness import CliHarness, Somebody, open_cli_harness
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
 from tests.redis_server import RedisServer
@@ -27,19 +27,19 @@ async def stand(
     temporal_server: TemporalServer,
     temporal_client: Client,
     s3_server: S3Server,
-) -> AsyncIterator[Stand]:
+) -> AsyncIterator[CliHarness]:
     async with postgres.new_database(postgres_server, migrated_template) as database_url:
         data_dir = tmp_path_factory.mktemp("codehub")
         environment = environment_of(data_dir, database_url, redis_server, temporal_server, s3_server)
-        async with open_stand(environment) as opened:
+        async with open_cli_harness(environment) as opened:
             yield opened
 
 
 @pytest.fixture
-async def ann(stand: Stand, tmp_path: Path) -> Somebody:
-    return await stand.somebody(tmp_path / "ann")
+async def ann(harness: CliHarness, tmp_path: Path) -> Somebody:
+    return await harness.somebody(tmp_path / "ann")
 
 
 @pytest.fixture
-async def admin(stand: Stand, tmp_path: Path) -> Somebody:
-    return await stand.somebody(tmp_path / "admin", admin=True)
+async def admin(harness: CliHarness, tmp_path: Path) -> Somebody:
+    return await harness.somebody(tmp_path / "admin", admin=True)

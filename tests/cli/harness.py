@@ -16,7 +16,7 @@ from codehub.db.session import Database
 from codehub.settings import load_settings
 from tests.api.behind import with_cheap_passwords, working
 from tests.api.event_harness import relaying
-from tests.api.harness import ApiBench, Person, open_bench
+from tests.api.harness import ApiHarness, Person, open_harness
 from tests.api.process import ApiProcess, running_api
 from tests.cli.terminal import Terminal
 from tests.fake_world import FakeWorld
@@ -24,20 +24,20 @@ from tests.rows import add_workspace
 
 
 @dataclass(frozen=True)
-class Stand:
+class CliHarness:
     """The API as a process, and everything behind it."""
 
-    bench: ApiBench
+    harness: ApiHarness
     api: ApiProcess
     world: FakeWorld
 
     @property
     def database(self) -> Database:
-        return self.bench.context.database
+        return self.harness.context.database
 
     async def somebody(self, home: Path, *, admin: bool = False) -> "Somebody":
-        person = await self.bench.person(admin=admin)
-        with_token, _ = await self.bench.token_client(person)
+        person = await self.harness.person(admin=admin)
+        with_token, _ = await self.harness.token_client(person)
         token = with_token.headers["authorization"].removeprefix("Bearer ")
         return Somebody(self, person, home, {"CODEHUB_URL": self.api.base_url, "CODEHUB_TOKEN": token})
 
@@ -46,7 +46,7 @@ class Stand:
 class Somebody:
     """A person with an account, and a home directory on this machine."""
 
-    stand: Stand
+    harness: CliHarness
     person: Person
     home: Path
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Somebody:
     async def create(self, name: str = "home", **columns: Any) -> str:  # noqa: ANN401
         """A workspace that nobody has told the worker about; it is stopped, unless told otherwise."""
         state = {"phase": "STANDBY", "desired_state": "STANDBY", **columns}
-        async with self.stand.database.transaction() as session:
+        async with self.harness.database.transaction() as session:
             return await add_workspace(session, self.person.user_id, name=name, **state)
 
     async def read(self, workspace_id: str) -> dict[str, Any]:
@@ -83,9 +83,9 @@ class Somebody:
 
 
 @asynccontextmanager
-async def open_stand(environment: Mapping[str, str]) -> AsyncIterator[Stand]:
+async def open_cli_harness(environment: Mapping[str, str]) -> AsyncIterator[CliHarness]:
     await prepare_stores(load_settings(environment))
-    async with open_bench(environment) as opened, running_api(environment) as api:
-        bench = with_cheap_passwords(opened)
-        async with relaying(bench), working(bench) as world:
-            yield Stand(bench, api, world)
+    async with open_harness(environment) as opened, running_api(environment) as api:
+        harness = with_cheap_passwords(opened)
+        async with relaying(harness), working(harness) as world:
+            yield CliHarness(harness, api, world)

@@ -32,7 +32,7 @@ async def test_without_a_terminal_nothing_is_deleted_unasked(ann: Somebody) -> N
 
 async def test_deleted_ones_are_listed_with_how_long_they_can_come_back(ann: Somebody) -> None:
     await mark_deleted(
-        ann.stand.database, await ann.create("gone", archive_key="archives/a/b/home.tar.zst"), Phase.DELETED
+        ann.harness.database, await ann.create("gone", archive_key="archives/a/b/home.tar.zst"), Phase.DELETED
     )
     assert "gone" not in (await ann.run("ws", "ls")).stdout
     assert "at least until" in (await ann.run("ws", "ls", "--deleted")).stdout
@@ -41,8 +41,8 @@ async def test_deleted_ones_are_listed_with_how_long_they_can_come_back(ann: Som
 async def test_a_purged_one_is_not_mistaken_for_one_that_can_come_back(ann: Somebody) -> None:
     kept = await ann.create("twin", archive_key="archives/a/b/home.tar.zst")
     for workspace_id, purge in {kept: False, await ann.create("twin"): True}.items():
-        await mark_deleted(ann.stand.database, workspace_id, Phase.DELETED)
-        await set_columns(ann.stand.database, workspace_id, purge=purge)
+        await mark_deleted(ann.harness.database, workspace_id, Phase.DELETED)
+        await set_columns(ann.harness.database, workspace_id, purge=purge)
     result = await ann.run("ws", "undelete", "twin", "--json")
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["id"] == kept

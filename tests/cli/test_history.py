@@ -14,13 +14,13 @@ from tests.cli.harness import Somebody
 
 async def with_history(somebody: Somebody) -> str:
     workspace_id = await somebody.create("notes")
-    await write_line(somebody.stand.database, workspace_id, EventKind.CREATED, LONG_AGO)
+    await write_line(somebody.harness.database, workspace_id, EventKind.CREATED, LONG_AGO)
     return workspace_id
 
 
 async def test_logs_are_printed_as_they_are(ann: Somebody) -> None:
     workspace_id = await ann.create("notes")
-    directory = LocalRoot(local_root_of(ann.stand.bench.settings)).instance(WorkspaceId(workspace_id))
+    directory = LocalRoot(local_root_of(ann.harness.harness.settings)).instance(WorkspaceId(workspace_id))
     directory.mkdir(parents=True)
     (directory / "output.log").write_text("one\ntwo [bold]\nthree\n")
     assert (await ann.run("ws", "logs", "notes")).stdout == "one\ntwo [bold]\nthree\n"
@@ -38,7 +38,7 @@ async def test_logs_of_what_never_ran_are_empty(ann: Somebody) -> None:
 async def test_events_are_told_oldest_first(ann: Somebody) -> None:
     workspace_id = await with_history(ann)
     await write_line(
-        ann.stand.database,
+        ann.harness.database,
         workspace_id,
         EventKind.ATTEMPT_FAILED,
         LONG_AGO,
@@ -61,8 +61,8 @@ async def test_on_a_terminal_events_go_on(ann: Somebody) -> None:
     workspace_id = await with_history(ann)
     with ann.terminal("ws", "events", "notes") as terminal:
         await terminal.shows("created")
-        await write_line(ann.stand.database, workspace_id, EventKind.ERROR_FOUND, LONG_AGO)
-        await set_columns(ann.stand.database, workspace_id, description="changed, so that it is looked at")
+        await write_line(ann.harness.database, workspace_id, EventKind.ERROR_FOUND, LONG_AGO)
+        await set_columns(ann.harness.database, workspace_id, description="changed, so that it is looked at")
         await terminal.shows("error found")
         terminal.interrupt()
         assert await terminal.ended() == ExitCode.INTERRUPTED

@@ -74,7 +74,7 @@ async def test_logout_revokes_the_token_and_forgets_it(ann: Somebody) -> None:
     before = await token_names(ann)
     await sign_in(ann)
     result = await ann.run("logout")
-    assert (result.exit_code, result.stdout) == (0, f"Signed out of {ann.stand.api.base_url}.\n")
+    assert (result.exit_code, result.stdout) == (0, f"Signed out of {ann.harness.api.base_url}.\n")
     assert not ann.login_file.exists()
     assert await token_names(ann) == before
     assert (await ann.run("logout")).stdout == "You are not signed in.\n"
@@ -93,7 +93,7 @@ async def test_a_saved_token_is_sent_to_no_other_codehub(ann: Somebody) -> None:
     result = await ann.run("ws", "ls", "--url", other, **NOBODY)
     assert result.exit_code == ExitCode.NOT_SIGNED_IN
     assert result.stderr.splitlines() == [
-        f"You are not signed in to {other}, only to {ann.stand.api.base_url}.",
+        f"You are not signed in to {other}, only to {ann.harness.api.base_url}.",
         f"Sign in with: codehub login --url {other}",
     ]
 

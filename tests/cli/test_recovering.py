@@ -14,7 +14,7 @@ ARCHIVE = "archives/a/b/home.tar.zst"
 
 async def lost(somebody: Somebody, archive_key: str | None = ARCHIVE) -> str:
     workspace_id = await somebody.create("notes")
-    await lose_data(somebody.stand.database, workspace_id, archive_key=archive_key)
+    await lose_data(somebody.harness.database, workspace_id, archive_key=archive_key)
     return workspace_id
 
 
@@ -61,7 +61,7 @@ async def test_a_choice_that_there_is_not_is_refused(ann: Somebody) -> None:
 
 async def test_an_error_with_one_way_out_takes_it(ann: Somebody) -> None:
     workspace_id = await ann.create("notes")
-    await fail(ann.stand.database, workspace_id)
+    await fail(ann.harness.database, workspace_id)
     assert (await ann.run("ws", "recover", "notes")).exit_code == 0
     assert await chosen(ann, workspace_id) == ["retry"]
 
@@ -83,7 +83,7 @@ async def archives_chosen(somebody: Somebody, workspace_id: str) -> list[str]:
 async def damaged(somebody: Somebody) -> tuple[str, str]:
     """A workspace whose archive is damaged, and the id of an older archive."""
     workspace_id = await somebody.create("notes")
-    _, older = await damage_archive(somebody.stand.database, workspace_id, LONG_AGO - timedelta(days=1))
+    _, older = await damage_archive(somebody.harness.database, workspace_id, LONG_AGO - timedelta(days=1))
     return workspace_id, older
 
 
@@ -114,7 +114,7 @@ async def test_on_a_terminal_the_archive_is_picked_from_a_list(ann: Somebody) ->
 
 
 async def test_a_deletion_that_failed_waits_for_its_owner(ann: Somebody) -> None:
-    await halt_deletion(ann.stand.database, await ann.create("notes"))
+    await halt_deletion(ann.harness.database, await ann.create("notes"))
     [line] = [each for each in (await ann.run("ws", "ls")).stdout.splitlines() if "notes" in each]
     assert "waits for you" in line
     assert "On its way" not in line
@@ -126,8 +126,8 @@ async def test_a_deletion_that_failed_waits_for_its_owner(ann: Somebody) -> None
 
 async def test_a_deletion_that_failed_is_told_to_whoever_waits_for_it(ann: Somebody) -> None:
     workspace_id = await ann.create("notes")
-    await halt_deletion(ann.stand.database, workspace_id)
-    ann.stand.world.volumes[WorkspaceId(workspace_id)] = {"notes": b"precious"}
+    await halt_deletion(ann.harness.database, workspace_id)
+    ann.harness.world.volumes[WorkspaceId(workspace_id)] = {"notes": b"precious"}
     result = await ann.run("ws", "rm", "notes", "--yes", "--wait")
     assert result.exit_code == ExitCode.FAILED
     assert "notes could not be deleted (RetryExceeded)" in result.stderr
@@ -139,7 +139,7 @@ async def test_a_deletion_that_failed_is_purged_taken_back_or_tried_again(ann: S
         "two": ("undelete", "two"),
         "three": ("recover", "three", "--wait"),
     }.items():
-        await halt_deletion(ann.stand.database, await ann.create(name))
+        await halt_deletion(ann.harness.database, await ann.create(name))
         result = await ann.run("ws", *arguments)
         assert result.exit_code == 0, result.output
         assert name in result.stdout

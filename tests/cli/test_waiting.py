@@ -22,7 +22,7 @@ SNAPSHOT = b"event: snapshot"
 @asynccontextmanager
 async def held(somebody: Somebody, call: str) -> AsyncIterator[None]:
     """The worker gets no further than this call meanwhile."""
-    gates = somebody.stand.world.gates
+    gates = somebody.harness.world.gates
     gates[call] = asyncio.Event()
     try:
         yield
@@ -68,7 +68,7 @@ async def test_a_script_does_not_wait_unless_told(ann: Somebody) -> None:
 
 async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
     workspace_id = await new_home(ann)
-    url = redis_url_of(ann.stand.bench.settings)
+    url = redis_url_of(ann.harness.harness.settings)
     async with held(ann, "jobs.archive"), create_client(url) as redis:
         board = RedisProgressBoard(redis)
         with ann.terminal("ws", "archive", "notes") as terminal:
@@ -84,7 +84,7 @@ async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
 
             await until(rate_is_shown, "bytes and rate are shown")
             await board.clear(WorkspaceId(workspace_id))
-            ann.stand.world.gates["jobs.archive"].set()
+            ann.harness.world.gates["jobs.archive"].set()
             assert await terminal.ended() == 0
     assert terminal.text.splitlines()[-1].endswith("notes is ARCHIVED")
 
@@ -111,7 +111,7 @@ async def test_a_failure_is_explained_with_the_way_out(ann: Somebody) -> None:
     assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
     assert "notes failed (ImagePullFailed)" in result.stderr
     assert result.stderr.splitlines()[-1] == "See the ways out with: codehub ws show notes"
-    ann.stand.world.images.add("nowhere")
+    ann.harness.world.images.add("nowhere")
     recovered = await ann.run("ws", "recover", "notes", "--wait")
     assert recovered.stdout.startswith("notes is RUNNING: "), recovered.output
 
@@ -124,14 +124,14 @@ async def test_a_failure_is_a_document_for_scripts(ann: Somebody) -> None:
 
 async def test_waiting_outlives_a_lost_connection(ann: Somebody) -> None:
     await new_home(ann)
-    async with held(ann, "jobs.archive"), Cable(ann.stand.api.port) as cable:
+    async with held(ann, "jobs.archive"), Cable(ann.harness.api.port) as cable:
         waiting = asyncio.create_task(
             ann.run("ws", "archive", "notes", "--wait", CODEHUB_URL=f"http://127.0.0.1:{cable.port}")
         )
         await cable.until_passed(SNAPSHOT, times=1)
         cable.cut()
         await cable.until_passed(SNAPSHOT, times=2)
-        ann.stand.world.gates["jobs.archive"].set()
+        ann.harness.world.gates["jobs.archive"].set()
         result = await waiting
     assert (result.exit_code, result.stdout) == (0, "notes is ARCHIVED\n"), result.output
 
@@ -147,7 +147,7 @@ async def test_a_word_of_somebody_else_meanwhile_is_told(ann: Somebody) -> None:
     async with held(ann, "jobs.archive"):
         waiting = asyncio.create_task(ann.run("ws", "archive", "notes", "--wait"))
         await until_begun(ann, workspace_id, "ARCHIVING")
-        await set_columns(ann.stand.database, workspace_id, desired_state="STANDBY")
+        await set_columns(ann.harness.database, workspace_id, desired_state="STANDBY")
     result = await waiting
     assert result.exit_code == ExitCode.REFUSED
     assert "Somebody asked for STANDBY meanwhile." in result.stderr
@@ -156,10 +156,10 @@ async def test_a_word_of_somebody_else_meanwhile_is_told(ann: Somebody) -> None:
 async def test_a_restart_stops_it_and_starts_it_again(ann: Somebody) -> None:
     created = await ann.run("ws", "create", "notes", "--wait", "--json")
     workspace_id = json.loads(created.stdout)["id"]
-    before = ann.stand.world.instances[workspace_id]
+    before = ann.harness.world.instances[workspace_id]
     result = await ann.run("ws", "restart", "notes", "--wait")
     assert result.stdout.startswith("notes is RUNNING: "), result.output
-    assert ann.stand.world.instances[workspace_id] is not before
+    assert ann.harness.world.instances[workspace_id] is not before
 
 
 async def test_a_restart_of_what_is_stopped_starts_it(ann: Somebody) -> None:

@@ -26,7 +26,7 @@ async def test_without_workspaces_the_next_step_is_told(ann: Somebody) -> None:
 async def test_list_tells_phase_and_what_comes_next(ann: Somebody) -> None:
     await ann.create("[bold]compiler", **RUNNING)
     broken = await ann.create("broken")
-    await fail(ann.stand.database, broken)
+    await fail(ann.harness.database, broken)
     [_, _, second, first] = (await ann.run("ws", "ls")).stdout.splitlines()
     assert first.split()[:2] == ["[bold]compiler", "RUNNING"]
     assert "stops now unless used" in first
@@ -126,7 +126,7 @@ async def test_the_limit_is_told_with_what_runs(ann: Somebody) -> None:
 
 async def test_an_operation_under_way_is_not_interrupted(ann: Somebody) -> None:
     workspace_id = await ann.create("busy", **RUNNING)
-    await begin_operation(ann.stand.database, workspace_id, Operation.STARTING)
+    await begin_operation(ann.harness.database, workspace_id, Operation.STARTING)
     result = await ann.run("ws", "stop", "busy")
     assert result.exit_code == ExitCode.REFUSED
     assert "STARTING is under way" in result.stderr
@@ -147,7 +147,9 @@ async def test_restoring_what_runs_does_not_stop_it(ann: Somebody) -> None:
 
 
 async def test_show_explains_an_error_and_the_ways_out(ann: Somebody) -> None:
-    await lose_data(ann.stand.database, await ann.create("my notes"), archive_key="archives/a/b/home.tar.zst")
+    await lose_data(
+        ann.harness.database, await ann.create("my notes"), archive_key="archives/a/b/home.tar.zst"
+    )
     said = " ".join((await ann.run("ws", "show", "my notes")).stdout.split())
     assert "ERROR: something needs you" in said
     assert "DataLost: The volume has disappeared." in said
@@ -196,7 +198,7 @@ async def test_a_changed_configuration_is_told_with_the_way_to_apply_it(ann: Som
     message = "Restart to apply: image, memory."
     outdated = Condition(Status.FALSE, Reason.OUTDATED, message, datetime.now(UTC))
     conditions = conditions_to_json(Conditions(configuration_current=outdated))
-    await set_columns(ann.stand.database, workspace_id, conditions=conditions)
+    await set_columns(ann.harness.database, workspace_id, conditions=conditions)
     assert (await ann.read(workspace_id))["restart_to_apply"] is True
     shown = (await ann.run("ws", "show", "home")).stdout
     assert f"{message} Use: codehub ws restart home" in shown

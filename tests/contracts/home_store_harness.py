@@ -24,7 +24,7 @@ from tests.fakes import FakeHomeStore, FakeInstances, FakeStorageJobs, FakeVolum
 ARCHIVES = ArchiveStore("codehub", "key", "secret", "http://127.0.0.1:9")
 
 
-class HomeStoreBench(Protocol):
+class HomeStoreHarness(Protocol):
     @property
     def store(self) -> HomeStore: ...
 
@@ -44,7 +44,7 @@ class HomeStoreBench(Protocol):
         """Make the store silent."""
 
 
-class FakeBench:
+class FakeHarness:
     def __init__(self) -> None:
         self.world = FakeWorld()
         self.store = FakeHomeStore(self.world)
@@ -60,7 +60,7 @@ class FakeBench:
         self.world.down.add(Resource.VOLUME)
 
 
-class LocalBench:
+class LocalHarness:
     def __init__(self, path: Path) -> None:
         self.root = LocalRoot.at(path)
         self.store = LocalHomeStore(path)
@@ -78,7 +78,7 @@ class LocalBench:
         (self.root.path / SENTINEL).mkdir(parents=True)
 
 
-class DockerBench:
+class DockerHarness:
     def __init__(self, engine: Engine, dead: DockerHomeStore) -> None:
         self.engine = engine
         self._dead = dead
@@ -95,12 +95,12 @@ class DockerBench:
         self.store = self._dead
 
 
-async def open_bench(kind: str, path: Path, stack: AsyncExitStack) -> HomeStoreBench:
+async def open_harness(kind: str, path: Path, stack: AsyncExitStack) -> HomeStoreHarness:
     if kind == "fake":
-        return FakeBench()
+        return FakeHarness()
     if kind == "local":
-        return LocalBench(path)
+        return LocalHarness(path)
     need_docker()
     engine = await stack.enter_async_context(opened_engine())
     nobody = await stack.enter_async_context(open_engine(NOBODY_URL))
-    return DockerBench(engine, DockerHomeStore(nobody, engine.options, NOBODY_URL))
+    return DockerHarness(engine, DockerHomeStore(nobody, engine.options, NOBODY_URL))

@@ -35,7 +35,7 @@ TINY_IDE = Path(__file__).with_name("tiny_ide.py")
 PATIENCE = Patience(start=60, stop=30, kill=30, health=10)
 
 
-class InstanceBench(Protocol):
+class InstanceHarness(Protocol):
     @property
     def instances(self) -> Instances: ...
 
@@ -64,7 +64,7 @@ class InstanceBench(Protocol):
         """Make the provider silent."""
 
 
-class FakeBench:
+class FakeHarness:
     def __init__(self) -> None:
         self.world = FakeWorld(start_seconds=DEADLINE_SECONDS)
         self.instances = FakeInstances(self.world)
@@ -111,7 +111,7 @@ OTHER_IDES = {"other": tiny_ide(), **IDES}
 HASTY = Patience(start=1, stop=0.2, kill=30, health=0.5)
 
 
-class LocalBench:
+class LocalHarness:
     def __init__(self, path: Path, *, sandboxed: bool, patience: Patience = PATIENCE) -> None:
         self.root = LocalRoot.at(path)
         self.root.prepare()
@@ -159,7 +159,7 @@ class LocalBench:
             await self.instances.stop(WorkspaceId(directory.name))
 
 
-class DockerBench:
+class DockerHarness:
     def __init__(self, engine: Engine, dead: Docker) -> None:
         build(IMAGE, "tiny-ide.Dockerfile")
         build(NEVER_READY_IMAGE, "tiny-ide.Dockerfile", "FLAG=mute")
@@ -195,10 +195,10 @@ class DockerBench:
 
 
 @asynccontextmanager
-async def opened_docker_bench() -> AsyncIterator[DockerBench]:
+async def opened_docker_harness() -> AsyncIterator[DockerHarness]:
     need_docker(JOB_IMAGE)
     async with opened_engine() as engine, open_engine(NOBODY_URL) as dead:
-        yield DockerBench(engine, dead)
+        yield DockerHarness(engine, dead)
 
 
 async def ask(upstream: Upstream | None, workspace_id: WorkspaceId, path: str) -> str:

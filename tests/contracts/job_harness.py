@@ -25,7 +25,7 @@ from tests.storage_job_runs import path_with_fake
 Files = dict[str, bytes]
 
 
-class JobBench(Protocol):
+class JobHarness(Protocol):
     @property
     def jobs(self) -> StorageJobs: ...
 
@@ -48,7 +48,7 @@ class JobBench(Protocol):
         """How many jobs really run."""
 
 
-class FakeBench:
+class FakeHarness:
     def __init__(self) -> None:
         self.world = FakeWorld()
         self.jobs = FakeStorageJobs(self.world)
@@ -78,7 +78,7 @@ class FakeBench:
         return len(self.world.jobs)
 
 
-class LocalBench:
+class LocalHarness:
     def __init__(self, path: Path, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root = LocalRoot.at(path / "root")
         self.root.prepare()
@@ -117,7 +117,7 @@ class LocalBench:
         return len(running_jobs())
 
 
-class DockerBench:
+class DockerHarness:
     def __init__(self, engine: Engine, bucket: Bucket) -> None:
         build(STALLED_JOB_IMAGE, "stalled-job.Dockerfile")
         self.engine = engine

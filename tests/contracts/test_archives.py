@@ -27,7 +27,7 @@ DIGEST = hashlib.sha256(CONTENT).hexdigest()
 META = f"sha256:{DIGEST}\nsize:{len(CONTENT)}\n".encode()
 
 
-class ArchiveBench(Protocol):
+class ArchiveHarness(Protocol):
     @property
     def archives(self) -> Archives: ...
 
@@ -43,7 +43,7 @@ class ArchiveBench(Protocol):
         """The same store, as one sees it that cannot be reached."""
 
 
-class FakeBench:
+class FakeHarness:
     def __init__(self) -> None:
         self.world = FakeWorld(now=datetime.now(UTC))
         self.archives = FakeArchives(self.world)
@@ -66,7 +66,7 @@ class FakeBench:
         yield self.archives
 
 
-class S3Bench:
+class S3Harness:
     def __init__(self, archives: S3Archives, bucket: Bucket) -> None:
         self.archives = archives
         self._bucket = bucket
@@ -101,12 +101,12 @@ def store_of(bucket: Bucket, /, **changes: str) -> ArchiveStore:
 
 
 @pytest.fixture(params=["fake", "s3"])
-async def bench(request: pytest.FixtureRequest, bucket: Bucket) -> AsyncIterator[ArchiveBench]:
+async def harness(request: pytest.FixtureRequest, bucket: Bucket) -> AsyncIterator[ArchiveHarness]:
     if request.param == "fake":
-        yield FakeBench()
+        yield FakeHarness()
         return
     async with S3Archives.open(store_of(bucket)) as archives:
-        yield S3Bench(archives, bucket)
+        yield S3Harness(archives, bucket)
 
 
 @pytest.fixture
@@ -114,70 +114,70 @@ def key() -> str:
     return archive_key(WorkspaceId(str(uuid.uuid4())), str(uuid.uuid4()))
 
 
-async def test_both_objects_make_an_archive(bench: ArchiveBench, key: str) -> None:
-    await bench.put(key, CONTENT)
-    await bench.put(meta_key(key), META)
-    assert await bench.archives.look(key) is ArchiveFact.PRESENT
-    assert await bench.archives.read_meta(key) == StoredArchive(key, len(CONTENT), DIGEST)
+async def test_both_objects_make_an_archive(harness: ArchiveHarness, key: str) -> None:
+    await harness.put(key, CONTENT)
+    await harness.put(meta_key(key), META)
+    assert await harness.archives.look(key) is ArchiveFact.PRESENT
+    assert await harness.archives.read_meta(key) == StoredArchive(key, len(CONTENT), DIGEST)
 
 
-async def test_without_its_meta_an_archive_is_not_committed(bench: ArchiveBench, key: str) -> None:
-    await bench.put(key, CONTENT)
-    assert await bench.archives.look(key) is ArchiveFact.ABSENT
-    assert await bench.archives.read_meta(key) is None
+async def test_without_its_meta_an_archive_is_not_committed(harness: ArchiveHarness, key: str) -> None:
+    await harness.put(key, CONTENT)
+    assert await harness.archives.look(key) is ArchiveFact.ABSENT
+    assert await harness.archives.read_meta(key) is None
 
 
-async def test_a_meta_without_its_archive_is_nothing(bench: ArchiveBench, key: str) -> None:
-    await bench.put(meta_key(key), META)
-    assert await bench.archives.look(key) is ArchiveFact.ABSENT
-    assert await bench.archives.read_meta(key) is None
+async def test_a_meta_without_its_archive_is_nothing(harness: ArchiveHarness, key: str) -> None:
+    await harness.put(meta_key(key), META)
+    assert await harness.archives.look(key) is ArchiveFact.ABSENT
+    assert await harness.archives.read_meta(key) is None
 
 
-async def test_what_was_never_stored_is_absent(bench: ArchiveBench, key: str) -> None:
-    assert await bench.archives.look(key) is ArchiveFact.ABSENT
-    assert await bench.archives.look(None) is ArchiveFact.ABSENT
-    assert await bench.archives.read_meta(key) is None
-    assert [each async for each in bench.archives.list_all()] == []
+async def test_what_was_never_stored_is_absent(harness: ArchiveHarness, key: str) -> None:
+    assert await harness.archives.look(key) is ArchiveFact.ABSENT
+    assert await harness.archives.look(None) is ArchiveFact.ABSENT
+    assert await harness.archives.read_meta(key) is None
+    assert [each async for each in harness.archives.list_all()] == []
 
 
-async def test_the_list_has_every_object_below_the_root(bench: ArchiveBench, key: str) -> None:
-    await bench.put(key, CONTENT)
-    await bench.put(meta_key(key), META)
-    await bench.put("somebody-elses", b"x")
-    listed = {each.key: each async for each in bench.archives.list_all()}
+async def test_the_list_has_every_object_below_the_root(harness: ArchiveHarness, key: str) -> None:
+    await harness.put(key, CONTENT)
+    await harness.put(meta_key(key), META)
+    await harness.put("somebody-elses", b"x")
+    listed = {each.key: each async for each in harness.archives.list_all()}
     assert listed.keys() == {key, meta_key(key)}
     assert listed[key].size_bytes == len(CONTENT)
     assert abs(listed[key].modified_at - datetime.now(UTC)) < timedelta(minutes=1)
 
 
-async def test_a_removed_archive_is_gone_with_its_meta(bench: ArchiveBench, key: str) -> None:
-    await bench.put(key, CONTENT)
-    await bench.put(meta_key(key), META)
-    await bench.put("somebody-elses", b"x")
-    await bench.archives.remove(key)
-    assert await bench.keys() == ["somebody-elses"]
+async def test_a_removed_archive_is_gone_with_its_meta(harness: ArchiveHarness, key: str) -> None:
+    await harness.put(key, CONTENT)
+    await harness.put(meta_key(key), META)
+    await harness.put("somebody-elses", b"x")
+    await harness.archives.remove(key)
+    assert await harness.keys() == ["somebody-elses"]
 
 
-async def test_removing_what_is_not_there_succeeds(bench: ArchiveBench, key: str) -> None:
-    await bench.archives.remove(key)
-    await bench.put(key, CONTENT)
-    await bench.archives.remove(key)
-    await bench.archives.remove(key)
-    assert await bench.archives.look(key) is ArchiveFact.ABSENT
+async def test_removing_what_is_not_there_succeeds(harness: ArchiveHarness, key: str) -> None:
+    await harness.archives.remove(key)
+    await harness.put(key, CONTENT)
+    await harness.archives.remove(key)
+    await harness.archives.remove(key)
+    assert await harness.archives.look(key) is ArchiveFact.ABSENT
 
 
-async def test_only_stale_uploads_are_aborted(bench: ArchiveBench, key: str) -> None:
-    await bench.begin_upload(key)
+async def test_only_stale_uploads_are_aborted(harness: ArchiveHarness, key: str) -> None:
+    await harness.begin_upload(key)
     now = datetime.now(UTC)
-    assert await bench.archives.abort_stale_uploads(now - timedelta(minutes=5)) == 0
-    assert await bench.count_uploads() == 1
-    assert await bench.archives.abort_stale_uploads(now + timedelta(minutes=5)) == 1
-    assert await bench.count_uploads() == 0
-    assert await bench.archives.abort_stale_uploads(now + timedelta(minutes=5)) == 0
+    assert await harness.archives.abort_stale_uploads(now - timedelta(minutes=5)) == 0
+    assert await harness.count_uploads() == 1
+    assert await harness.archives.abort_stale_uploads(now + timedelta(minutes=5)) == 1
+    assert await harness.count_uploads() == 0
+    assert await harness.archives.abort_stale_uploads(now + timedelta(minutes=5)) == 0
 
 
-async def test_silence_is_not_absence(bench: ArchiveBench, key: str) -> None:
-    async with bench.down() as archives:
+async def test_silence_is_not_absence(harness: ArchiveHarness, key: str) -> None:
+    async with harness.down() as archives:
         calls = (
             archives.look(key),
             archives.look(None),

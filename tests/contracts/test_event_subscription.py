@@ -21,7 +21,7 @@ QUICK = SubscriptionTiming(check=600, confirm=DEADLINE_SECONDS, first_delay=0.02
 IMPATIENT = SubscriptionTiming(check=600, confirm=0.05, first_delay=0.02, max_delay=0.1)
 
 
-class Bench(Protocol):
+class Harness(Protocol):
     subscription: EventSubscription
 
     async def publish(self, user_id: str, payload: str) -> None: ...
@@ -33,7 +33,7 @@ class Bench(Protocol):
     async def restore(self) -> None: ...
 
 
-class FakeBench:
+class FakeHarness:
     def __init__(self) -> None:
         self._fake = FakeSubscription()
         self.subscription: EventSubscription = self._fake
@@ -51,7 +51,7 @@ class FakeBench:
         self._fake.restore()
 
 
-class RedisBench:
+class RedisHarness:
     def __init__(self, server: RedisServer, bus: RedisEventBus, timing: SubscriptionTiming) -> None:
         self.subscription: EventSubscription = RedisEventSubscription(server.url, timing)
         self.publish = bus.publish
@@ -66,13 +66,13 @@ class RedisBench:
 
 
 @asynccontextmanager
-async def opened(kind: str, directory: Path, timing: SubscriptionTiming) -> AsyncIterator[Bench]:
+async def opened(kind: str, directory: Path, timing: SubscriptionTiming) -> AsyncIterator[Harness]:
     if kind == "fake":
-        yield FakeBench()
+        yield FakeHarness()
         return
     with running_redis(directory) as server:
         async with create_client(server.url) as client:
-            yield RedisBench(server, RedisEventBus(client), timing)
+            yield RedisHarness(server, RedisEventBus(client), timing)
 
 
 class Heard:
@@ -102,119 +102,119 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def bench(kind: str, tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(kind, tmp_path, QUICK) as bench:
-        yield bench
+async def harness(kind: str, tmp_path: Path) -> AsyncIterator[Harness]:
+    async with opened(kind, tmp_path, QUICK) as harness:
+        yield harness
 
 
 @pytest.fixture
-async def heard(bench: Bench) -> AsyncIterator[Heard]:
+async def heard(harness: Harness) -> AsyncIterator[Heard]:
     """Of a subscription that is up."""
     heard = Heard()
-    async with heard.on(bench.subscription):
+    async with heard.on(harness.subscription):
         assert await heard.next() == EVERYBODY
         yield heard
 
 
-async def test_what_is_published_for_somebody_followed_is_delivered(bench: Bench, heard: Heard) -> None:
-    assert await bench.subscription.follow("ann")
-    await bench.publish("ann", "one")
-    await bench.publish("ann", "two")
+async def test_what_is_published_for_somebody_followed_is_delivered(harness: Harness, heard: Heard) -> None:
+    assert await harness.subscription.follow("ann")
+    await harness.publish("ann", "one")
+    await harness.publish("ann", "two")
     assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
 
 
-async def test_what_is_published_for_others_is_not(bench: Bench, heard: Heard) -> None:
-    assert await bench.subscription.follow("ann")
-    await bench.publish("bob", "not here")
-    await bench.publish("ann", "here")
+async def test_what_is_published_for_others_is_not(harness: Harness, heard: Heard) -> None:
+    assert await harness.subscription.follow("ann")
+    await harness.publish("bob", "not here")
+    await harness.publish("ann", "here")
     assert await heard.next() == BusMessage("ann", "here")
 
 
-async def test_a_broadcast_comes_as_one_for_everybody(bench: Bench, heard: Heard) -> None:
-    await bench.broadcast("look")
+async def test_a_broadcast_comes_as_one_for_everybody(harness: Harness, heard: Heard) -> None:
+    await harness.broadcast("look")
     assert await heard.next() == BusMessage(None, "look")
 
 
-async def test_following_again_delivers_nothing_twice(bench: Bench, heard: Heard) -> None:
-    follows = (bench.subscription.follow("ann") for _ in range(10))
+async def test_following_again_delivers_nothing_twice(harness: Harness, heard: Heard) -> None:
+    follows = (harness.subscription.follow("ann") for _ in range(10))
     assert all(await asyncio.gather(*follows))
-    assert await bench.subscription.follow("ann")
-    await bench.publish("ann", "one")
-    await bench.publish("ann", "two")
+    assert await harness.subscription.follow("ann")
+    await harness.publish("ann", "one")
+    await harness.publish("ann", "two")
     assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
 
 
-async def test_nothing_comes_for_somebody_not_followed_any_more(bench: Bench, heard: Heard) -> None:
-    assert await bench.subscription.follow("ann")
-    bench.subscription.unfollow("ann")
-    bench.subscription.unfollow("never followed")
-    assert await bench.subscription.follow("bob")
-    await bench.publish("ann", "not here")
-    await bench.publish("bob", "here")
+async def test_nothing_comes_for_somebody_not_followed_any_more(harness: Harness, heard: Heard) -> None:
+    assert await harness.subscription.follow("ann")
+    harness.subscription.unfollow("ann")
+    harness.subscription.unfollow("never followed")
+    assert await harness.subscription.follow("bob")
+    await harness.publish("ann", "not here")
+    await harness.publish("bob", "here")
     assert await heard.next() == BusMessage("bob", "here")
 
 
 @pytest.mark.parametrize("turns", [1, 2, 50])
 @pytest.mark.parametrize("pauses", [0, 1, 3])
 async def test_nothing_is_missed_by_somebody_who_left_and_came_back(
-    bench: Bench, heard: Heard, turns: int, pauses: int
+    harness: Harness, heard: Heard, turns: int, pauses: int
 ) -> None:
     for turn in range(turns):
-        impatient = asyncio.create_task(bench.subscription.follow("ann"))
+        impatient = asyncio.create_task(harness.subscription.follow("ann"))
         # From before anybody was told of the follower until after.
         for _ in range(pauses):
             await asyncio.sleep(0)
-        bench.subscription.unfollow("ann")
-        assert await bench.subscription.follow("ann")
-        await bench.publish("ann", str(turn))
+        harness.subscription.unfollow("ann")
+        assert await harness.subscription.follow("ann")
+        await harness.publish("ann", str(turn))
         assert await heard.next() == BusMessage("ann", str(turn))
         impatient.cancel()
         await asyncio.gather(impatient, return_exceptions=True)
-        bench.subscription.unfollow("ann")
+        harness.subscription.unfollow("ann")
 
 
-async def test_a_thousand_are_followed_at_once(bench: Bench, heard: Heard) -> None:
+async def test_a_thousand_are_followed_at_once(harness: Harness, heard: Heard) -> None:
     users = [f"user {number}" for number in range(1000)]
-    assert all(await asyncio.gather(*map(bench.subscription.follow, users)))
+    assert all(await asyncio.gather(*map(harness.subscription.follow, users)))
     for user_id in users[::100]:
-        await bench.publish(user_id, "here")
+        await harness.publish(user_id, "here")
         assert await heard.next() == BusMessage(user_id, "here")
 
 
-async def test_everybody_is_heard_again_after_an_outage_which_is_told(bench: Bench, heard: Heard) -> None:
-    assert await bench.subscription.follow("ann")
-    await bench.lose()
-    await bench.restore()
+async def test_everybody_is_heard_again_after_an_outage_which_is_told(harness: Harness, heard: Heard) -> None:
+    assert await harness.subscription.follow("ann")
+    await harness.lose()
+    await harness.restore()
     assert await heard.next() == EVERYBODY
-    await bench.publish("ann", "after")
+    await harness.publish("ann", "after")
     assert await heard.next() == BusMessage("ann", "after")
 
 
 async def test_who_is_followed_during_an_outage_is_heard_after_it(kind: str, tmp_path: Path) -> None:
     heard = Heard()
-    async with opened(kind, tmp_path, IMPATIENT) as bench, heard.on(bench.subscription):
+    async with opened(kind, tmp_path, IMPATIENT) as harness, heard.on(harness.subscription):
         assert await heard.next() == EVERYBODY
-        await bench.lose()
-        assert not await bench.subscription.follow("ann")
-        await bench.restore()
+        await harness.lose()
+        assert not await harness.subscription.follow("ann")
+        await harness.restore()
         while await heard.next() != EVERYBODY:
             pass
-        await bench.publish("ann", "after")
+        await harness.publish("ann", "after")
         while await heard.next() != BusMessage("ann", "after"):
             pass
 
 
 async def test_nobody_is_said_to_be_heard_during_an_outage(kind: str, tmp_path: Path) -> None:
-    async with opened(kind, tmp_path, IMPATIENT) as bench, Heard().on(bench.subscription):
+    async with opened(kind, tmp_path, IMPATIENT) as harness, Heard().on(harness.subscription):
 
         async def is_heard() -> bool:
-            return await bench.subscription.follow("ann")
+            return await harness.subscription.follow("ann")
 
         async def is_not_heard() -> bool:
             return not await is_heard()
 
         await until(is_heard, "the user is heard")
-        await bench.lose()
+        await harness.lose()
         await until(is_not_heard, "the loss is noticed")
-        await bench.restore()
+        await harness.restore()
         await until(is_heard, "the user is heard again")

@@ -14,7 +14,7 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, InstanceRequest
 from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
 from codehub.services.home_store import Homes, adopt_home_store, claim_home_store
-from tests.contracts.home_store_harness import HomeStoreBench, open_bench
+from tests.contracts.home_store_harness import HomeStoreHarness, open_harness
 from tests.fakes import IMAGE
 from tests.rows import new_workspace_id
 
@@ -22,14 +22,14 @@ KEY = "archives/x/y/home.tar.zst"
 
 
 class Guarded:
-    """The providers of a bench, as the worker, the API and the proxy have them."""
+    """The providers of a harness, as the worker, the API and the proxy have them."""
 
-    def __init__(self, bench: HomeStoreBench, database: Database) -> None:
-        guard = HomeGuard(database, "test", bench.store)
-        self.homes = Homes("test", bench.store, bench.volumes)
-        self.instances = GuardedInstances(bench.instances, guard)
-        self.volumes = GuardedVolumes(bench.volumes, guard)
-        self.jobs = GuardedStorageJobs(bench.jobs, guard)
+    def __init__(self, harness: HomeStoreHarness, database: Database) -> None:
+        guard = HomeGuard(database, "test", harness.store)
+        self.homes = Homes("test", harness.store, harness.volumes)
+        self.instances = GuardedInstances(harness.instances, guard)
+        self.volumes = GuardedVolumes(harness.volumes, guard)
+        self.jobs = GuardedStorageJobs(harness.jobs, guard)
 
     def calls(self, workspace_id: WorkspaceId) -> list[Awaitable[object]]:
         """Every way to look at homes and instances, and to change them."""
@@ -52,14 +52,14 @@ class Guarded:
 
 
 @pytest.fixture(params=["fake", "local", "docker"])
-async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HomeStoreBench]:
+async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[HomeStoreHarness]:
     async with AsyncExitStack() as stack:
-        yield await open_bench(request.param, tmp_path / "homes", stack)
+        yield await open_harness(request.param, tmp_path / "homes", stack)
 
 
 @pytest.fixture
-def guarded(bench: HomeStoreBench, database: Database) -> Guarded:
-    return Guarded(bench, database)
+def guarded(harness: HomeStoreHarness, database: Database) -> Guarded:
+    return Guarded(harness, database)
 
 
 async def no_call_is_answered(guarded: Guarded, workspace_id: WorkspaceId, words: str) -> None:
@@ -70,11 +70,11 @@ async def no_call_is_answered(guarded: Guarded, workspace_id: WorkspaceId, words
 
 
 async def test_nobody_touches_homes_before_their_store_is_recorded(
-    bench: HomeStoreBench, guarded: Guarded
+    harness: HomeStoreHarness, guarded: Guarded
 ) -> None:
-    await bench.store.create_identity()
+    await harness.store.create_identity()
     await no_call_is_answered(guarded, new_workspace_id(), "not recorded yet")
-    assert await bench.volumes.list_all() == []
+    assert await harness.volumes.list_all() == []
 
 
 async def test_the_recorded_store_is_used_as_if_there_were_no_guard(
@@ -93,12 +93,12 @@ async def test_the_recorded_store_is_used_as_if_there_were_no_guard(
 
 
 async def test_a_store_that_was_exchanged_for_an_empty_one_is_not_judged(
-    bench: HomeStoreBench, guarded: Guarded, database: Database
+    harness: HomeStoreHarness, guarded: Guarded, database: Database
 ) -> None:
     await claim_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
-    bench.exchange()
+    harness.exchange()
     for call in guarded.calls(workspace_id):
         with pytest.raises(Transient) as caught:
             await call
@@ -106,27 +106,27 @@ async def test_a_store_that_was_exchanged_for_an_empty_one_is_not_judged(
 
 
 async def test_another_store_in_its_place_is_not_judged_until_it_is_adopted(
-    bench: HomeStoreBench, guarded: Guarded, database: Database
+    harness: HomeStoreHarness, guarded: Guarded, database: Database
 ) -> None:
     await claim_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
-    bench.exchange()
-    await bench.store.create_identity()
+    harness.exchange()
+    await harness.store.create_identity()
     await no_call_is_answered(guarded, workspace_id, "is a different store")
-    assert await bench.volumes.list_all() == []
+    assert await harness.volumes.list_all() == []
     await adopt_home_store(database, guarded.homes, datetime.now(UTC))
     assert await guarded.volumes.look(workspace_id) is VolumeFact.ABSENT
 
 
 async def test_a_store_that_another_one_took_over_from_is_no_longer_changed(
-    bench: HomeStoreBench, guarded: Guarded, database: Database, tmp_path: Path
+    harness: HomeStoreHarness, guarded: Guarded, database: Database, tmp_path: Path
 ) -> None:
     await claim_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
     async with AsyncExitStack() as stack:
-        other = await open_bench("local", tmp_path / "other", stack)
+        other = await open_harness("local", tmp_path / "other", stack)
         await adopt_home_store(database, Homes("local", other.store, other.volumes), datetime.now(UTC))
     for change in (
         guarded.volumes.remove(workspace_id),
@@ -134,4 +134,4 @@ async def test_a_store_that_another_one_took_over_from_is_no_longer_changed(
     ):
         with pytest.raises(Transient, match="is a different store"):
             await change
-    assert await bench.volumes.list_all() == [workspace_id]
+    assert await harness.volumes.list_all() == [workspace_id]

@@ -9,7 +9,7 @@ import pytest
 
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
-from tests.contracts.home_store_harness import HomeStoreBench, open_bench
+from tests.contracts.home_store_harness import HomeStoreHarness, open_harness
 from tests.rows import new_workspace_id
 
 
@@ -19,56 +19,58 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def bench(kind: str, tmp_path: Path) -> AsyncIterator[HomeStoreBench]:
+async def harness(kind: str, tmp_path: Path) -> AsyncIterator[HomeStoreHarness]:
     async with AsyncExitStack() as stack:
-        yield await open_bench(kind, tmp_path / "one", stack)
+        yield await open_harness(kind, tmp_path / "one", stack)
 
 
-async def test_a_store_that_was_never_set_up_has_no_identity(bench: HomeStoreBench) -> None:
-    assert await bench.store.read_identity() is None
+async def test_a_store_that_was_never_set_up_has_no_identity(harness: HomeStoreHarness) -> None:
+    assert await harness.store.read_identity() is None
 
 
-async def test_an_identity_stays_once_it_was_created(bench: HomeStoreBench) -> None:
-    created = await bench.store.create_identity()
+async def test_an_identity_stays_once_it_was_created(harness: HomeStoreHarness) -> None:
+    created = await harness.store.create_identity()
     assert created
-    assert await bench.store.read_identity() == created
-    assert await bench.store.create_identity() == created
+    assert await harness.store.read_identity() == created
+    assert await harness.store.create_identity() == created
 
 
-async def test_several_callers_at_once_create_one_identity(bench: HomeStoreBench) -> None:
-    created = await asyncio.gather(*(bench.store.create_identity() for _ in range(8)))
-    assert set(created) == {await bench.store.read_identity()}
+async def test_several_callers_at_once_create_one_identity(harness: HomeStoreHarness) -> None:
+    created = await asyncio.gather(*(harness.store.create_identity() for _ in range(8)))
+    assert set(created) == {await harness.store.read_identity()}
 
 
-async def test_two_stores_have_different_identities(bench: HomeStoreBench, kind: str, tmp_path: Path) -> None:
+async def test_two_stores_have_different_identities(
+    harness: HomeStoreHarness, kind: str, tmp_path: Path
+) -> None:
     async with AsyncExitStack() as stack:
-        other = await open_bench(kind, tmp_path / "other", stack)
-        assert await other.store.create_identity() != await bench.store.create_identity()
+        other = await open_harness(kind, tmp_path / "other", stack)
+        assert await other.store.create_identity() != await harness.store.create_identity()
 
 
-async def test_a_store_can_hold_homes_once_it_has_an_identity(bench: HomeStoreBench) -> None:
-    await bench.store.create_identity()
-    assert await bench.volumes.list_all() == []
+async def test_a_store_can_hold_homes_once_it_has_an_identity(harness: HomeStoreHarness) -> None:
+    await harness.store.create_identity()
+    assert await harness.volumes.list_all() == []
     workspace_id = new_workspace_id()
-    await bench.volumes.provision(workspace_id)
-    assert await bench.volumes.list_all() == [workspace_id]
+    await harness.volumes.provision(workspace_id)
+    assert await harness.volumes.list_all() == [workspace_id]
 
 
-async def test_a_store_that_was_exchanged_for_an_empty_one_has_no_identity(bench: HomeStoreBench) -> None:
-    created = await bench.store.create_identity()
-    bench.exchange()
-    assert await bench.store.read_identity() is None
-    assert await bench.store.create_identity() != created
+async def test_a_store_that_was_exchanged_for_an_empty_one_has_no_identity(harness: HomeStoreHarness) -> None:
+    created = await harness.store.create_identity()
+    harness.exchange()
+    assert await harness.store.read_identity() is None
+    assert await harness.store.create_identity() != created
 
 
-async def test_silence_is_not_absence(bench: HomeStoreBench) -> None:
-    await bench.store.create_identity()
-    bench.go_down()
-    for call in (bench.store.read_identity(), bench.store.create_identity()):
+async def test_silence_is_not_absence(harness: HomeStoreHarness) -> None:
+    await harness.store.create_identity()
+    harness.go_down()
+    for call in (harness.store.read_identity(), harness.store.create_identity()):
         with pytest.raises(Transient) as caught:
             await call
         assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-async def test_people_are_told_where_it_is(bench: HomeStoreBench) -> None:
-    assert bench.store.location
+async def test_people_are_told_where_it_is(harness: HomeStoreHarness) -> None:
+    assert harness.store.location

@@ -13,11 +13,11 @@ from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ImageMissing, InstanceRequest, Progress
 from tests.contracts.instance_harness import (
-    FakeBench,
-    InstanceBench,
-    LocalBench,
+    FakeHarness,
+    InstanceHarness,
+    LocalHarness,
     eventually,
-    opened_docker_bench,
+    opened_docker_harness,
 )
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
 from tests.needs import need_bubblewrap
@@ -28,276 +28,282 @@ DEFAULT = "default"
 
 
 @pytest.fixture(params=["fake", "plain", "sandboxed", "docker"])
-async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[InstanceBench]:
+async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[InstanceHarness]:
     if request.param == "fake":
-        yield FakeBench()
+        yield FakeHarness()
         return
     if request.param == "docker":
-        async with opened_docker_bench() as docker_bench:
-            yield docker_bench
+        async with opened_docker_harness() as docker_harness:
+            yield docker_harness
         return
     if request.param == "sandboxed":
         need_bubblewrap()
-    local = LocalBench(tmp_path, sandboxed=request.param == "sandboxed")
+    local = LocalHarness(tmp_path, sandboxed=request.param == "sandboxed")
     yield local
     await local.tidy()
 
 
 @pytest.fixture
-async def workspace_id(bench: InstanceBench) -> WorkspaceId:
+async def workspace_id(harness: InstanceHarness) -> WorkspaceId:
     """A workspace with a volume."""
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
+    await harness.volumes.provision(workspace_id)
     return workspace_id
 
 
-async def start(bench: InstanceBench, workspace_id: WorkspaceId, image_ref: str = IMAGE) -> list[Progress]:
+async def start(
+    harness: InstanceHarness, workspace_id: WorkspaceId, image_ref: str = IMAGE
+) -> list[Progress]:
     """As the workflow does it: an image that is not here is pulled first."""
     reports: list[Progress] = []
     request = InstanceRequest(workspace_id, image_ref)
     try:
-        await bench.instances.start(request, reports.append)
+        await harness.instances.start(request, reports.append)
     except ImageMissing:
-        await bench.instances.pull(image_ref, reports.append)
-        await bench.instances.start(request, reports.append)
+        await harness.instances.pull(image_ref, reports.append)
+        await harness.instances.start(request, reports.append)
     return reports
 
 
-async def test_what_was_never_started_is_absent(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
-    assert await bench.instances.list_all() == {}
-    assert await bench.instances.find_upstream(workspace_id) is None
+async def test_what_was_never_started_is_absent(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.list_all() == {}
+    assert await harness.instances.find_upstream(workspace_id) is None
 
 
 async def test_a_started_instance_takes_traffic_when_start_returns(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    reports = await start(bench, workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
-    assert await bench.instances.list_all() == {workspace_id: ContainerFact.READY}
-    assert await bench.instances.find_upstream(workspace_id) is not None
+    reports = await start(harness, workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.list_all() == {workspace_id: ContainerFact.READY}
+    assert await harness.instances.find_upstream(workspace_id) is not None
     assert reports
 
 
 async def test_starting_a_running_instance_leaves_it_alone(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    before = await bench.instances.find_upstream(workspace_id)
-    await start(bench, workspace_id)
-    assert await bench.instances.find_upstream(workspace_id) == before
-    assert bench.count(workspace_id) == 1
+    await start(harness, workspace_id)
+    before = await harness.instances.find_upstream(workspace_id)
+    await start(harness, workspace_id)
+    assert await harness.instances.find_upstream(workspace_id) == before
+    assert harness.count(workspace_id) == 1
 
 
-async def test_two_starts_at_once_make_one_instance(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    await asyncio.gather(start(bench, workspace_id), start(bench, workspace_id))
-    assert bench.count(workspace_id) == 1
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+async def test_two_starts_at_once_make_one_instance(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
+    await asyncio.gather(start(harness, workspace_id), start(harness, workspace_id))
+    assert harness.count(workspace_id) == 1
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
 
 
 async def test_instances_of_two_workspaces_do_not_meet(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     other = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(other)
-    await asyncio.gather(start(bench, workspace_id), start(bench, other))
-    await bench.instances.stop(workspace_id)
-    assert await bench.instances.list_all() == {other: ContainerFact.READY}
+    await harness.volumes.provision(other)
+    await asyncio.gather(start(harness, workspace_id), start(harness, other))
+    await harness.instances.stop(workspace_id)
+    assert await harness.instances.list_all() == {other: ContainerFact.READY}
 
 
 async def test_an_exited_instance_exists_but_takes_no_traffic(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    bench.kill(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
-    assert await bench.instances.list_all() == {workspace_id: ContainerFact.NOT_READY}
-    assert await bench.instances.find_upstream(workspace_id) is None
+    await start(harness, workspace_id)
+    harness.kill(workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
+    assert await harness.instances.list_all() == {workspace_id: ContainerFact.NOT_READY}
+    assert await harness.instances.find_upstream(workspace_id) is None
 
 
 async def test_an_exited_instance_is_replaced_by_start(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    bench.kill(workspace_id)
-    await start(bench, workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
-    assert bench.count(workspace_id) == 1
+    await start(harness, workspace_id)
+    harness.kill(workspace_id)
+    await start(harness, workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert harness.count(workspace_id) == 1
 
 
 async def test_an_instance_that_runs_without_answering_is_unhealthy_until_it_answers_again(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    bench.hang(workspace_id)
-    hasty = bench.hasty()
+    await start(harness, workspace_id)
+    harness.hang(workspace_id)
+    hasty = harness.hasty()
     assert await hasty.look(workspace_id) is ContainerFact.UNHEALTHY
     assert await hasty.list_all() == {workspace_id: ContainerFact.UNHEALTHY}
     assert await hasty.find_upstream(workspace_id) is None
-    bench.resume(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+    harness.resume(workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
 
 
 async def test_starting_an_instance_that_does_not_answer_waits_for_it(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id, DEFAULT)
-    before = await bench.instances.find_upstream(workspace_id)
-    bench.hang(workspace_id)
-    bench.reconfigure()
+    await start(harness, workspace_id, DEFAULT)
+    before = await harness.instances.find_upstream(workspace_id)
+    harness.hang(workspace_id)
+    harness.reconfigure()
     reports: list[Progress] = []
     request = InstanceRequest(workspace_id, DEFAULT)
-    starting = asyncio.create_task(bench.instances.start(request, reports.append))
+    starting = asyncio.create_task(harness.instances.start(request, reports.append))
     await eventually(lambda: bool(reports))
-    bench.resume(workspace_id)
+    harness.resume(workspace_id)
     await starting
-    assert await bench.instances.find_upstream(workspace_id) == before
-    assert bench.count(workspace_id) == 1
+    assert await harness.instances.find_upstream(workspace_id) == before
+    assert harness.count(workspace_id) == 1
 
 
 async def test_an_instance_that_keeps_silent_is_ended_by_start_and_the_next_start_makes_a_new_one(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    bench.hang(workspace_id)
+    await start(harness, workspace_id)
+    harness.hang(workspace_id)
     with pytest.raises(Transient) as caught:
-        await bench.hasty().start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
+        await harness.hasty().start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
-    await start(bench, workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    await start(harness, workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
 
 
 async def test_an_instance_that_does_not_answer_can_be_stopped(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    bench.hang(workspace_id)
-    await bench.hasty().stop(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
-    assert bench.count(workspace_id) == 0
+    await start(harness, workspace_id)
+    harness.hang(workspace_id)
+    await harness.hasty().stop(workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert harness.count(workspace_id) == 0
 
 
 async def test_a_changed_configuration_is_told_and_left_to_the_next_start(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id, DEFAULT)
-    before = await bench.instances.find_upstream(workspace_id)
-    assert await bench.instances.find_outdated() == {}
-    bench.reconfigure()
-    await start(bench, workspace_id, DEFAULT)
-    assert await bench.instances.find_upstream(workspace_id) == before
-    outdated = await bench.instances.find_outdated()
-    assert outdated == await bench.instances.find_outdated(workspace_id)
+    await start(harness, workspace_id, DEFAULT)
+    before = await harness.instances.find_upstream(workspace_id)
+    assert await harness.instances.find_outdated() == {}
+    harness.reconfigure()
+    await start(harness, workspace_id, DEFAULT)
+    assert await harness.instances.find_upstream(workspace_id) == before
+    outdated = await harness.instances.find_outdated()
+    assert outdated == await harness.instances.find_outdated(workspace_id)
     assert outdated[workspace_id]
-    await bench.instances.stop(workspace_id)
-    assert await bench.instances.find_outdated(workspace_id) == {}
-    await start(bench, workspace_id, DEFAULT)
-    assert await bench.instances.find_outdated() == {}
+    await harness.instances.stop(workspace_id)
+    assert await harness.instances.find_outdated(workspace_id) == {}
+    await start(harness, workspace_id, DEFAULT)
+    assert await harness.instances.find_outdated() == {}
 
 
 async def test_an_exited_instance_is_replaced_by_one_of_the_configuration_of_now(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id, DEFAULT)
-    bench.reconfigure()
-    bench.kill(workspace_id)
-    assert await bench.instances.find_outdated() == {}
-    await start(bench, workspace_id, DEFAULT)
-    assert await bench.instances.find_outdated() == {}
+    await start(harness, workspace_id, DEFAULT)
+    harness.reconfigure()
+    harness.kill(workspace_id)
+    assert await harness.instances.find_outdated() == {}
+    await start(harness, workspace_id, DEFAULT)
+    assert await harness.instances.find_outdated() == {}
 
 
 async def test_a_running_instance_is_left_alone_though_its_image_cannot_be_had_any_more(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    before = await bench.instances.find_upstream(workspace_id)
-    await start(bench, workspace_id, "no-such-image")
-    assert await bench.instances.find_upstream(workspace_id) == before
+    await start(harness, workspace_id)
+    before = await harness.instances.find_upstream(workspace_id)
+    await start(harness, workspace_id, "no-such-image")
+    assert await harness.instances.find_upstream(workspace_id) == before
 
 
-async def test_an_unknown_image_cannot_be_had(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
+async def test_an_unknown_image_cannot_be_had(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
     with pytest.raises(Permanent) as caught:
-        await start(bench, workspace_id, "no-such-image")
+        await start(harness, workspace_id, "no-such-image")
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
     assert "no-such-image" in caught.value.message
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_pulling_an_image_that_is_here_changes_nothing(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await bench.instances.pull(IMAGE, lambda _: None)
-    await start(bench, workspace_id)
-    await bench.instances.pull(IMAGE, lambda _: None)
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+    await harness.instances.pull(IMAGE, lambda _: None)
+    await start(harness, workspace_id)
+    await harness.instances.pull(IMAGE, lambda _: None)
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
 
 
-async def test_nothing_starts_without_its_volume(bench: InstanceBench) -> None:
+async def test_nothing_starts_without_its_volume(harness: InstanceHarness) -> None:
     homeless = WorkspaceId(str(uuid.uuid4()))
     with pytest.raises(Transient) as caught:
-        await start(bench, homeless)
+        await start(harness, homeless)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert await bench.instances.look(homeless) is ContainerFact.ABSENT
+    assert await harness.instances.look(homeless) is ContainerFact.ABSENT
 
 
 async def test_an_instance_that_ends_before_it_is_ready_is_a_failed_action(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    starting = asyncio.create_task(start(bench, workspace_id, NEVER_READY_IMAGE))
-    await eventually(lambda: bench.count(workspace_id) > 0 or starting.done())
+    starting = asyncio.create_task(start(harness, workspace_id, NEVER_READY_IMAGE))
+    await eventually(lambda: harness.count(workspace_id) > 0 or starting.done())
     if not starting.done():
-        bench.kill(workspace_id)
+        harness.kill(workspace_id)
     with pytest.raises(Transient) as caught:
         await starting
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert bench.count(workspace_id) == 0
+    assert harness.count(workspace_id) == 0
 
 
 async def test_a_stopped_instance_leaves_no_trace_but_its_volume(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    await bench.instances.stop(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
-    assert await bench.instances.list_all() == {}
-    assert bench.count(workspace_id) == 0
-    assert await bench.volumes.list_all() == [workspace_id]
+    await start(harness, workspace_id)
+    await harness.instances.stop(workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.list_all() == {}
+    assert harness.count(workspace_id) == 0
+    assert await harness.volumes.list_all() == [workspace_id]
 
 
-async def test_stopping_what_is_not_there_succeeds(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    await bench.instances.stop(workspace_id)
-    await start(bench, workspace_id)
-    await bench.instances.stop(workspace_id)
-    await bench.instances.stop(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+async def test_stopping_what_is_not_there_succeeds(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
+    await harness.instances.stop(workspace_id)
+    await start(harness, workspace_id)
+    await harness.instances.stop(workspace_id)
+    await harness.instances.stop(workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
 
 
-async def test_an_exited_instance_can_be_stopped(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    await start(bench, workspace_id)
-    bench.kill(workspace_id)
-    await bench.instances.stop(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+async def test_an_exited_instance_can_be_stopped(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+    await start(harness, workspace_id)
+    harness.kill(workspace_id)
+    await harness.instances.stop(workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
 
 
-async def test_a_stopped_instance_starts_again(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    await start(bench, workspace_id)
-    await bench.instances.stop(workspace_id)
-    await start(bench, workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+async def test_a_stopped_instance_starts_again(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+    await start(harness, workspace_id)
+    await harness.instances.stop(workspace_id)
+    await start(harness, workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
 
 
-async def test_silence_is_not_absence(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    await start(bench, workspace_id)
-    bench.go_down()
+async def test_silence_is_not_absence(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+    await start(harness, workspace_id)
+    harness.go_down()
     calls = (
-        bench.instances.look(workspace_id),
-        bench.instances.list_all(),
-        bench.instances.find_outdated(),
-        bench.instances.find_outdated(workspace_id),
-        bench.instances.find_upstream(workspace_id),
-        start(bench, workspace_id),
-        bench.instances.stop(workspace_id),
+        harness.instances.look(workspace_id),
+        harness.instances.list_all(),
+        harness.instances.find_outdated(),
+        harness.instances.find_outdated(workspace_id),
+        harness.instances.find_upstream(workspace_id),
+        start(harness, workspace_id),
+        harness.instances.stop(workspace_id),
     )
     for call in calls:
         with pytest.raises(Transient) as caught:
@@ -305,26 +311,28 @@ async def test_silence_is_not_absence(bench: InstanceBench, workspace_id: Worksp
         assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-async def test_the_log_ends_with_the_last_line(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    await start(bench, workspace_id)
-    lines = [chunk async for chunk in bench.instances.read_log(workspace_id, tail=1, follow=False)]
+async def test_the_log_ends_with_the_last_line(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+    await start(harness, workspace_id)
+    lines = [chunk async for chunk in harness.instances.read_log(workspace_id, tail=1, follow=False)]
     assert b"".join(lines) == b"listening\n"
 
 
-async def test_a_followed_log_ends_with_its_instance(bench: InstanceBench, workspace_id: WorkspaceId) -> None:
-    await start(bench, workspace_id)
-    async with asyncio.timeout(DEADLINE_SECONDS), aclosing(follow(bench, workspace_id)) as chunks:
+async def test_a_followed_log_ends_with_its_instance(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
+    await start(harness, workspace_id)
+    async with asyncio.timeout(DEADLINE_SECONDS), aclosing(follow(harness, workspace_id)) as chunks:
         assert await anext(chunks) == b"listening\n"
-        bench.kill(workspace_id)
+        harness.kill(workspace_id)
         assert [chunk async for chunk in chunks] == []
 
 
-async def follow(bench: InstanceBench, workspace_id: WorkspaceId) -> AsyncGenerator[bytes]:
-    async for chunk in bench.instances.read_log(workspace_id, tail=10, follow=True):
+async def follow(harness: InstanceHarness, workspace_id: WorkspaceId) -> AsyncGenerator[bytes]:
+    async for chunk in harness.instances.read_log(workspace_id, tail=10, follow=True):
         yield chunk
 
 
 async def test_where_there_is_no_instance_there_is_no_log(
-    bench: InstanceBench, workspace_id: WorkspaceId
+    harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
-    assert [chunk async for chunk in bench.instances.read_log(workspace_id, tail=10, follow=True)] == []
+    assert [chunk async for chunk in harness.instances.read_log(workspace_id, tail=10, follow=True)] == []

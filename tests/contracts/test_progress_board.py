@@ -24,7 +24,7 @@ WAITING = Progress("wait for the IDE", 3, None, "seconds")
 LONG, SHORT = 600.0, 0.05
 
 
-class Bench(Protocol):
+class Harness(Protocol):
     board: ProgressBoard
 
     def lose(self) -> None: ...
@@ -32,7 +32,7 @@ class Bench(Protocol):
     def restore(self) -> None: ...
 
 
-class FakeBench:
+class FakeHarness:
     def __init__(self, lifetime_seconds: float) -> None:
         self._fake = FakeProgressBoard(lifetime_seconds)
         self.board: ProgressBoard = self._fake
@@ -44,7 +44,7 @@ class FakeBench:
         self._fake.is_up = True
 
 
-class RedisBench:
+class RedisHarness:
     def __init__(self, server: RedisServer, client: Redis, lifetime_seconds: float) -> None:
         self.board: ProgressBoard = RedisProgressBoard(client, lifetime_seconds=lifetime_seconds)
         self._server = server
@@ -57,13 +57,13 @@ class RedisBench:
 
 
 @asynccontextmanager
-async def opened(kind: str, directory: Path, lifetime_seconds: float) -> AsyncIterator[Bench]:
+async def opened(kind: str, directory: Path, lifetime_seconds: float) -> AsyncIterator[Harness]:
     if kind == "fake":
-        yield FakeBench(lifetime_seconds)
+        yield FakeHarness(lifetime_seconds)
         return
     with running_redis(directory) as server:
         async with create_client(server.url) as client:
-            yield RedisBench(server, client, lifetime_seconds)
+            yield RedisHarness(server, client, lifetime_seconds)
 
 
 @pytest.fixture(params=["fake", "redis"])
@@ -72,58 +72,58 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def bench(kind: str, tmp_path: Path) -> AsyncIterator[Bench]:
-    async with opened(kind, tmp_path, LONG) as bench:
-        yield bench
+async def harness(kind: str, tmp_path: Path) -> AsyncIterator[Harness]:
+    async with opened(kind, tmp_path, LONG) as harness:
+        yield harness
 
 
 @pytest.mark.parametrize("progress", [STARTED, HALFWAY, WAITING], ids=lambda progress: progress.step)
-async def test_progress_is_read_as_it_was_posted(bench: Bench, progress: Progress) -> None:
-    await bench.board.post(ONE, progress)
-    assert await posted(bench.board, ONE) == progress
+async def test_progress_is_read_as_it_was_posted(harness: Harness, progress: Progress) -> None:
+    await harness.board.post(ONE, progress)
+    assert await posted(harness.board, ONE) == progress
 
 
-async def test_the_latest_of_each_workspace_is_read(bench: Bench) -> None:
+async def test_the_latest_of_each_workspace_is_read(harness: Harness) -> None:
     for workspace_id, progress in ((ONE, STARTED), (OTHER, WAITING), (ONE, HALFWAY)):
-        await bench.board.post(workspace_id, progress)
-    assert (await posted(bench.board, ONE), await posted(bench.board, OTHER)) == (HALFWAY, WAITING)
+        await harness.board.post(workspace_id, progress)
+    assert (await posted(harness.board, ONE), await posted(harness.board, OTHER)) == (HALFWAY, WAITING)
 
 
-async def test_what_was_cleared_or_never_posted_is_not_there(bench: Bench) -> None:
+async def test_what_was_cleared_or_never_posted_is_not_there(harness: Harness) -> None:
     for workspace_id in (ONE, OTHER):
-        await bench.board.post(workspace_id, STARTED)
-    await bench.board.clear(ONE)
-    await bench.board.clear(ONE)
-    assert (await posted(bench.board, ONE), await posted(bench.board, OTHER)) == (None, STARTED)
-    assert await posted(bench.board, WorkspaceId("never posted")) is None
+        await harness.board.post(workspace_id, STARTED)
+    await harness.board.clear(ONE)
+    await harness.board.clear(ONE)
+    assert (await posted(harness.board, ONE), await posted(harness.board, OTHER)) == (None, STARTED)
+    assert await posted(harness.board, WorkspaceId("never posted")) is None
 
 
-async def test_many_are_read_at_once_without_those_that_have_none(bench: Bench) -> None:
-    await bench.board.post(ONE, HALFWAY)
-    await bench.board.post(OTHER, WAITING)
+async def test_many_are_read_at_once_without_those_that_have_none(harness: Harness) -> None:
+    await harness.board.post(ONE, HALFWAY)
+    await harness.board.post(OTHER, WAITING)
     asked = (ONE, WorkspaceId("never posted"), OTHER)
-    assert await bench.board.read(asked) == {ONE: HALFWAY, OTHER: WAITING}
-    assert await bench.board.read([OTHER]) == {OTHER: WAITING}
-    assert await bench.board.read([]) == {}
+    assert await harness.board.read(asked) == {ONE: HALFWAY, OTHER: WAITING}
+    assert await harness.board.read([OTHER]) == {OTHER: WAITING}
+    assert await harness.board.read([]) == {}
 
 
 async def test_what_is_not_posted_again_is_forgotten(kind: str, tmp_path: Path) -> None:
-    async with opened(kind, tmp_path, SHORT) as bench:
-        await bench.board.post(ONE, STARTED)
+    async with opened(kind, tmp_path, SHORT) as harness:
+        await harness.board.post(ONE, STARTED)
 
         async def is_forgotten() -> bool:
-            return await posted(bench.board, ONE) is None
+            return await posted(harness.board, ONE) is None
 
         await until(is_forgotten, "the progress is forgotten")
 
 
-async def test_an_outage_raises_nothing_and_shows_nothing(bench: Bench) -> None:
-    await bench.board.post(ONE, STARTED)
-    bench.lose()
-    await bench.board.post(ONE, HALFWAY)
-    assert await posted(bench.board, ONE) is None
-    assert await bench.board.read([ONE, OTHER]) is None
-    await bench.board.clear(ONE)
-    bench.restore()
-    await bench.board.post(ONE, WAITING)
-    assert await posted(bench.board, ONE) == WAITING
+async def test_an_outage_raises_nothing_and_shows_nothing(harness: Harness) -> None:
+    await harness.board.post(ONE, STARTED)
+    harness.lose()
+    await harness.board.post(ONE, HALFWAY)
+    assert await posted(harness.board, ONE) is None
+    assert await harness.board.read([ONE, OTHER]) is None
+    await harness.board.clear(ONE)
+    harness.restore()
+    await harness.board.post(ONE, WAITING)
+    assert await posted(harness.board, ONE) == WAITING

@@ -13,7 +13,7 @@ from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import META_SUFFIX, archive_key, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ExpectedArchive, Progress, StorageJobs, StoredArchive
-from tests.contracts.job_harness import DockerBench, FakeBench, JobBench, LocalBench
+from tests.contracts.job_harness import DockerHarness, FakeHarness, JobHarness, LocalHarness
 from tests.docker_engine import JOB_IMAGE, need_docker, opened_engine
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.waiting import DEADLINE_SECONDS
@@ -24,17 +24,17 @@ HOME = {"thesis": b"three years of work", "notes": b""}
 
 
 @pytest.fixture(params=["fake", "local", "docker"])
-async def bench(
+async def harness(
     request: pytest.FixtureRequest, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[JobBench]:
+) -> AsyncIterator[JobHarness]:
     if request.param == "docker":
         need_docker(JOB_IMAGE)
         async with opened_engine() as engine:
-            yield DockerBench(engine, bucket)
+            yield DockerHarness(engine, bucket)
     elif request.param == "fake":
-        yield FakeBench()
+        yield FakeHarness()
     else:
-        yield LocalBench(tmp_path, bucket, monkeypatch)
+        yield LocalHarness(tmp_path, bucket, monkeypatch)
 
 
 @pytest.fixture
@@ -74,165 +74,167 @@ class Underway:
             await self.task
 
 
-async def test_an_archived_home_comes_back(bench: JobBench, workspace_id: WorkspaceId, key: str) -> None:
-    bench.write_home(workspace_id, HOME)
+async def test_an_archived_home_comes_back(harness: JobHarness, workspace_id: WorkspaceId, key: str) -> None:
+    harness.write_home(workspace_id, HOME)
     reports: list[Progress] = []
-    stored = await bench.jobs.archive(workspace_id, key, reports.append)
-    content = await bench.read(key)
+    stored = await harness.jobs.archive(workspace_id, key, reports.append)
+    content = await harness.read(key)
     assert content is not None
     assert stored == StoredArchive(key, len(content), hashlib.sha256(content).hexdigest())
-    assert (await bench.read(meta_key(key)) or b"").splitlines()[0].decode() == f"sha256:{stored.sha256}"
+    assert (await harness.read(meta_key(key)) or b"").splitlines()[0].decode() == f"sha256:{stored.sha256}"
     assert reports
-    bench.write_home(workspace_id, {"extra": b"goes away", "thesis": b"overwritten"})
-    await bench.jobs.restore(workspace_id, key, reports.append, UNRECORDED)
-    assert bench.read_home(workspace_id) == HOME
+    harness.write_home(workspace_id, {"extra": b"goes away", "thesis": b"overwritten"})
+    await harness.jobs.restore(workspace_id, key, reports.append, UNRECORDED)
+    assert harness.read_home(workspace_id) == HOME
 
 
 async def test_a_committed_archive_is_not_uploaded_again(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    first = await bench.jobs.archive(workspace_id, key, ignore)
-    before = await bench.read(key)
-    bench.write_home(workspace_id, {"later": b"is not in it"})
-    assert await bench.jobs.archive(workspace_id, key, ignore) == first
-    assert await bench.read(key) == before
+    harness.write_home(workspace_id, HOME)
+    first = await harness.jobs.archive(workspace_id, key, ignore)
+    before = await harness.read(key)
+    harness.write_home(workspace_id, {"later": b"is not in it"})
+    assert await harness.jobs.archive(workspace_id, key, ignore) == first
+    assert await harness.read(key) == before
 
 
 async def test_an_archive_without_its_meta_is_uploaded_again(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    await bench.write(key, b"what a crash has left")
-    stored = await bench.jobs.archive(workspace_id, key, ignore)
-    assert hashlib.sha256(await bench.read(key) or b"").hexdigest() == stored.sha256
-    assert await bench.read(meta_key(key)) is not None
+    harness.write_home(workspace_id, HOME)
+    await harness.write(key, b"what a crash has left")
+    stored = await harness.jobs.archive(workspace_id, key, ignore)
+    assert hashlib.sha256(await harness.read(key) or b"").hexdigest() == stored.sha256
+    assert await harness.read(meta_key(key)) is not None
 
 
 async def test_a_restore_makes_the_volume_and_can_be_run_again(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    await bench.jobs.archive(workspace_id, key, ignore)
+    harness.write_home(workspace_id, HOME)
+    await harness.jobs.archive(workspace_id, key, ignore)
     elsewhere = WorkspaceId(str(uuid.uuid4()))
     for _ in range(2):
-        await bench.jobs.restore(elsewhere, key, ignore, UNRECORDED)
-        assert bench.read_home(elsewhere) == HOME
+        await harness.jobs.restore(elsewhere, key, ignore, UNRECORDED)
+        assert harness.read_home(elsewhere) == HOME
 
 
 async def test_an_empty_archive_restores_to_an_empty_home(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    stored = await bench.jobs.create_empty(workspace_id, key, ignore)
-    assert await bench.jobs.create_empty(workspace_id, key, ignore) == stored
-    assert bench.read_home(workspace_id) is None
-    await bench.jobs.restore(workspace_id, key, ignore, UNRECORDED)
-    assert bench.read_home(workspace_id) == {}
+    stored = await harness.jobs.create_empty(workspace_id, key, ignore)
+    assert await harness.jobs.create_empty(workspace_id, key, ignore) == stored
+    assert harness.read_home(workspace_id) is None
+    await harness.jobs.restore(workspace_id, key, ignore, UNRECORDED)
+    assert harness.read_home(workspace_id) == {}
 
 
-async def test_a_missing_archive_is_lost_data(bench: JobBench, workspace_id: WorkspaceId, key: str) -> None:
-    failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
+async def test_a_missing_archive_is_lost_data(
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
+) -> None:
+    failure = await failure_of(harness.jobs.restore(workspace_id, key, ignore, UNRECORDED))
     assert (type(failure), failure.reason) == (Permanent, ErrorReason.DATA_LOST)
 
 
 async def test_an_uncommitted_archive_is_lost_data_and_the_volume_keeps_its_files(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    await bench.write(key, b"what a crash has left")
-    failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
+    harness.write_home(workspace_id, HOME)
+    await harness.write(key, b"what a crash has left")
+    failure = await failure_of(harness.jobs.restore(workspace_id, key, ignore, UNRECORDED))
     assert failure.reason is ErrorReason.DATA_LOST
-    assert bench.read_home(workspace_id) == HOME
+    assert harness.read_home(workspace_id) == HOME
 
 
 async def test_a_damaged_archive_is_corrupted_and_the_volume_keeps_its_files(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    await bench.write(key, EMPTY_ZSTD_FRAME)
-    await bench.write(meta_key(key), f"sha256:{'0' * 64}\n".encode())
-    failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
+    harness.write_home(workspace_id, HOME)
+    await harness.write(key, EMPTY_ZSTD_FRAME)
+    await harness.write(meta_key(key), f"sha256:{'0' * 64}\n".encode())
+    failure = await failure_of(harness.jobs.restore(workspace_id, key, ignore, UNRECORDED))
     assert (type(failure), failure.reason) == (Permanent, ErrorReason.ARCHIVE_CORRUPTED)
-    assert bench.read_home(workspace_id) == HOME
+    assert harness.read_home(workspace_id) == HOME
 
 
-async def exchange(bench: JobBench, workspace_id: WorkspaceId, key: str) -> StoredArchive:
+async def exchange(harness: JobHarness, workspace_id: WorkspaceId, key: str) -> StoredArchive:
     """Archive HOME, then put another archive, with a meta that fits it, in its place."""
-    bench.write_home(workspace_id, {"planted": b"by somebody else"})
+    harness.write_home(workspace_id, {"planted": b"by somebody else"})
     other = archive_key(workspace_id, str(uuid.uuid4()))
-    await bench.jobs.archive(workspace_id, other, ignore)
+    await harness.jobs.archive(workspace_id, other, ignore)
     elsewhere = WorkspaceId(str(uuid.uuid4()))
-    bench.write_home(elsewhere, HOME)
-    stored = await bench.jobs.archive(elsewhere, key, ignore)
+    harness.write_home(elsewhere, HOME)
+    stored = await harness.jobs.archive(elsewhere, key, ignore)
     for suffix in ("", META_SUFFIX):
-        await bench.write(key + suffix, await bench.read(other + suffix) or b"")
+        await harness.write(key + suffix, await harness.read(other + suffix) or b"")
     return stored
 
 
 @pytest.mark.parametrize("known", ["both", "sha256", "size"])
 async def test_an_archive_exchanged_together_with_its_meta_is_corrupted(
-    bench: JobBench, workspace_id: WorkspaceId, key: str, known: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str, known: str
 ) -> None:
-    stored = await exchange(bench, workspace_id, key)
+    stored = await exchange(harness, workspace_id, key)
     expected = ExpectedArchive(
         size_bytes=None if known == "sha256" else stored.size_bytes,
         sha256=None if known == "size" else stored.sha256,
     )
     volume = WorkspaceId(str(uuid.uuid4()))
-    bench.write_home(volume, HOME)
-    failure = await failure_of(bench.jobs.restore(volume, key, ignore, expected))
+    harness.write_home(volume, HOME)
+    failure = await failure_of(harness.jobs.restore(volume, key, ignore, expected))
     assert (type(failure), failure.reason) == (Permanent, ErrorReason.ARCHIVE_CORRUPTED)
     assert "recorded" in failure.message
-    assert bench.read_home(volume) == HOME
+    assert harness.read_home(volume) == HOME
 
 
 async def test_an_archive_that_is_as_it_was_recorded_is_restored(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    stored = await bench.jobs.archive(workspace_id, key, ignore)
-    await bench.jobs.restore(workspace_id, key, ignore, ExpectedArchive(stored.size_bytes, stored.sha256))
-    assert bench.read_home(workspace_id) == HOME
+    harness.write_home(workspace_id, HOME)
+    stored = await harness.jobs.archive(workspace_id, key, ignore)
+    await harness.jobs.restore(workspace_id, key, ignore, ExpectedArchive(stored.size_bytes, stored.sha256))
+    assert harness.read_home(workspace_id) == HOME
 
 
 async def test_a_store_that_does_not_answer_is_unreachable(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    failure = await failure_of(bench.cut_off.restore(workspace_id, key, ignore, UNRECORDED))
+    harness.write_home(workspace_id, HOME)
+    failure = await failure_of(harness.cut_off.restore(workspace_id, key, ignore, UNRECORDED))
     assert (type(failure), failure.reason) == (Transient, ErrorReason.UNREACHABLE)
-    assert bench.read_home(workspace_id) == HOME
+    assert harness.read_home(workspace_id) == HOME
 
 
 async def test_what_has_no_volume_cannot_be_archived(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    failure = await failure_of(bench.jobs.archive(workspace_id, key, ignore))
+    failure = await failure_of(harness.jobs.archive(workspace_id, key, ignore))
     assert (type(failure), failure.reason) == (Transient, ErrorReason.ACTION_FAILED)
-    assert await bench.read(meta_key(key)) is None
+    assert await harness.read(meta_key(key)) is None
 
 
 async def test_a_second_job_on_the_same_volume_is_refused(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    with bench.stalled():
-        first = await Underway(bench.jobs, workspace_id, key).begun()
-        failure = await failure_of(bench.jobs.restore(workspace_id, key, ignore, UNRECORDED))
+    harness.write_home(workspace_id, HOME)
+    with harness.stalled():
+        first = await Underway(harness.jobs, workspace_id, key).begun()
+        failure = await failure_of(harness.jobs.restore(workspace_id, key, ignore, UNRECORDED))
         assert (type(failure), failure.reason) == (Transient, ErrorReason.ACTION_FAILED)
-        assert bench.count() == 1
+        assert harness.count() == 1
         await first.cancel()
 
 
 async def test_a_cancelled_job_has_ended_when_its_call_returns(
-    bench: JobBench, workspace_id: WorkspaceId, key: str
+    harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    bench.write_home(workspace_id, HOME)
-    with bench.stalled():
-        job = await Underway(bench.jobs, workspace_id, key).begun()
-        assert bench.count() == 1
+    harness.write_home(workspace_id, HOME)
+    with harness.stalled():
+        job = await Underway(harness.jobs, workspace_id, key).begun()
+        assert harness.count() == 1
         await job.cancel()
-    assert bench.count() == 0
-    assert await bench.read(key) is None
-    await bench.jobs.archive(workspace_id, key, ignore)
-    assert await bench.read(meta_key(key)) is not None
+    assert harness.count() == 0
+    assert await harness.read(key) is None
+    await harness.jobs.archive(workspace_id, key, ignore)
+    assert await harness.read(meta_key(key)) is not None

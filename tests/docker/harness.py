@@ -7,13 +7,15 @@ from pathlib import Path
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site, open_site
+from tests.chaos.harness import Deployment, open_deployment
 from tests.docker_engine import NETWORK, Engine, build, docker, opened_engine
 from tests.fakes import IMAGE
 
 
 @asynccontextmanager
-async def open_docker_site(servers: Servers, directory: Path, **extra: str) -> AsyncIterator[Site]:
+async def open_docker_deployment(
+    servers: Servers, directory: Path, **extra: str
+) -> AsyncIterator[Deployment]:
     """What it makes is removed with it, whatever state it is in."""
     build(IMAGE, "tiny-ide.Dockerfile")
     async with opened_engine() as engine:
@@ -25,10 +27,10 @@ async def open_docker_site(servers: Servers, directory: Path, **extra: str) -> A
             "CODEHUB_DOCKER_START_SECONDS": "120",
             "CODEHUB_DOCKER_STOP_SECONDS": "5",
         }
-        async with open_site(
+        async with open_deployment(
             servers.stack.environment, servers.template, directory, **backend, **extra
-        ) as site:
-            yield site
+        ) as deployment:
+            yield deployment
             check_no_job_is_left(engine)
 
 

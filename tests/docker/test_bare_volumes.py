@@ -10,15 +10,15 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest, Progress
-from tests.contracts.instance_harness import DockerBench, opened_docker_bench
+from tests.contracts.instance_harness import DockerHarness, opened_docker_harness
 from tests.docker_engine import docker, volume_path
 from tests.fakes import IMAGE
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[DockerBench]:
-    async with opened_docker_bench() as bench:
-        yield bench
+async def harness() -> AsyncIterator[DockerHarness]:
+    async with opened_docker_harness() as harness:
+        yield harness
 
 
 @pytest.fixture
@@ -35,36 +35,38 @@ def exists(workspace_id: WorkspaceId) -> bool:
     return volume_name(workspace_id) in docker("volume", "ls", "--quiet").split()
 
 
-async def test_it_is_not_seen(bench: DockerBench, bare: WorkspaceId) -> None:
-    assert await bench.volumes.look(bare) is VolumeFact.ABSENT
-    assert await bench.volumes.list_all() == []
+async def test_it_is_not_seen(harness: DockerHarness, bare: WorkspaceId) -> None:
+    assert await harness.volumes.look(bare) is VolumeFact.ABSENT
+    assert await harness.volumes.list_all() == []
 
 
-async def test_nothing_is_started_on_it(bench: DockerBench, bare: WorkspaceId) -> None:
+async def test_nothing_is_started_on_it(harness: DockerHarness, bare: WorkspaceId) -> None:
     with pytest.raises(Transient, match="its volume does not exist") as caught:
-        await bench.instances.start(InstanceRequest(bare, IMAGE), lambda _: None)
+        await harness.instances.start(InstanceRequest(bare, IMAGE), lambda _: None)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert bench.engine.containers("--all") == []
+    assert harness.engine.containers("--all") == []
 
 
-async def test_provisioning_refuses_it_and_keeps_what_it_holds(bench: DockerBench, bare: WorkspaceId) -> None:
+async def test_provisioning_refuses_it_and_keeps_what_it_holds(
+    harness: DockerHarness, bare: WorkspaceId
+) -> None:
     with pytest.raises(Transient, match="that CodeHub did not make; look what it holds") as caught:
-        await bench.volumes.provision(bare)
+        await harness.volumes.provision(bare)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
     assert (volume_path(bare) / "file").read_text() == "somebody's"
 
 
 async def test_an_empty_one_that_an_engine_left_when_it_went_down_is_made_anew(
-    bench: DockerBench, bare: WorkspaceId
+    harness: DockerHarness, bare: WorkspaceId
 ) -> None:
     (volume_path(bare) / "file").unlink()
-    await bench.volumes.provision(bare)
-    assert await bench.volumes.look(bare) is VolumeFact.PRESENT
+    await harness.volumes.provision(bare)
+    assert await harness.volumes.look(bare) is VolumeFact.PRESENT
 
 
-async def test_a_home_that_vanishes_during_a_start_is_not_replaced(bench: DockerBench) -> None:
+async def test_a_home_that_vanishes_during_a_start_is_not_replaced(harness: DockerHarness) -> None:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
+    await harness.volumes.provision(workspace_id)
 
     def remove_volume(progress: Progress) -> None:
         # Said after the volume has been looked for, and before there is a container.
@@ -72,6 +74,6 @@ async def test_a_home_that_vanishes_during_a_start_is_not_replaced(bench: Docker
             docker("volume", "rm", volume_name(workspace_id))
 
     with pytest.raises(Transient, match="its volume does not exist"):
-        await bench.instances.start(InstanceRequest(workspace_id, IMAGE), remove_volume)
-    assert bench.engine.containers("--all") == []
+        await harness.instances.start(InstanceRequest(workspace_id, IMAGE), remove_volume)
+    assert harness.engine.containers("--all") == []
     assert not exists(workspace_id)

@@ -8,8 +8,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site
-from tests.docker.harness import container_id, open_docker_site
+from tests.chaos.harness import Deployment
+from tests.docker.harness import container_id, open_docker_deployment
 from tests.docker_engine import docker
 from tests.trees import describe_tree, make_rich_home
 from tests.waiting import until
@@ -18,16 +18,16 @@ SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 SWEEP_NEVER = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "86400"}
 
 
-async def start_workspace(site: Site) -> WorkspaceId:
-    workspace_id = await site.create(DesiredState.STANDBY)
-    await site.wake(workspace_id)
-    await site.arrive(workspace_id, Phase.STANDBY)
-    make_rich_home(site.home(workspace_id))
-    await site.go(workspace_id, DesiredState.RUNNING)
+async def start_workspace(deployment: Deployment) -> WorkspaceId:
+    workspace_id = await deployment.create(DesiredState.STANDBY)
+    await deployment.wake(workspace_id)
+    await deployment.arrive(workspace_id, Phase.STANDBY)
+    make_rich_home(deployment.home(workspace_id))
+    await deployment.go(workspace_id, DesiredState.RUNNING)
     return workspace_id
 
 
-async def until_replaced(site: Site, workspace_id: WorkspaceId, old: str) -> None:
+async def until_replaced(deployment: Deployment, workspace_id: WorkspaceId, old: str) -> None:
     """Until it runs again, and what ran before does not count."""
 
     async def replaced() -> bool:
@@ -35,32 +35,32 @@ async def until_replaced(site: Site, workspace_id: WorkspaceId, old: str) -> Non
         return any(each.startswith(container_name(workspace_id)) and not each.endswith(old) for each in names)
 
     await until(replaced, "another container")
-    await site.arrive(workspace_id, Phase.RUNNING)
+    await deployment.arrive(workspace_id, Phase.RUNNING)
 
 
 @pytest.mark.timeout(600)
 async def test_a_removed_container_is_made_again_with_its_home(servers: Servers, tmp_path: Path) -> None:
-    async with open_docker_site(servers, tmp_path, **SWEEP_OFTEN) as site:
-        with site.worker_process():
-            workspace_id = await start_workspace(site)
-            before, old = describe_tree(site.home(workspace_id)), container_id(workspace_id)
+    async with open_docker_deployment(servers, tmp_path, **SWEEP_OFTEN) as deployment:
+        with deployment.worker_process():
+            workspace_id = await start_workspace(deployment)
+            before, old = describe_tree(deployment.home(workspace_id)), container_id(workspace_id)
             docker("rm", "--force", container_name(workspace_id))
-            await until_replaced(site, workspace_id, old)
-            assert describe_tree(site.home(workspace_id)) == before
+            await until_replaced(deployment, workspace_id, old)
+            assert describe_tree(deployment.home(workspace_id)) == before
 
 
 @pytest.mark.timeout(600)
 async def test_a_killed_container_runs_again_without_waiting_for_the_sweep(
     servers: Servers, tmp_path: Path
 ) -> None:
-    async with open_docker_site(servers, tmp_path, **SWEEP_NEVER) as site:
-        with site.worker_process():
-            workspace_id = await start_workspace(site)
-            before = describe_tree(site.home(workspace_id))
+    async with open_docker_deployment(servers, tmp_path, **SWEEP_NEVER) as deployment:
+        with deployment.worker_process():
+            workspace_id = await start_workspace(deployment)
+            before = describe_tree(deployment.home(workspace_id))
             docker("kill", container_name(workspace_id))
             await until_running(workspace_id)
-            await site.arrive(workspace_id, Phase.RUNNING)
-            assert describe_tree(site.home(workspace_id)) == before
+            await deployment.arrive(workspace_id, Phase.RUNNING)
+            assert describe_tree(deployment.home(workspace_id)) == before
 
 
 async def until_running(workspace_id: WorkspaceId) -> None:
@@ -76,20 +76,20 @@ async def until_running(workspace_id: WorkspaceId) -> None:
 async def test_a_removed_volume_is_lost_data_and_not_an_empty_home(
     desired: DesiredState, servers: Servers, tmp_path: Path
 ) -> None:
-    async with open_docker_site(servers, tmp_path, **SWEEP_OFTEN) as site:
-        with site.worker_process():
-            workspace_id = await start_workspace(site)
+    async with open_docker_deployment(servers, tmp_path, **SWEEP_OFTEN) as deployment:
+        with deployment.worker_process():
+            workspace_id = await start_workspace(deployment)
             if desired is DesiredState.STANDBY:
-                await site.go(workspace_id, desired)
+                await deployment.go(workspace_id, desired)
             else:
                 docker("rm", "--force", container_name(workspace_id))
             await remove_volume(workspace_id)
 
             async def is_lost() -> bool:
-                return (await site.look(workspace_id)).phase is Phase.ERROR
+                return (await deployment.look(workspace_id)).phase is Phase.ERROR
 
             await until(is_lost, "an error")
-            assert (await site.look(workspace_id)).error_reason is ErrorReason.DATA_LOST
+            assert (await deployment.look(workspace_id)).error_reason is ErrorReason.DATA_LOST
             assert container_name(workspace_id) not in docker("ps", "--format", "{{.Names}}").split()
             assert volume_name(workspace_id) not in docker("volume", "ls", "--quiet").split()
 

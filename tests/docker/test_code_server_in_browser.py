@@ -6,7 +6,7 @@ import pytest
 
 from codehub import contracts
 from codehub.domain.conditions import WorkspaceId
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.docker.code_server import CodeServer
 from tests.docker_engine import NETWORK, WORKSPACE_IMAGE, need_docker, opened_engine, volume_path
 from tests.e2e.browser import Tab, open_tab, running_browser, wait_for_file
@@ -21,7 +21,7 @@ MORE_SWEEPS = 4
 
 
 @pytest.fixture(scope="module")
-async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Person, Site]]:
+async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Person, Deployment]]:
     """It is quick to stop what nobody uses; in the end the engine has nothing of it, whatever happened."""
     need_docker(WORKSPACE_IMAGE)
     async with opened_engine() as engine:
@@ -39,13 +39,13 @@ async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
 
 
 @pytest.fixture
-async def tab(codehub: tuple[Person, Site]) -> AsyncIterator[Tab]:
+async def tab(codehub: tuple[Person, Deployment]) -> AsyncIterator[Tab]:
     async with running_browser() as browser, open_tab(browser, codehub[0]) as opened:
         yield opened
 
 
 async def test_home_that_was_edited_in_code_server_comes_back_from_its_archive(
-    codehub: tuple[Person, Site], tab: Tab
+    codehub: tuple[Person, Deployment], tab: Tab
 ) -> None:
     person, code_server = codehub[0], CodeServer(tab)
     workspace_id = await person.create(image_ref=WORKSPACE_IMAGE, standby_ttl_seconds=HOUR_SECONDS)
@@ -72,9 +72,9 @@ async def test_home_that_was_edited_in_code_server_comes_back_from_its_archive(
 
 
 async def test_open_tab_with_code_server_does_not_keep_its_workspace_running(
-    codehub: tuple[Person, Site], tab: Tab
+    codehub: tuple[Person, Deployment], tab: Tab
 ) -> None:
-    (person, site), code_server = codehub, CodeServer(tab)
+    (person, deployment), code_server = codehub, CodeServer(tab)
     # However long opening takes here, idle time is only what comes after it.
     workspace_id = await person.create(image_ref=WORKSPACE_IMAGE, standby_ttl_seconds=HOUR_SECONDS)
     await code_server.visit(workspace_id)
@@ -85,14 +85,14 @@ async def test_open_tab_with_code_server_does_not_keep_its_workspace_running(
     await person.give_back_ttl(workspace_id)
     await until(lambda: person.finds(workspace_id, "STANDBY"), "nobody uses it, so it stops")
     assert tab.messages_sent > 0, "it went on talking until then"
-    await stays_stopped(person, site, workspace_id)
+    await stays_stopped(person, deployment, workspace_id)
     assert tab.sockets_refused > 0, "it went on asking"
     assert await person.list_operations(workspace_id) == STOPPED_ONCE
 
 
-async def stays_stopped(person: Person, site: Site, workspace_id: WorkspaceId) -> None:
+async def stays_stopped(person: Person, deployment: Deployment, workspace_id: WorkspaceId) -> None:
     """Whatever the tab asks for."""
-    schedule = site.client.get_schedule_handle(contracts.TTL_SCHEDULE)
+    schedule = deployment.client.get_schedule_handle(contracts.TTL_SCHEDULE)
     first = (await schedule.describe()).info.num_actions
 
     async def is_left_alone() -> bool:

@@ -14,7 +14,7 @@ from codehub.domain.naming import container_name, volume_name
 from codehub.ports import InstanceRequest
 from codehub.providers import docker_options_of
 from codehub.settings import Settings
-from tests.contracts.instance_harness import DockerBench, opened_docker_bench
+from tests.contracts.instance_harness import DockerHarness, opened_docker_harness
 from tests.docker.test_containers import label_image
 from tests.docker_engine import docker
 from tests.fakes import IMAGE
@@ -40,23 +40,25 @@ print(count)
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[DockerBench]:
-    async with opened_docker_bench() as bench:
-        yield bench
+async def harness() -> AsyncIterator[DockerHarness]:
+    async with opened_docker_harness() as harness:
+        yield harness
 
 
-async def start(bench: DockerBench, limits: Limits | None = None, image_ref: str = IMAGE) -> WorkspaceId:
-    options = bench.engine.with_options(limits=limits or bench.engine.options.limits)
+async def start(harness: DockerHarness, limits: Limits | None = None, image_ref: str = IMAGE) -> WorkspaceId:
+    options = harness.engine.with_options(limits=limits or harness.engine.options.limits)
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
-    instances = DockerInstances(bench.engine.client, options)
+    await harness.volumes.provision(workspace_id)
+    instances = DockerInstances(harness.engine.client, options)
     await instances.start(InstanceRequest(workspace_id, image_ref), lambda _: None)
     return workspace_id
 
 
-async def told(bench: DockerBench, limits: Limits | None = None, image_ref: str = IMAGE) -> dict[str, Any]:
+async def told(
+    harness: DockerHarness, limits: Limits | None = None, image_ref: str = IMAGE
+) -> dict[str, Any]:
     """What Docker was told about a container that was started so."""
-    return dict(bench.engine.inspect(await start(bench, limits, image_ref))["HostConfig"])
+    return dict(harness.engine.inspect(await start(harness, limits, image_ref))["HostConfig"])
 
 
 def inside(workspace_id: WorkspaceId, *command: str) -> subprocess.CompletedProcess[str]:
@@ -64,9 +66,9 @@ def inside(workspace_id: WorkspaceId, *command: str) -> subprocess.CompletedProc
     return subprocess.run(arguments, check=False, capture_output=True, text=True)
 
 
-async def test_it_has_no_privileges_and_cannot_get_any(bench: DockerBench) -> None:
-    workspace_id = await start(bench)
-    container = bench.engine.inspect(workspace_id)
+async def test_it_has_no_privileges_and_cannot_get_any(harness: DockerHarness) -> None:
+    workspace_id = await start(harness)
+    container = harness.engine.inspect(workspace_id)
     host = container["HostConfig"]
     assert container["Config"]["User"] == "1000:1000"
     assert host["CapDrop"] == ["ALL"]
@@ -83,9 +85,9 @@ async def test_it_has_no_privileges_and_cannot_get_any(bench: DockerBench) -> No
     assert sets == {0}
 
 
-async def test_a_program_of_root_s_does_not_make_it_root(bench: DockerBench) -> None:
-    workspace_id = await start(bench)
-    program = bench.engine.home(workspace_id) / "whoami"
+async def test_a_program_of_root_s_does_not_make_it_root(harness: DockerHarness) -> None:
+    workspace_id = await start(harness)
+    program = harness.engine.home(workspace_id) / "whoami"
     docker("cp", f"{container_name(workspace_id)}:/usr/bin/id", str(program))
     program.chmod(0o4755)
     # Anywhere else that is what it would do.
@@ -95,24 +97,24 @@ async def test_a_program_of_root_s_does_not_make_it_root(bench: DockerBench) -> 
     assert inside(workspace_id, f"{HOME}/whoami", "-u").stdout == "1000\n"
 
 
-async def test_it_writes_where_it_should_and_nowhere_else(bench: DockerBench) -> None:
-    workspace_id = await start(bench)
+async def test_it_writes_where_it_should_and_nowhere_else(harness: DockerHarness) -> None:
+    workspace_id = await start(harness)
     assert "Read-only file system" in inside(workspace_id, "touch", "/file").stderr
     assert inside(workspace_id, "touch", f"{HOME}/file").returncode == 0
     run_there = "printf '#!/bin/sh\\necho ran' > /tmp/program && chmod +x /tmp/program && exec /tmp/program"
     assert inside(workspace_id, "sh", "-c", run_there).stdout == "ran\n"
 
 
-async def test_its_root_is_read_only_where_the_image_allows_it(bench: DockerBench) -> None:
+async def test_its_root_is_read_only_where_the_image_allows_it(harness: DockerHarness) -> None:
     # An image is a promise that the IDE in it gets by without, so others are left alone.
     label_image(IMAGE, "codehub.io/read-only-root=false", WRITABLE_IMAGE)
-    assert (await told(bench))["ReadonlyRootfs"]
-    assert not (await told(bench, image_ref=WRITABLE_IMAGE))["ReadonlyRootfs"]
+    assert (await told(harness))["ReadonlyRootfs"]
+    assert not (await told(harness, image_ref=WRITABLE_IMAGE))["ReadonlyRootfs"]
 
 
-async def test_it_sees_its_home_and_nothing_else_of_the_machine(bench: DockerBench) -> None:
-    workspace_id = await start(bench)
-    container = bench.engine.inspect(workspace_id)
+async def test_it_sees_its_home_and_nothing_else_of_the_machine(harness: DockerHarness) -> None:
+    workspace_id = await start(harness)
+    container = harness.engine.inspect(workspace_id)
     [mount] = container["Mounts"]
     seen = (mount["Type"], mount["Name"], mount["Destination"], mount["RW"])
     assert seen == ("volume", volume_name(workspace_id), HOME, True)
@@ -122,9 +124,9 @@ async def test_it_sees_its_home_and_nothing_else_of_the_machine(bench: DockerBen
     assert inside(workspace_id, "test", "-S", "/var/run/docker.sock").returncode == 1
 
 
-async def test_it_is_published_on_loopback_only(bench: DockerBench) -> None:
-    workspace_id = await start(bench)
-    ports = bench.engine.inspect(workspace_id)["NetworkSettings"]["Ports"]
+async def test_it_is_published_on_loopback_only(harness: DockerHarness) -> None:
+    workspace_id = await start(harness)
+    ports = harness.engine.inspect(workspace_id)["NetworkSettings"]["Ports"]
     assert {binding["HostIp"] for bindings in ports.values() for binding in bindings or ()} == {"127.0.0.1"}
 
 
@@ -136,20 +138,20 @@ async def test_it_is_published_on_loopback_only(bench: DockerBench) -> None:
     ],
 )
 async def test_its_limits_are_those_of_the_settings(
-    limits: Limits, memory: int, nano_cpus: int, pids: int, bench: DockerBench
+    limits: Limits, memory: int, nano_cpus: int, pids: int, harness: DockerHarness
 ) -> None:
-    host = await told(bench, limits)
+    host = await told(harness, limits)
     found = (host["Memory"], host["MemorySwap"], host["NanoCpus"], host["PidsLimit"])
     assert found == (memory, memory, nano_cpus, pids)
 
 
-async def test_what_takes_more_memory_than_allowed_is_killed(bench: DockerBench) -> None:
-    workspace_id = await start(bench, Limits(memory_bytes=64 * MIB))
+async def test_what_takes_more_memory_than_allowed_is_killed(harness: DockerHarness) -> None:
+    workspace_id = await start(harness, Limits(memory_bytes=64 * MIB))
     assert inside(workspace_id, "python3", "-c", TAKE_MEMORY.format(8 * MIB)).returncode == 0
     assert inside(workspace_id, "python3", "-c", TAKE_MEMORY.format(128 * MIB)).returncode == KILLED
 
 
-async def test_there_are_no_more_processes_than_allowed(bench: DockerBench) -> None:
-    workspace_id = await start(bench, Limits(pids=50))
+async def test_there_are_no_more_processes_than_allowed(harness: DockerHarness) -> None:
+    workspace_id = await start(harness, Limits(pids=50))
     started = int(inside(workspace_id, "python3", "-c", START_THREADS).stdout)
     assert 0 < started < 50

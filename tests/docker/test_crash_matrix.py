@@ -8,7 +8,7 @@ import pytest
 from codehub.domain.states import Operation
 from tests.chaos.conftest import Servers
 from tests.chaos.crash_matrix import crash_at_every_point
-from tests.docker.harness import open_docker_site
+from tests.docker.harness import open_docker_deployment
 
 AT_ONCE = 4
 
@@ -20,4 +20,4 @@ AT_ONCE = 4
 async def test_a_killed_worker_costs_nothing_during(
     operation: Operation, servers: Servers, tmp_path: Path
 ) -> None:
-    await crash_at_every_point(operation, partial(open_docker_site, servers), tmp_path, AT_ONCE)
+    await crash_at_every_point(operation, partial(open_docker_deployment, servers), tmp_path, AT_ONCE)

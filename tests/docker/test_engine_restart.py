@@ -11,7 +11,7 @@ import pytest
 from codehub.domain.states import DesiredState, Operation, Phase
 from gameday.faults.dockerd import Engine
 from tests.chaos.conftest import Servers
-from tests.docker.harness import open_docker_site
+from tests.docker.harness import open_docker_deployment
 from tests.trees import describe_tree
 from tests.waiting import until
 
@@ -37,19 +37,19 @@ def engine_answers() -> bool:
 async def test_a_restarted_engine_costs_nothing(
     number: signal.Signals, restart_log: Path, servers: Servers, tmp_path: Path
 ) -> None:
-    async with open_docker_site(servers, tmp_path, **SWEEPS) as site:
-        with site.worker_process():
-            workspace_id = await site.create_heavy(BALLAST_BYTES)
-            before = describe_tree(site.home(workspace_id))
+    async with open_docker_deployment(servers, tmp_path, **SWEEPS) as deployment:
+        with deployment.worker_process():
+            workspace_id = await deployment.create_heavy(BALLAST_BYTES)
+            before = describe_tree(deployment.home(workspace_id))
             for desired, operation in (
                 (DesiredState.ARCHIVED, Operation.ARCHIVING),
                 (DesiredState.STANDBY, Operation.RESTORING),
                 (DesiredState.RUNNING, Operation.STARTING),
             ):
-                await site.want(workspace_id, desired)
-                await site.wake(workspace_id)
-                await site.begin(workspace_id, operation)
+                await deployment.want(workspace_id, desired)
+                await deployment.wake(workspace_id)
+                await deployment.begin(workspace_id, operation)
                 await asyncio.to_thread(Engine.find().restart, number, restart_log)
                 await until(lambda: asyncio.to_thread(engine_answers), "the engine answers")
-                await site.arrive(workspace_id, Phase(desired.value))
-            assert describe_tree(site.home(workspace_id)) == before
+                await deployment.arrive(workspace_id, Phase(desired.value))
+            assert describe_tree(deployment.home(workspace_id)) == before

@@ -18,7 +18,7 @@ from codehub.domain.states import ErrorReason
 from codehub.embedded.data_dir import read_json
 from codehub.ports import InstanceRequest, Upstream
 from tests.chaos.conftest import Servers
-from tests.contracts.instance_harness import DockerBench, ask, opened_docker_bench
+from tests.contracts.instance_harness import DockerHarness, ask, opened_docker_harness
 from tests.docker.networks import own_network
 from tests.docker_engine import docker
 from tests.fakes import IMAGE
@@ -65,18 +65,18 @@ class Neighbour:
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[DockerBench]:
-    async with opened_docker_bench() as bench:
-        yield bench
+async def harness() -> AsyncIterator[DockerHarness]:
+    async with opened_docker_harness() as harness:
+        yield harness
 
 
-async def start_neighbour(bench: DockerBench) -> Neighbour:
+async def start_neighbour(harness: DockerHarness) -> Neighbour:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
-    await bench.instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
-    networks = bench.engine.inspect(workspace_id)["NetworkSettings"]["Networks"]
+    await harness.volumes.provision(workspace_id)
+    await harness.instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
+    networks = harness.engine.inspect(workspace_id)["NetworkSettings"]["Networks"]
     [network] = networks.values()
-    upstream = await bench.instances.find_upstream(workspace_id)
+    upstream = await harness.instances.find_upstream(workspace_id)
     assert upstream is not None
     return Neighbour(workspace_id, network["IPAddress"], network["Gateway"], upstream.port)
 
@@ -93,8 +93,8 @@ def own_addresses() -> set[str]:
     return {each.address for addresses in interfaces for each in addresses if each.family == socket.AF_INET}
 
 
-async def test_no_workspace_reaches_another(bench: DockerBench) -> None:
-    one, other = await start_neighbour(bench), await start_neighbour(bench)
+async def test_no_workspace_reaches_another(harness: DockerHarness) -> None:
+    one, other = await start_neighbour(harness), await start_neighbour(harness)
     # It is there, and this machine reaches it.
     there = Upstream(other.address, IDE_PORT, keep_prefix=True)
     assert await ask(there, other.workspace_id, "health") == "ok"
@@ -104,10 +104,10 @@ async def test_no_workspace_reaches_another(bench: DockerBench) -> None:
     assert one.reached(itself, (other.address, IDE_PORT), *published) == {itself}
 
 
-async def test_no_workspace_reaches_the_control_plane(bench: DockerBench, servers: Servers) -> None:
+async def test_no_workspace_reaches_the_control_plane(harness: DockerHarness, servers: Servers) -> None:
     ports = read_json(servers.stack.data.ports)["ports"]
     assert ports.keys() > SERVERS
-    neighbour = await start_neighbour(bench)
+    neighbour = await start_neighbour(harness)
     assert neighbour.gateway in own_addresses()
     with listening(LOOPBACK) as api_port, listening("0.0.0.0") as careless_port:  # noqa: S104 (that is the point)
         inner = {(host, port) for host in own_addresses() for port in (*ports.values(), api_port)}
@@ -118,26 +118,26 @@ async def test_no_workspace_reaches_the_control_plane(bench: DockerBench, server
         assert neighbour.reached(careless, *inner) == {careless}
 
 
-async def start_on(bench: DockerBench, network: str) -> WorkspaceId:
-    instances = DockerInstances(bench.engine.client, bench.engine.with_options(network=network))
+async def start_on(harness: DockerHarness, network: str) -> WorkspaceId:
+    instances = DockerInstances(harness.engine.client, harness.engine.with_options(network=network))
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
+    await harness.volumes.provision(workspace_id)
     await instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
     return workspace_id
 
 
-async def test_a_network_that_lets_neighbours_talk_is_refused(bench: DockerBench) -> None:
-    with own_network(bench.engine) as name:
+async def test_a_network_that_lets_neighbours_talk_is_refused(harness: DockerHarness) -> None:
+    with own_network(harness.engine) as name:
         docker("network", "create", name)
         with pytest.raises(Transient, match=f"The network {name} lets workspaces reach each other") as caught:
-            await start_on(bench, name)
+            await start_on(harness, name)
         assert caught.value.reason is ErrorReason.ACTION_FAILED
-        assert bench.engine.containers("--all") == []
+        assert harness.engine.containers("--all") == []
 
 
-async def test_the_network_is_made_without_a_way_between_workspaces(bench: DockerBench) -> None:
-    with own_network(bench.engine) as name:
-        workspace_id = await start_on(bench, name)
+async def test_the_network_is_made_without_a_way_between_workspaces(harness: DockerHarness) -> None:
+    with own_network(harness.engine) as name:
+        workspace_id = await start_on(harness, name)
         [network] = json.loads(docker("network", "inspect", name))
         assert network["Options"] == {"com.docker.network.bridge.enable_icc": "false"}
-        assert [*bench.engine.inspect(workspace_id)["NetworkSettings"]["Networks"]] == [name]
+        assert [*harness.engine.inspect(workspace_id)["NetworkSettings"]["Networks"]] == [name]

@@ -23,7 +23,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import archive_key, job_name, meta_key, volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ArchiveStore, Progress
-from tests.contracts.job_harness import DockerBench
+from tests.contracts.job_harness import DockerHarness
 from tests.contracts.test_archives import store_of
 from tests.contracts.test_storage_jobs import Underway
 from tests.docker.networks import own_network
@@ -54,16 +54,16 @@ asyncio.run(main())
 
 
 @pytest.fixture
-async def bench(bucket: Bucket) -> AsyncIterator[DockerBench]:
+async def harness(bucket: Bucket) -> AsyncIterator[DockerHarness]:
     async with opened_engine() as engine:
-        yield DockerBench(engine, bucket)
+        yield DockerHarness(engine, bucket)
 
 
 @pytest.fixture
-def workspace_id(bench: DockerBench) -> WorkspaceId:
+def workspace_id(harness: DockerHarness) -> WorkspaceId:
     """A workspace with a home."""
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    bench.write_home(workspace_id, {"thesis": b"three years of work"})
+    harness.write_home(workspace_id, {"thesis": b"three years of work"})
     return workspace_id
 
 
@@ -76,8 +76,8 @@ def ignore(_: Progress) -> None:
     pass
 
 
-def jobs_of(bench: DockerBench, store: ArchiveStore, **changes: object) -> DockerStorageJobs:
-    return DockerStorageJobs(bench.engine.client, bench.engine.with_options(**changes), store)
+def jobs_of(harness: DockerHarness, store: ArchiveStore, **changes: object) -> DockerStorageJobs:
+    return DockerStorageJobs(harness.engine.client, harness.engine.with_options(**changes), store)
 
 
 def inspect_job(workspace_id: WorkspaceId) -> dict[str, Any]:
@@ -86,25 +86,25 @@ def inspect_job(workspace_id: WorkspaceId) -> dict[str, Any]:
 
 
 async def test_a_home_comes_back_down_to_the_last_attribute(
-    bench: DockerBench, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    home = bench.engine.home(workspace_id)
+    home = harness.engine.home(workspace_id)
     make_rich_home(home)
     before = describe_tree(home)
-    await bench.jobs.archive(workspace_id, key, ignore)
-    volumes = DockerVolumes(bench.engine.client, bench.engine.options)
+    await harness.jobs.archive(workspace_id, key, ignore)
+    volumes = DockerVolumes(harness.engine.client, harness.engine.options)
     await volumes.remove(workspace_id)
     assert not home.exists()
-    await bench.jobs.restore(workspace_id, key, ignore, UNRECORDED)
+    await harness.jobs.restore(workspace_id, key, ignore, UNRECORDED)
     assert describe_tree(home) == before
     assert await volumes.look(workspace_id) is VolumeFact.PRESENT
 
 
 async def test_credentials_are_nowhere_to_be_seen(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
-    with bench.stalled():
-        job = await Underway(bench.jobs, workspace_id, key).begun()
+    with harness.stalled():
+        job = await Underway(harness.jobs, workspace_id, key).begun()
         container = inspect_job(workspace_id)
         shown = [json.dumps(container), docker("logs", job_name(workspace_id))]
         shown += [file.read_text(errors="replace") for file in kept_of(container)]
@@ -134,10 +134,10 @@ def visible_of(process: psutil.Process) -> list[str]:
 
 
 async def test_a_job_that_archives_may_only_read(
-    bench: DockerBench, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    with bench.stalled():
-        job = await Underway(bench.jobs, workspace_id, key).begun()
+    with harness.stalled():
+        job = await Underway(harness.jobs, workspace_id, key).begun()
         container = inspect_job(workspace_id)
         await job.cancel()
     check_confined(container, {"CAP_DAC_READ_SEARCH"})
@@ -148,12 +148,12 @@ async def test_a_job_that_archives_may_only_read(
 
 
 async def test_a_job_that_restores_may_only_write_a_home(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
-    await bench.jobs.archive(workspace_id, key, ignore)
-    stalled = jobs_of(bench, store_of(bucket), job_image=STALLED_JOB_IMAGE)
+    await harness.jobs.archive(workspace_id, key, ignore)
+    stalled = jobs_of(harness, store_of(bucket), job_image=STALLED_JOB_IMAGE)
     restoring = asyncio.create_task(stalled.restore(workspace_id, key, ignore, UNRECORDED))
-    await until_job_runs(bench, workspace_id)
+    await until_job_runs(harness, workspace_id)
     container = inspect_job(workspace_id)
     restoring.cancel()
     await asyncio.wait([restoring])
@@ -181,123 +181,132 @@ def test_an_empty_archive_is_made_without_a_home_and_without_capabilities() -> N
     assert (host["Mounts"], host["CapAdd"], host["CapDrop"]) == ([], [], ["ALL"])
 
 
-async def until_job_runs(bench: DockerBench, workspace_id: WorkspaceId) -> None:
+async def until_job_runs(harness: DockerHarness, workspace_id: WorkspaceId) -> None:
     async def runs() -> bool:
-        return job_name(workspace_id) in bench.engine.containers()
+        return job_name(workspace_id) in harness.engine.containers()
 
     await until(runs, "the job runs")
 
 
 async def test_a_job_whose_caller_was_killed_ends_and_makes_way_for_another(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     store = store_of(bucket)
     told = json.dumps({name: getattr(store, name) for name in store.__dataclass_fields__})
-    arguments = (URL, bench.engine.options.project, STALLED_JOB_IMAGE, told, workspace_id, key)
+    arguments = (URL, harness.engine.options.project, STALLED_JOB_IMAGE, told, workspace_id, key)
     caller = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", CALLER, *arguments), stdout=asyncio.subprocess.PIPE, cwd=REPOSITORY
     )
     assert caller.stdout is not None
     assert await caller.stdout.readline() == b"begun\n"
-    assert bench.count() == 1
+    assert harness.count() == 1
     caller.kill()
     await caller.wait()
 
     async def ended() -> bool:
-        return bench.count() == 0
+        return harness.count() == 0
 
     await until(ended, "the job ends by itself")
     assert await bucket.unfinished_uploads() == []
-    await bench.jobs.archive(workspace_id, key, ignore)
+    await harness.jobs.archive(workspace_id, key, ignore)
     assert meta_key(key) in await bucket.keys()
-    assert bench.engine.containers("--all") == []
+    assert harness.engine.containers("--all") == []
 
 
-async def test_an_ended_job_does_not_hold_the_volume(bench: DockerBench, workspace_id: WorkspaceId) -> None:
-    labels = [f"--label={name}={value}" for name, value in bench.engine.options.labels(workspace_id).items()]
+async def test_an_ended_job_does_not_hold_the_volume(
+    harness: DockerHarness, workspace_id: WorkspaceId
+) -> None:
+    labels = [
+        f"--label={name}={value}" for name, value in harness.engine.options.labels(workspace_id).items()
+    ]
     volume = f"--volume={volume_name(workspace_id)}:/data"
     leftover = ("--name", job_name(workspace_id), *labels, volume, "--entrypoint=true", JOB_IMAGE)
     docker("run", *leftover)
-    assert bench.engine.containers("--all") == [job_name(workspace_id)]
-    await DockerVolumes(bench.engine.client, bench.engine.options).remove(workspace_id)
-    assert (bench.engine.containers("--all"), bench.engine.volumes()) == ([], [])
+    assert harness.engine.containers("--all") == [job_name(workspace_id)]
+    await DockerVolumes(harness.engine.client, harness.engine.options).remove(workspace_id)
+    assert (harness.engine.containers("--all"), harness.engine.volumes()) == ([], [])
 
 
 async def test_a_running_job_holds_the_volume(
-    bench: DockerBench, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
-    with bench.stalled():
-        job = await Underway(bench.jobs, workspace_id, key).begun()
+    with harness.stalled():
+        job = await Underway(harness.jobs, workspace_id, key).begun()
         with pytest.raises(Transient, match="a container uses it"):
-            await DockerVolumes(bench.engine.client, bench.engine.options).remove(workspace_id)
-        assert bench.count() == 1
+            await DockerVolumes(harness.engine.client, harness.engine.options).remove(workspace_id)
+        assert harness.count() == 1
         await job.cancel()
 
 
 async def test_a_killed_job_is_a_failed_action(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
-    with bench.stalled():
-        job = await Underway(bench.jobs, workspace_id, key).begun()
+    with harness.stalled():
+        job = await Underway(harness.jobs, workspace_id, key).begun()
         docker("kill", job_name(workspace_id))
         with pytest.raises(Transient, match="status 137") as caught:
             await job.task
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert bench.engine.containers("--all") == []
+    assert harness.engine.containers("--all") == []
     assert await bucket.keys() == []
 
 
 async def test_a_home_that_vanishes_before_its_job_is_not_replaced(
-    bench: DockerBench, workspace_id: WorkspaceId, key: str, monkeypatch: pytest.MonkeyPatch
+    harness: DockerHarness, workspace_id: WorkspaceId, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create = bench.engine.client.containers.create
+    create = harness.engine.client.containers.create
 
     async def create_too_late(*arguments: Any, **options: Any) -> object:  # noqa: ANN401 (whatever it takes)
         docker("volume", "rm", volume_name(workspace_id))
         return await create(*arguments, **options)
 
-    monkeypatch.setattr(bench.engine.client.containers, "create", create_too_late)
+    monkeypatch.setattr(harness.engine.client.containers, "create", create_too_late)
     with pytest.raises(Transient, match="the volume does not exist") as caught:
-        await bench.jobs.archive(workspace_id, key, ignore)
+        await harness.jobs.archive(workspace_id, key, ignore)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert bench.engine.containers("--all") == []
+    assert harness.engine.containers("--all") == []
     assert volume_name(workspace_id) not in docker("volume", "ls", "--quiet").split()
 
 
 async def test_a_store_on_loopback_is_reached_through_the_machine_s_network(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     assert "//127.0.0.1:" in bucket.server.endpoint_url
-    with bench.stalled():
-        job = await Underway(bench.jobs, workspace_id, key).begun()
+    with harness.stalled():
+        job = await Underway(harness.jobs, workspace_id, key).begun()
         assert inspect_job(workspace_id)["HostConfig"]["NetworkMode"] == "host"
         await job.cancel()
-    await bench.jobs.archive(workspace_id, key, ignore)
+    await harness.jobs.archive(workspace_id, key, ignore)
     assert meta_key(key) in await bucket.keys()
 
 
 async def test_a_store_elsewhere_is_reached_through_the_given_network(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
-    with own_network(bench.engine) as name:
+    with own_network(harness.engine) as name:
         docker("network", "create", name)
-        await check_that_jobs_use(name, bench, bucket, workspace_id, key, job_network=name)
+        await check_that_jobs_use(name, harness, bucket, workspace_id, key, job_network=name)
 
 
 async def test_a_store_elsewhere_is_reached_through_docker_s_default_network(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
-    await check_that_jobs_use("bridge", bench, bucket, workspace_id, key, job_network=None)
+    await check_that_jobs_use("bridge", harness, bucket, workspace_id, key, job_network=None)
 
 
 async def check_that_jobs_use(
-    network: str, bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str, **options: object
+    network: str,
+    harness: DockerHarness,
+    bucket: Bucket,
+    workspace_id: WorkspaceId,
+    key: str,
+    **options: object,
 ) -> None:
     [found] = json.loads(docker("network", "inspect", network))
     subnet = ipaddress.ip_network(found["IPAM"]["Config"][0]["Subnet"])
     gateway = str(next(subnet.hosts()))
     async with store_at(gateway, bucket) as (store, callers):
-        await jobs_of(bench, store, **options).archive(workspace_id, key, ignore)
+        await jobs_of(harness, store, **options).archive(workspace_id, key, ignore)
     assert meta_key(key) in await bucket.keys()
     assert callers
     assert all(ipaddress.ip_address(caller) in subnet for caller in callers)
@@ -331,12 +340,12 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 
 
 async def test_the_memory_of_a_job_does_not_grow_with_the_home(
-    bench: DockerBench, bucket: Bucket, workspace_id: WorkspaceId, key: str
+    harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
-    assert bench.engine.options.job_limits.memory_bytes == 512 * 1024 * 1024
+    assert harness.engine.options.job_limits.memory_bytes == 512 * 1024 * 1024
     size = 300_000_000
-    (bench.engine.home(workspace_id) / "large").write_bytes(os.urandom(size))
-    stored = await bench.jobs.archive(workspace_id, key, ignore)
+    (harness.engine.home(workspace_id) / "large").write_bytes(os.urandom(size))
+    stored = await harness.jobs.archive(workspace_id, key, ignore)
     assert stored.size_bytes > size
-    await bench.jobs.restore(workspace_id, key, ignore, UNRECORDED)
+    await harness.jobs.restore(workspace_id, key, ignore, UNRECORDED)
     await bucket.clear()

@@ -10,8 +10,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site
-from tests.docker.harness import open_docker_site
+from tests.chaos.harness import Deployment
+from tests.docker.harness import open_docker_deployment
 from tests.docker_engine import docker
 from tests.rows import add_workspace, new_workspace_id
 from tests.trees import describe_tree, make_rich_home
@@ -20,21 +20,21 @@ from tests.up_command import CODEHUB
 COMPLETE = {"storage.volume_ready": {"status": "True", "reason": "Complete", "message": ""}}
 
 
-async def add_m1_workspace(site: Site, directory: Path) -> WorkspaceId:
+async def add_m1_workspace(deployment: Deployment, directory: Path) -> WorkspaceId:
     """A workspace that M1 had stopped, as it was carried over, and its home."""
     workspace_id = new_workspace_id()
-    key = f"users/{site.owner}/workspaces/{workspace_id}/home"
+    key = f"users/{deployment.owner}/workspaces/{workspace_id}/home"
     (directory / key).parent.mkdir(parents=True)
     make_rich_home(directory / key)
-    async with site.database.transaction() as session:
+    async with deployment.database.transaction() as session:
         await add_workspace(
             session,
-            site.owner,
+            deployment.owner,
             id=workspace_id,
             instance_backend="local-docker",
             storage_backend="local-dir",
             home_store_key=key,
-            image_ref=site.image_ref,
+            image_ref=deployment.image_ref,
             phase="STANDBY",
             desired_state="STANDBY",
             conditions=COMPLETE,
@@ -42,11 +42,11 @@ async def add_m1_workspace(site: Site, directory: Path) -> WorkspaceId:
     return workspace_id
 
 
-async def import_homes(site: Site, directory: Path) -> str:
+async def import_homes(deployment: Deployment, directory: Path) -> str:
     run = await asyncio.to_thread(
         subprocess.run,
         (str(CODEHUB), "migrate", "--import-homes", str(directory)),
-        env=dict(site.environment),
+        env=dict(deployment.environment),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -58,32 +58,34 @@ async def import_homes(site: Site, directory: Path) -> str:
 
 @pytest.mark.timeout(600)
 async def test_a_home_of_m1_becomes_a_volume(servers: Servers, tmp_path: Path) -> None:
-    async with open_docker_site(servers, tmp_path / "data") as site:
-        workspace_id = await add_m1_workspace(site, tmp_path / "m1")
+    async with open_docker_deployment(servers, tmp_path / "data") as deployment:
+        workspace_id = await add_m1_workspace(deployment, tmp_path / "m1")
         [home] = (tmp_path / "m1").glob("users/*/workspaces/*/home")
         before = describe_tree(home)
-        assert "Imported 1 home; none is left." in await import_homes(site, tmp_path / "m1")
-        async with site.worker():
-            await site.wake(workspace_id)
-            await site.arrive(workspace_id, Phase.STANDBY)
-            assert describe_tree(site.home(workspace_id)) == before
+        assert "Imported 1 home; none is left." in await import_homes(deployment, tmp_path / "m1")
+        async with deployment.worker():
+            await deployment.wake(workspace_id)
+            await deployment.arrive(workspace_id, Phase.STANDBY)
+            assert describe_tree(deployment.home(workspace_id)) == before
         assert describe_tree(home) == before
 
 
 @pytest.mark.timeout(600)
 async def test_what_is_there_already_is_left_alone(servers: Servers, tmp_path: Path) -> None:
-    async with open_docker_site(servers, tmp_path / "data") as site:
-        workspace_id = await add_m1_workspace(site, tmp_path / "m1")
+    async with open_docker_deployment(servers, tmp_path / "data") as deployment:
+        workspace_id = await add_m1_workspace(deployment, tmp_path / "m1")
         container, volume = container_name(workspace_id), volume_name(workspace_id)
         # M1 knew none of our labels.
-        docker("create", "--name", container, site.image_ref)
+        docker("create", "--name", container, deployment.image_ref)
         try:
-            assert f"its container {container} still exists" in await import_homes(site, tmp_path / "m1")
+            assert f"its container {container} still exists" in await import_homes(
+                deployment, tmp_path / "m1"
+            )
         finally:
             docker("rm", container)
-        project = f"codehub.io/project={site.settings.docker.project}"
+        project = f"codehub.io/project={deployment.settings.docker.project}"
         labels = ("--label", project, "--label", f"codehub.io/workspace-id={workspace_id}")
         docker("volume", "create", *labels, volume)
-        assert f"there is a volume {volume} already" in await import_homes(site, tmp_path / "m1")
+        assert f"there is a volume {volume} already" in await import_homes(deployment, tmp_path / "m1")
         docker("volume", "rm", volume)
-        assert "Imported 1 home; none is left." in await import_homes(site, tmp_path / "m1")
+        assert "Imported 1 home; none is left." in await import_homes(deployment, tmp_path / "m1")

@@ -12,17 +12,17 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import docker_options_of
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.chaos.home_stores import look_again, refused
-from tests.docker.harness import open_docker_site
+from tests.docker.harness import open_docker_deployment
 from tests.docker_engine import URL, docker, opened_engine
 from tests.stand_in_engine import StandInEngine, stand_in_engine
 
 
 @pytest.fixture
-async def site(servers: Servers, tmp_path: Path) -> AsyncIterator[Site]:
-    async with open_docker_site(servers, tmp_path / "data") as site:
-        yield site
+async def deployment(servers: Servers, tmp_path: Path) -> AsyncIterator[Deployment]:
+    async with open_docker_deployment(servers, tmp_path / "data") as deployment:
+        yield deployment
 
 
 @pytest.fixture
@@ -31,49 +31,51 @@ async def other(tmp_path: Path) -> AsyncIterator[StandInEngine]:
         yield running
 
 
-def marker_of(site: Site) -> str:
-    return docker_options_of(site.settings).marker_name
+def marker_of(deployment: Deployment) -> str:
+    return docker_options_of(deployment.settings).marker_name
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("module", ["worker", "api", "proxy"])
 async def test_a_process_on_another_engine_ends_with_a_sentence(
-    site: Site, other: StandInEngine, module: str
+    deployment: Deployment, other: StandInEngine, module: str
 ) -> None:
-    sentence = await refused(site, module, CODEHUB_DOCKER_URL=other.url)
+    sentence = await refused(deployment, module, CODEHUB_DOCKER_URL=other.url)
     assert f"{other.url} " in sentence
     assert "is empty or not mounted" in sentence
-    other.volumes[marker_of(site)] = {STORE_LABEL: "of another database"}
-    assert "is a different store" in await refused(site, module, CODEHUB_DOCKER_URL=other.url)
+    other.volumes[marker_of(deployment)] = {STORE_LABEL: "of another database"}
+    assert "is a different store" in await refused(deployment, module, CODEHUB_DOCKER_URL=other.url)
 
 
 @pytest.mark.timeout(300)
 async def test_a_marker_that_was_copied_to_another_engine_is_not_enough(
-    site: Site, other: StandInEngine
+    deployment: Deployment, other: StandInEngine
 ) -> None:
-    label = docker("volume", "inspect", "--format", f'{{{{index .Labels "{STORE_LABEL}"}}}}', marker_of(site))
-    other.volumes[marker_of(site)] = {STORE_LABEL: label}
-    assert "is a different store" in await refused(site, "worker", CODEHUB_DOCKER_URL=other.url)
+    label = docker(
+        "volume", "inspect", "--format", f'{{{{index .Labels "{STORE_LABEL}"}}}}', marker_of(deployment)
+    )
+    other.volumes[marker_of(deployment)] = {STORE_LABEL: label}
+    assert "is a different store" in await refused(deployment, "worker", CODEHUB_DOCKER_URL=other.url)
 
 
 @pytest.mark.timeout(300)
-async def test_another_project_on_the_same_engine_is_another_store(site: Site) -> None:
-    assert "is empty or not mounted" in await refused(site, "worker", CODEHUB_DOCKER_PROJECT="another")
+async def test_another_project_on_the_same_engine_is_another_store(deployment: Deployment) -> None:
+    assert "is empty or not mounted" in await refused(deployment, "worker", CODEHUB_DOCKER_PROJECT="another")
 
 
 @pytest.mark.timeout(600)
-async def test_an_engine_that_was_wiped_while_a_worker_runs_is_not_judged(site: Site) -> None:
-    async with site.worker():
-        workspace_id = await site.create(DesiredState.STANDBY)
-        await site.wake(workspace_id)
-        await site.arrive(workspace_id, Phase.STANDBY)
-        docker("volume", "rm", f"ws-{workspace_id}-home", marker_of(site))
-        await site.want(workspace_id, DesiredState.RUNNING)
+async def test_an_engine_that_was_wiped_while_a_worker_runs_is_not_judged(deployment: Deployment) -> None:
+    async with deployment.worker():
+        workspace_id = await deployment.create(DesiredState.STANDBY)
+        await deployment.wake(workspace_id)
+        await deployment.arrive(workspace_id, Phase.STANDBY)
+        docker("volume", "rm", f"ws-{workspace_id}-home", marker_of(deployment))
+        await deployment.want(workspace_id, DesiredState.RUNNING)
         for _ in range(3):
-            seen = await look_again(site, workspace_id)
+            seen = await look_again(deployment, workspace_id)
             assert (seen.phase, seen.operation) == (Phase.STANDBY, Operation.NONE)
             assert seen.error_reason is None
-    assert "is empty or not mounted" in await refused(site, "worker")
+    assert "is empty or not mounted" in await refused(deployment, "worker")
     assert docker("volume", "ls", "--quiet", "--filter", f"name={workspace_id}") == ""
 
 

@@ -22,7 +22,7 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ImageMissing, InstanceRequest, Progress
-from tests.contracts.instance_harness import opened_docker_bench
+from tests.contracts.instance_harness import opened_docker_harness
 from tests.fakes import FakeProgressBoard
 
 REFERENCE = "registry.example/team/ide:1"
@@ -191,12 +191,12 @@ async def test_docker_s_words_are_passed_on_when_there_is_no_registry() -> None:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     # Nobody listens there, so it is refused at once.
     reference = "127.0.0.1:1/team/ide:1"
-    async with opened_docker_bench() as bench:
-        await bench.volumes.provision(workspace_id)
+    async with opened_docker_harness() as harness:
+        await harness.volumes.provision(workspace_id)
         with pytest.raises(ImageMissing):
-            await bench.instances.start(InstanceRequest(workspace_id, reference), lambda _: None)
+            await harness.instances.start(InstanceRequest(workspace_id, reference), lambda _: None)
         with pytest.raises(Permanent, match="connection refused") as caught:
-            await bench.instances.pull(reference, lambda _: None)
+            await harness.instances.pull(reference, lambda _: None)
         assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
         assert caught.value.message.startswith(f"The image {reference} cannot be had: ")
-        assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+        assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT

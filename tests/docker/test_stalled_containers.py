@@ -8,8 +8,8 @@ from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.naming import container_name
 from codehub.domain.states import DesiredState, Phase
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Site
-from tests.docker.harness import container_id, open_docker_site
+from tests.chaos.harness import Deployment
+from tests.docker.harness import container_id, open_docker_deployment
 from tests.docker_engine import docker
 from tests.waiting import until
 
@@ -17,9 +17,9 @@ SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 NEW_LIMITS = {"CODEHUB_DOCKER_PIDS": "99", "CODEHUB_DOCKER_MEMORY_BYTES": str(256 * 1024 * 1024)}
 
 
-async def until_told(site: Site, workspace_id: WorkspaceId, sentence: str | None) -> None:
+async def until_told(deployment: Deployment, workspace_id: WorkspaceId, sentence: str | None) -> None:
     async def told() -> bool:
-        return (await site.look(workspace_id)).conditions.restart_to_apply == sentence
+        return (await deployment.look(workspace_id)).conditions.restart_to_apply == sentence
 
     await until(told, str(sentence))
 
@@ -28,22 +28,22 @@ async def until_told(site: Site, workspace_id: WorkspaceId, sentence: str | None
 async def test_a_container_that_stalls_is_not_made_anew_for_its_limits(
     servers: Servers, tmp_path: Path
 ) -> None:
-    async with open_docker_site(servers, tmp_path, **SWEEP_OFTEN) as site:
-        with site.worker_process():
-            workspace_id = await site.create(DesiredState.RUNNING)
-            await site.wake(workspace_id)
-            await site.arrive(workspace_id, Phase.RUNNING)
+    async with open_docker_deployment(servers, tmp_path, **SWEEP_OFTEN) as deployment:
+        with deployment.worker_process():
+            workspace_id = await deployment.create(DesiredState.RUNNING)
+            await deployment.wake(workspace_id)
+            await deployment.arrive(workspace_id, Phase.RUNNING)
             before = container_id(workspace_id)
-        with site.worker_process(**NEW_LIMITS):
-            await until_told(site, workspace_id, "Restart to apply: memory, processes.")
+        with deployment.worker_process(**NEW_LIMITS):
+            await until_told(deployment, workspace_id, "Restart to apply: memory, processes.")
             docker("pause", container_name(workspace_id))
-            await site.until_answers(workspace_id, Status.FALSE)
-            assert (await site.look(workspace_id)).phase is Phase.RUNNING
+            await deployment.until_answers(workspace_id, Status.FALSE)
+            assert (await deployment.look(workspace_id)).phase is Phase.RUNNING
             docker("unpause", container_name(workspace_id))
-            await site.until_answers(workspace_id, Status.TRUE)
-            assert (await site.look(workspace_id)).phase is Phase.RUNNING
+            await deployment.until_answers(workspace_id, Status.TRUE)
+            assert (await deployment.look(workspace_id)).phase is Phase.RUNNING
             assert container_id(workspace_id) == before
-            await site.go(workspace_id, DesiredState.STANDBY)
-            await site.go(workspace_id, DesiredState.RUNNING)
-            await until_told(site, workspace_id, None)
+            await deployment.go(workspace_id, DesiredState.STANDBY)
+            await deployment.go(workspace_id, DesiredState.RUNNING)
+            await until_told(deployment, workspace_id, None)
             assert container_id(workspace_id) != before

@@ -5,13 +5,13 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser
 
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.e2e.browser import Tab, open_tab, running_browser
 from tests.e2e.harness import QUICK_TO_STOP, Person, running_codehub
 
 
 @pytest.fixture(scope="package")
-async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Person, Site]]:
+async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Person, Deployment]]:
     """It is quick to stop what nobody uses, unless a workspace has times of its own."""
     data_dir = tmp_path_factory.mktemp("e2e") / "codehub"
     async with running_codehub(data_dir, settings=QUICK_TO_STOP) as running:
@@ -19,12 +19,12 @@ async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tup
 
 
 @pytest.fixture(scope="package")
-def person(codehub: tuple[Person, Site]) -> Person:
+def person(codehub: tuple[Person, Deployment]) -> Person:
     return codehub[0]
 
 
 @pytest.fixture(scope="package")
-def site(codehub: tuple[Person, Site]) -> Site:
+def deployment(codehub: tuple[Person, Deployment]) -> Deployment:
     return codehub[1]
 
 

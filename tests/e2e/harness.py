@@ -21,7 +21,7 @@ from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.servers import environment, last_known
 from codehub.origins import PLAIN_COOKIE
 from codehub.settings import Settings, load_settings
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.waiting import until
 
 # The last line that it prints: everything else has been said by then.
@@ -169,7 +169,7 @@ async def enter(url: str, username: str, password: str) -> Credentials:
 @asynccontextmanager
 async def running_codehub(
     data_dir: Path, credentials: Credentials | None = None, settings: Mapping[str, str] = DEFAULTS
-) -> AsyncIterator[tuple[Person, Site]]:
+) -> AsyncIterator[tuple[Person, Deployment]]:
     with codehub_up(data_dir, settings) as said:
 
         async def ready() -> bool:
@@ -183,4 +183,4 @@ async def running_codehub(
         assert url is not None
         person = Person(url[1], credentials or await sign_in(url[1], said.read_text()))
         async with open_database(loaded) as database, person.client:
-            yield person, Site(loaded, variables, client, database, UUID(int=0))
+            yield person, Deployment(loaded, variables, client, database, UUID(int=0))

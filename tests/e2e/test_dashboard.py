@@ -17,7 +17,7 @@ from codehub.bootstrap import archive_store_of
 from codehub.db.workspaces import save_observation
 from codehub.domain.conditions import Condition, Reason, Status, WorkspaceId
 from tests.api.behind import halt_deletion
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.e2e.browser import PATIENCE, Tab, wait_for_file
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
 from tests.e2e.harness import Person
@@ -63,7 +63,7 @@ async def said_of(dashboard: Dashboard, pattern: str) -> list[str]:
 
 
 async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted(
-    dashboard: Dashboard, person: Person, site: Site
+    dashboard: Dashboard, person: Person, deployment: Deployment
 ) -> None:
     page = dashboard.page
     await expect(page.get_by_role("heading", name="Your first workspace")).to_be_visible()
@@ -76,21 +76,21 @@ async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted
     tab = Tab(ide, person)
     await tab.wait_for_ide()
     await tab.write_file("diary.txt", DIARY)
-    await wait_for_file(site.home(workspace_id) / "diary.txt", DIARY)
+    await wait_for_file(deployment.home(workspace_id) / "diary.txt", DIARY)
     await ide.close()
     await dashboard.press("notes", "Stop")
     await dashboard.expect_badge("notes", "Stopped")
-    write_large_file(site.home(workspace_id) / "reads.bin")
+    write_large_file(deployment.home(workspace_id) / "reads.bin")
     await note_figures(dashboard, "notes")
     await dashboard.choose("notes", "Archive")
     await dashboard.expect_badge("notes", "Archived")
     assert await said_of(dashboard, r"\d+ MB")
-    assert not site.home(workspace_id).exists()
+    assert not deployment.home(workspace_id).exists()
     await expect(dashboard.row("notes").locator(".facts")).to_contain_text("Archive 600 MB")
     await dashboard.choose("notes", "Restore without starting")
     await dashboard.expect_badge("notes", "Stopped")
-    assert (site.home(workspace_id) / "reads.bin").stat().st_size == PIECES * PIECE_BYTES
-    assert (site.home(workspace_id) / "diary.txt").read_text() == DIARY
+    assert (deployment.home(workspace_id) / "reads.bin").stat().st_size == PIECES * PIECE_BYTES
+    assert (deployment.home(workspace_id) / "diary.txt").read_text() == DIARY
     await deletes_and_takes_back(dashboard)
     assert dashboard.errors == []
 
@@ -111,14 +111,14 @@ async def deletes_and_takes_back(dashboard: Dashboard) -> None:
 
 
 async def test_a_changed_configuration_is_told_at_once_in_the_list_and_on_its_page(
-    dashboard: Dashboard, site: Site
+    dashboard: Dashboard, deployment: Deployment
 ) -> None:
     workspace_id = await dashboard.create("notes", start=False)
     await dashboard.expect_badge("notes", "Stopped")
-    row = await site.look(workspace_id)
+    row = await deployment.look(workspace_id)
     outdated = Condition(Status.FALSE, Reason.OUTDATED, "Restart to apply: image, memory.", datetime.now(UTC))
     conditions = replace(row.conditions, configuration_current=outdated)
-    async with site.database.transaction() as session:
+    async with deployment.database.transaction() as session:
         await save_observation(session, replace(row, conditions=conditions), datetime.now(UTC))
     told = re.compile("^Restart to apply: image, memory. ")
     await expect(dashboard.row("notes").locator(".next")).to_have_text(told, timeout=PATIENCE)
@@ -142,11 +142,11 @@ async def test_second_user_sees_nothing_of_it(dashboard: Dashboard, browser: Bro
 
 
 async def test_page_says_that_it_is_cut_off_and_goes_on_after_a_restart_of_the_api(
-    dashboard: Dashboard, site: Site
+    dashboard: Dashboard, deployment: Deployment
 ) -> None:
     await dashboard.create("before", start=False)
     await dashboard.expect_badge("before", "Stopped")
-    api_process_of(site).kill()
+    api_process_of(deployment).kill()
     await expect(dashboard.page.locator("#connection")).to_contain_text("Connecting again", timeout=PATIENCE)
     await expect(dashboard.page.locator("#connection")).to_be_empty(timeout=PATIENCE)
     dashboard.errors.clear()
@@ -155,8 +155,8 @@ async def test_page_says_that_it_is_cut_off_and_goes_on_after_a_restart_of_the_a
     assert dashboard.errors == []
 
 
-def api_process_of(site: Site) -> psutil.Process:
-    data_dir = str(site.settings.general.data_dir)
+def api_process_of(deployment: Deployment) -> psutil.Process:
+    data_dir = str(deployment.settings.general.data_dir)
     for process in psutil.process_iter():
         try:
             if process.cmdline()[-2:] == ["-m", "api"] and process.environ()["CODEHUB_DATA_DIR"] == data_dir:
@@ -167,23 +167,25 @@ def api_process_of(site: Site) -> psutil.Process:
 
 
 async def test_lost_files_are_explained_and_the_last_archive_is_restored(
-    dashboard: Dashboard, site: Site
+    dashboard: Dashboard, deployment: Deployment
 ) -> None:
     workspace_id = await dashboard.create("thesis", start=False)
     await dashboard.expect_badge("thesis", "Stopped")
-    (site.home(workspace_id) / "chapter.txt").write_text("from before")
+    (deployment.home(workspace_id) / "chapter.txt").write_text("from before")
     await dashboard.choose("thesis", "Archive")
     await dashboard.expect_badge("thesis", "Archived")
     await dashboard.choose("thesis", "Restore without starting")
     await dashboard.expect_badge("thesis", "Stopped")
-    shutil.rmtree(site.home(workspace_id))
+    shutil.rmtree(deployment.home(workspace_id))
     await dashboard.expect_badge("thesis", "Needs you")
     await dashboard.row("thesis").get_by_role("link", name="thesis").click()
-    await restores_the_archive(dashboard, site, workspace_id)
+    await restores_the_archive(dashboard, deployment, workspace_id)
     assert dashboard.errors == []
 
 
-async def restores_the_archive(dashboard: Dashboard, site: Site, workspace_id: WorkspaceId) -> None:
+async def restores_the_archive(
+    dashboard: Dashboard, deployment: Deployment, workspace_id: WorkspaceId
+) -> None:
     page = dashboard.page
     await expect(page.get_by_role("heading", name="Files are missing")).to_be_visible()
     await expect(page.get_by_text("What you had by then is still in the archive")).to_be_visible()
@@ -196,20 +198,20 @@ async def restores_the_archive(dashboard: Dashboard, site: Site, workspace_id: W
     await choice.get_by_label("I understand what this means.").check()
     await restore.click()
     await expect(page.locator("main > .state .badge")).to_have_text("Stopped", timeout=PATIENCE)
-    assert (site.home(workspace_id) / "chapter.txt").read_text() == "from before"
+    assert (deployment.home(workspace_id) / "chapter.txt").read_text() == "from before"
     await expect(page.locator(".timeline")).to_contain_text("asked to recover (restore archive)")
 
 
-async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, site: Site) -> None:
+async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, deployment: Deployment) -> None:
     workspace_id = await dashboard.create("thesis", start=False)
     for text in ("old", "new"):
         await dashboard.expect_badge("thesis", "Stopped")
-        (site.home(workspace_id) / "chapter.txt").write_text(text)
+        (deployment.home(workspace_id) / "chapter.txt").write_text(text)
         await dashboard.choose("thesis", "Archive")
         await dashboard.expect_badge("thesis", "Archived")
         if text == "old":
             await dashboard.choose("thesis", "Restore without starting")
-    await damage(site, (await site.look(workspace_id)).archive_key or "")
+    await damage(deployment, (await deployment.look(workspace_id)).archive_key or "")
     await dashboard.choose("thesis", "Restore without starting")
     await dashboard.expect_badge("thesis", "Needs you")
     await dashboard.press("thesis", "Recover")
@@ -221,13 +223,13 @@ async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, si
     await choice.get_by_label("I understand what this means.").check()
     await choice.get_by_role("button", name="Restore this archive").click()
     await dashboard.expect_badge("thesis", "Stopped")
-    assert (site.home(workspace_id) / "chapter.txt").read_text() == "old"
+    assert (deployment.home(workspace_id) / "chapter.txt").read_text() == "old"
     assert dashboard.errors == []
 
 
-async def damage(site: Site, key: str) -> None:
+async def damage(deployment: Deployment, key: str) -> None:
     """Overwrite a committed archive with something else."""
-    store = archive_store_of(site.settings)
+    store = archive_store_of(deployment.settings)
     client = aioboto3.Session().client(
         "s3",
         endpoint_url=store.endpoint_url,
@@ -240,12 +242,12 @@ async def damage(site: Site, key: str) -> None:
 
 
 async def test_failed_deletion_needs_its_owner_and_can_be_taken_back_or_done_for_good(
-    dashboard: Dashboard, site: Site
+    dashboard: Dashboard, deployment: Deployment
 ) -> None:
     page = dashboard.page
     workspace_id = await dashboard.create("thesis", start=False)
     await dashboard.expect_badge("thesis", "Stopped")
-    await halt_deletion(site.database, workspace_id)
+    await halt_deletion(deployment.database, workspace_id)
     await dashboard.expect_badge("thesis", "Needs you")
     await expect(dashboard.row("thesis")).to_contain_text("It could not be deleted")
     await page.goto(f"/w/{workspace_id}/")
@@ -258,7 +260,7 @@ async def test_failed_deletion_needs_its_owner_and_can_be_taken_back_or_done_for
     await purge.get_by_label("I understand what this means.").check()
     await purge.get_by_role("button", name="Delete for good").click()
     await expect(page.get_by_role("heading", name="It is deleted")).to_be_visible(timeout=PATIENCE)
-    assert not site.home(workspace_id).exists()
+    assert not deployment.home(workspace_id).exists()
     # The browser notes the status of the proxy's page.
     assert [each for each in dashboard.errors if "502" not in each] == []
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import PHONE, Scheme, add_user, open_dashboard
 from tests.e2e.harness import Person
@@ -43,7 +43,7 @@ async def violations(page: Page, axe: str) -> list[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 async def test_no_page_keeps_anybody_out(
-    scheme: Scheme, browser: Browser, person: Person, site: Site, axe: str
+    scheme: Scheme, browser: Browser, person: Person, deployment: Deployment, axe: str
 ) -> None:
     username = await add_user(person, "admin")
     async with open_dashboard(browser, person.url, username, scheme=scheme) as dashboard:
@@ -66,7 +66,7 @@ async def test_no_page_keeps_anybody_out(
             await page.goto(path)
             await page.locator(sign).first.wait_for()
             found += await violations(page, axe)
-        shutil.rmtree(site.home(workspace_id))
+        shutil.rmtree(deployment.home(workspace_id))
         await page.goto(f"/workspaces/{workspace_id}")
         await page.locator(".choice").first.wait_for()
         found += await violations(page, axe)

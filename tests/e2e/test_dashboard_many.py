@@ -6,16 +6,16 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from tests.api.event_harness import relaying
-from tests.api.harness import ApiBench, Person
+from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess
-from tests.api.shared import served, shared_bench, shared_environment
+from tests.api.shared import served, shared_environment, shared_harness
 from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import Dashboard, open_dashboard
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_server
 from tests.rows import add_workspace
 
-__all__ = ["redis_server", "s3_server", "served", "shared_bench", "shared_environment", "temporal_server"]
+__all__ = ["redis_server", "s3_server", "served", "shared_environment", "shared_harness", "temporal_server"]
 
 MANY = 1_000
 # The rows in which anything was added, removed or changed.
@@ -29,9 +29,9 @@ WATCH = """list => {
 
 
 @pytest.fixture
-async def owner(shared_bench: ApiBench) -> Person:
-    person = await shared_bench.person()
-    async with shared_bench.context.database.transaction() as session:
+async def owner(shared_harness: ApiHarness) -> Person:
+    person = await shared_harness.person()
+    async with shared_harness.context.database.transaction() as session:
         for number in range(MANY):
             at_rest = {"phase": "ARCHIVED", "desired_state": "ARCHIVED", "archive_key": "some/archive"}
             await add_workspace(session, person.user_id, name=f"workspace-{number}", **at_rest)
@@ -47,13 +47,13 @@ async def dashboard(browser: Browser, served: ApiProcess, owner: Person) -> Asyn
 
 
 async def test_change_of_one_touches_one_row(
-    dashboard: Dashboard, shared_bench: ApiBench, owner: Person
+    dashboard: Dashboard, shared_harness: ApiHarness, owner: Person
 ) -> None:
     assert await dashboard.page.locator(".row").count() == MANY
     assert await dashboard.page.locator("a.name").nth(10).inner_text() == "workspace-10"
     await dashboard.page.locator(".rows").evaluate(WATCH)
     changed = await dashboard.row("workspace-500").get_attribute("data-id")
-    async with relaying(shared_bench):
+    async with relaying(shared_harness):
         form = {"description": "The one that changed"}
         answer = await owner.client.patch(f"{owner.workspaces}/{changed}", json=form)
         assert answer.status_code == 200, answer.text

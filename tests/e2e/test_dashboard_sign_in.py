@@ -35,7 +35,7 @@ async def test_stranger_signs_in_and_is_where_the_link_led(browser: Browser, per
         await expect(dashboard.page.get_by_role("heading", name="Account")).to_be_visible()
 
 
-async def test_sign_in_leads_to_paths_of_this_site_only(browser: Browser, person: Person) -> None:
+async def test_sign_in_leads_to_paths_of_this_deployment_only(browser: Browser, person: Person) -> None:
     async with open_dashboard(browser, person.url, "nobody") as dashboard:
         await dashboard.page.goto("/login")
         script = dashboard.page.locator("link[rel=modulepreload][href$='/place.js']")

@@ -4,7 +4,7 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.e2e.browser import Tab, wait_for_file
 from tests.e2e.harness import HOUR_SECONDS, Person
 from tests.waiting import until
@@ -16,28 +16,28 @@ REFUSALS = 4
 
 
 async def test_ide_opens_in_the_tab_that_waits_and_files_and_terminal_work(
-    person: Person, site: Site, tab: Tab
+    person: Person, deployment: Deployment, tab: Tab
 ) -> None:
     async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
         await tab.visit(workspace_id)
         assert await tab.read_headline() in STARTING
         await tab.wait_for_ide()
         await tab.write_file("notes.txt", "typed in Chromium")
-        await wait_for_file(site.home(workspace_id) / "notes.txt", "typed in Chromium")
+        await wait_for_file(deployment.home(workspace_id) / "notes.txt", "typed in Chromium")
         await tab.open_terminal()
         await tab.type("echo $((6*7)) > answer.txt\n")
-        await wait_for_file(site.home(workspace_id) / "answer.txt", "42\n")
+        await wait_for_file(deployment.home(workspace_id) / "answer.txt", "42\n")
         assert tab.errors == []
 
 
 async def test_archived_workspace_is_restored_by_the_button_on_its_page(
-    person: Person, site: Site, tab: Tab
+    person: Person, deployment: Deployment, tab: Tab
 ) -> None:
     async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
         await person.go(workspace_id, "STANDBY")
-        (site.home(workspace_id) / "notes.txt").write_text("from before")
+        (deployment.home(workspace_id) / "notes.txt").write_text("from before")
         await person.go(workspace_id, "ARCHIVED")
-        assert not site.home(workspace_id).exists()
+        assert not deployment.home(workspace_id).exists()
         await tab.visit(workspace_id)
         assert await tab.read_headline() == "This workspace is archived"
         # The console tells of the page's own status.

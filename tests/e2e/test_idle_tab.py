@@ -11,7 +11,7 @@ from playwright.async_api import Browser
 
 from codehub import contracts
 from codehub.domain.conditions import WorkspaceId
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.e2e.browser import Tab, open_tab
 from tests.e2e.harness import HOUR_SECONDS, STANDBY_SECONDS, SWEEP_SECONDS, Person
 from tests.waiting import until
@@ -21,8 +21,8 @@ MORE_SWEEPS = 4
 STOPPED_ONCE = ["PROVISIONING", "STARTING", "STOPPING"]
 
 
-async def count_sweeps(site: Site) -> int:
-    schedule = site.client.get_schedule_handle(contracts.TTL_SCHEDULE)
+async def count_sweeps(deployment: Deployment) -> int:
+    schedule = deployment.client.get_schedule_handle(contracts.TTL_SCHEDULE)
     return (await schedule.describe()).info.num_actions
 
 
@@ -51,17 +51,17 @@ async def wait_for_standby(person: Person, workspace_id: WorkspaceId) -> None:
     await until(is_stopped, "nobody uses it, so it stops")
 
 
-async def leave_untouched(browser: Browser, person: Person, site: Site) -> None:
+async def leave_untouched(browser: Browser, person: Person, deployment: Deployment) -> None:
     """It stops, and stays stopped whatever the tab asks for."""
     async with open_everything(browser, person) as (tab, workspace_id):
         await wait_for_standby(person, workspace_id)
         assert tab.answers[HTTPStatus.OK] > 0, "it polled until then"
         tab.forget()
-        first = await count_sweeps(site)
+        first = await count_sweeps(deployment)
 
         async def is_left_alone() -> bool:
             assert await person.finds(workspace_id, "STANDBY")
-            return await count_sweeps(site) >= first + MORE_SWEEPS
+            return await count_sweeps(deployment) >= first + MORE_SWEEPS
 
         await until(is_left_alone, "more sweeps")
         assert tab.answers[HTTPStatus.SERVICE_UNAVAILABLE] > 0, "it went on asking"
@@ -69,10 +69,10 @@ async def leave_untouched(browser: Browser, person: Person, site: Site) -> None:
         assert await person.list_operations(workspace_id) == STOPPED_ONCE
 
 
-async def type_now_and_then(browser: Browser, person: Person, site: Site) -> None:
+async def type_now_and_then(browser: Browser, person: Person, deployment: Deployment) -> None:
     """It runs for three times as long as it may go unused, and stops when the typing does."""
     async with open_everything(browser, person) as (tab, workspace_id):
-        first, typed_at = await count_sweeps(site), time.monotonic()
+        first, typed_at = await count_sweeps(deployment), time.monotonic()
 
         async def has_lasted() -> bool:
             nonlocal typed_at
@@ -80,7 +80,7 @@ async def type_now_and_then(browser: Browser, person: Person, site: Site) -> Non
                 await tab.type("#")
                 typed_at = time.monotonic()
             assert await person.finds(workspace_id, "RUNNING")
-            return await count_sweeps(site) >= first + SWEEPS_IN_THREE_TIMES
+            return await count_sweeps(deployment) >= first + SWEEPS_IN_THREE_TIMES
 
         await until(has_lasted, "many sweeps")
         await wait_for_standby(person, workspace_id)
@@ -89,8 +89,8 @@ async def type_now_and_then(browser: Browser, person: Person, site: Site) -> Non
 
 @pytest.mark.timeout(600)
 async def test_tab_keeps_its_workspace_running_only_while_somebody_types(
-    browser: Browser, person: Person, site: Site
+    browser: Browser, person: Person, deployment: Deployment
 ) -> None:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(leave_untouched(browser, person, site))
-        tasks.create_task(type_now_and_then(browser, person, site))
+        tasks.create_task(leave_untouched(browser, person, deployment))
+        tasks.create_task(type_now_and_then(browser, person, deployment))

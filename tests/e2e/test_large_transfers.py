@@ -11,7 +11,7 @@ import pytest
 
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import read_running
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.e2e.harness import HOUR_SECONDS, Person
 
 # A piece is 1 MiB in base64, as much as JupyterLab sends at once.
@@ -31,25 +31,25 @@ def digest(pieces: Iterator[bytes]) -> str:
     return hashlib.sha256(b"".join(pieces)).hexdigest()
 
 
-def proxy_memory(site: Site, what: str) -> int:
+def proxy_memory(deployment: Deployment, what: str) -> int:
     """In KiB: VmRSS is what it has, VmHWM the most that it had since the peak was reset."""
-    lines = (proxy_files(site) / "status").read_text().splitlines()
+    lines = (proxy_files(deployment) / "status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(what)).split()[1])
 
 
-def proxy_files(site: Site) -> Path:
-    running = read_running(DataDir(site.settings.general.data_dir))
+def proxy_files(deployment: Deployment) -> Path:
+    running = read_running(DataDir(deployment.settings.general.data_dir))
     assert running is not None
     return Path("/proc") / str(next(part.pid for part in running.parts if part.name == "proxy"))
 
 
 @contextmanager
-def constant_memory(site: Site) -> Iterator[None]:
+def constant_memory(deployment: Deployment) -> Iterator[None]:
     """The kernel keeps the peak, so nothing between two looks is missed."""
-    (proxy_files(site) / "clear_refs").write_text(RESET_PEAK)
-    before = proxy_memory(site, "VmRSS")
+    (proxy_files(deployment) / "clear_refs").write_text(RESET_PEAK)
+    before = proxy_memory(deployment, "VmRSS")
     yield
-    assert proxy_memory(site, "VmHWM") - before < MAX_GROWTH_KIB
+    assert proxy_memory(deployment, "VmHWM") - before < MAX_GROWTH_KIB
 
 
 async def in_one_body() -> AsyncIterator[bytes]:
@@ -83,14 +83,14 @@ async def download(person: Person, path: str) -> str:
 
 
 @pytest.mark.timeout(600)
-async def test_200_mb_pass_each_way_with_constant_memory(person: Person, site: Site) -> None:
+async def test_200_mb_pass_each_way_with_constant_memory(person: Person, deployment: Deployment) -> None:
     expected = digest(make_pieces())
     async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
         await person.go(workspace_id, "RUNNING")
-        contents, home = f"/w/{workspace_id}/api/contents", site.home(workspace_id)
+        contents, home = f"/w/{workspace_id}/api/contents", deployment.home(workspace_id)
         for upload in (upload_in_one, upload_in_pieces):
-            with constant_memory(site):
+            with constant_memory(deployment):
                 await upload(person, f"{contents}/{upload.__name__}")
             assert hashlib.sha256((home / upload.__name__).read_bytes()).hexdigest() == expected
-        with constant_memory(site):
+        with constant_memory(deployment):
             assert await download(person, f"/w/{workspace_id}/files/upload_in_one") == expected

@@ -11,16 +11,18 @@ from codehub.adapters.local.instances import LocalInstances
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.providers import local_root_of
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.e2e.harness import WORKSPACES, Person, running_codehub
 from tests.waiting import until
 
 NOTE = "every file comes back\n"
 
 
-async def ask_ide(site: Site, workspace_id: WorkspaceId, method: str, **body: object) -> dict[str, object]:
+async def ask_ide(
+    deployment: Deployment, workspace_id: WorkspaceId, method: str, **body: object
+) -> dict[str, object]:
     """The contents API of the workspace's JupyterLab, as the proxy will reach it."""
-    upstream = await LocalInstances(local_root_of(site.settings)).find_upstream(workspace_id)
+    upstream = await LocalInstances(local_root_of(deployment.settings)).find_upstream(workspace_id)
     assert upstream is not None
     url = f"http://{upstream.host}:{upstream.port}/w/{workspace_id}/api/contents/notes.txt"
     async with (
@@ -35,64 +37,66 @@ async def ask_ide(site: Site, workspace_id: WorkspaceId, method: str, **body: ob
 @pytest.mark.timeout(600)
 async def test_a_workspace_lives_through_every_state_with_its_files(tmp_path: Path) -> None:
     data_dir = tmp_path / "codehub"
-    async with running_codehub(data_dir) as (person, site):
+    async with running_codehub(data_dir) as (person, deployment):
         workspace_id = await person.create()
         await person.go(workspace_id, "RUNNING")
-        await ask_ide(site, workspace_id, "PUT", type="file", format="text", content=NOTE)
+        await ask_ide(deployment, workspace_id, "PUT", type="file", format="text", content=NOTE)
         await person.go(workspace_id, "ARCHIVED")
-        assert not site.home(workspace_id).exists()
+        assert not deployment.home(workspace_id).exists()
         await person.go(workspace_id, "RUNNING")
-        assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
-        await expect_operations_in_temporal(site, workspace_id)
-        await heals_a_killed_ide(site, workspace_id)
+        assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
+        await expect_operations_in_temporal(deployment, workspace_id)
+        await heals_a_killed_ide(deployment, workspace_id)
         await person.go(workspace_id, "STANDBY")
     # Started again, it finds everything where it was.
-    async with running_codehub(data_dir, person.credentials) as (person, site):
+    async with running_codehub(data_dir, person.credentials) as (person, deployment):
         await person.go(workspace_id, "RUNNING")
-        assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
+        assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
         await person.go(workspace_id, "STANDBY")
-        await notices_a_lost_home(site, workspace_id)
-        await recovers_from_the_archive(person, site, workspace_id)
-        await comes_back_after_a_deletion(person, site, workspace_id)
+        await notices_a_lost_home(deployment, workspace_id)
+        await recovers_from_the_archive(person, deployment, workspace_id)
+        await comes_back_after_a_deletion(person, deployment, workspace_id)
 
 
-async def expect_operations_in_temporal(site: Site, workspace_id: WorkspaceId) -> None:
+async def expect_operations_in_temporal(deployment: Deployment, workspace_id: WorkspaceId) -> None:
     expected = {"Provisioning", "Starting", "Stopping", "Archiving", "Restoring"}
 
     async def listed() -> bool:
         query = f'WorkspaceId = "{workspace_id}" AND WorkflowType != "WorkspaceWorkflow"'
-        return {run.workflow_type async for run in site.client.list_workflows(query)} == expected
+        return {run.workflow_type async for run in deployment.client.list_workflows(query)} == expected
 
     await until(listed, "every operation by its name in Temporal")
 
 
-async def heals_a_killed_ide(site: Site, workspace_id: WorkspaceId) -> None:
+async def heals_a_killed_ide(deployment: Deployment, workspace_id: WorkspaceId) -> None:
     """Behind the system's back; nobody wakes it but the sweep."""
-    before = (await site.look(workspace_id)).conditions.container_ready.last_transition_time
-    await LocalInstances(local_root_of(site.settings)).stop(workspace_id)
+    before = (await deployment.look(workspace_id)).conditions.container_ready.last_transition_time
+    await LocalInstances(local_root_of(deployment.settings)).stop(workspace_id)
 
     async def started_again() -> bool:
-        snapshot = await site.look(workspace_id)
+        snapshot = await deployment.look(workspace_id)
         ready = snapshot.conditions.container_ready
         return ready.is_true and ready.last_transition_time != before
 
     await until(started_again, "the sweep started the IDE again")
-    await site.arrive(workspace_id, Phase.RUNNING)
+    await deployment.arrive(workspace_id, Phase.RUNNING)
 
 
-async def notices_a_lost_home(site: Site, workspace_id: WorkspaceId) -> None:
-    await asyncio.to_thread(shutil.rmtree, site.home(workspace_id))
+async def notices_a_lost_home(deployment: Deployment, workspace_id: WorkspaceId) -> None:
+    await asyncio.to_thread(shutil.rmtree, deployment.home(workspace_id))
 
     async def lost() -> bool:
-        snapshot = await site.look(workspace_id)
+        snapshot = await deployment.look(workspace_id)
         return (snapshot.phase, snapshot.error_reason) == (Phase.ERROR, ErrorReason.DATA_LOST)
 
     await until(lost, "the sweep noticed the lost home")
-    assert (await site.look(workspace_id)).operation is Operation.NONE
-    assert not site.home(workspace_id).exists()
+    assert (await deployment.look(workspace_id)).operation is Operation.NONE
+    assert not deployment.home(workspace_id).exists()
 
 
-async def recovers_from_the_archive(person: Person, site: Site, workspace_id: WorkspaceId) -> None:
+async def recovers_from_the_archive(
+    person: Person, deployment: Deployment, workspace_id: WorkspaceId
+) -> None:
     error = (await person.read(workspace_id))["error"]
     assert error["reason"] == "DataLost"
     assert error["recover_choices"] == ["retry", "restore_archive", "start_empty"]
@@ -103,10 +107,12 @@ async def recovers_from_the_archive(person: Person, site: Site, workspace_id: Wo
 
     await until(restored, "the last archive is restored")
     await person.go(workspace_id, "RUNNING")
-    assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
+    assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
 
 
-async def comes_back_after_a_deletion(person: Person, site: Site, workspace_id: WorkspaceId) -> None:
+async def comes_back_after_a_deletion(
+    person: Person, deployment: Deployment, workspace_id: WorkspaceId
+) -> None:
     deleted = await person.client.delete(f"{WORKSPACES}/{workspace_id}")
     assert (deleted.status_code, deleted.json()["purge"]) == (202, False)
 
@@ -114,9 +120,9 @@ async def comes_back_after_a_deletion(person: Person, site: Site, workspace_id: 
         return (await person.client.get(f"{WORKSPACES}/{workspace_id}")).status_code == 404
 
     await until(gone, "the workspace is deleted")
-    assert not site.home(workspace_id).exists()
+    assert not deployment.home(workspace_id).exists()
     await person.ask(workspace_id, "undelete")
     await person.go(workspace_id, "RUNNING")
-    assert (await ask_ide(site, workspace_id, "GET"))["content"] == NOTE
+    assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
     # An instance outlives everything else, and nobody would end this one.
     await person.go(workspace_id, "STANDBY")

@@ -8,7 +8,7 @@ import pytest
 from tests.api.harness import environment_of
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
-from tests.front_door.harness import Person, Stage, open_stage
+from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
 from tests.redis_server import RedisServer
 from tests.seaweed import S3Server
 from tests.temporal_server import TemporalServer
@@ -28,16 +28,16 @@ def proxy_environment(
 
 
 @pytest.fixture
-async def stage(proxy_environment: dict[str, str]) -> AsyncIterator[Stage]:
-    async with open_stage(proxy_environment) as opened:
+async def harness(proxy_environment: dict[str, str]) -> AsyncIterator[FrontDoorHarness]:
+    async with open_front_door(proxy_environment) as opened:
         yield opened
 
 
 @pytest.fixture
-async def ann(stage: Stage) -> Person:
-    return await stage.person()
+async def ann(harness: FrontDoorHarness) -> Person:
+    return await harness.person()
 
 
 @pytest.fixture
-async def bob(stage: Stage) -> Person:
-    return await stage.person()
+async def bob(harness: FrontDoorHarness) -> Person:
+    return await harness.person()

@@ -86,7 +86,7 @@ class Reply:
 
 
 @dataclass
-class Stage:
+class FrontDoorHarness:
     """The proxy, and everything behind it."""
 
     proxy: Proxy
@@ -145,7 +145,7 @@ class Stage:
 
 
 @asynccontextmanager
-async def open_stage(environment: Mapping[str, str]) -> AsyncIterator[Stage]:
+async def open_front_door(environment: Mapping[str, str]) -> AsyncIterator[FrontDoorHarness]:
     settings = load_settings(environment)
     root = LocalRoot.at(local_root_of(settings))
     url = settings.database.url
@@ -160,6 +160,6 @@ async def open_stage(environment: Mapping[str, str]) -> AsyncIterator[Stage]:
         await claim_homes(settings, database)
         port = await proxy.server.listen("127.0.0.1", 0)
         try:
-            yield Stage(proxy, settings, database, root, client, f"http://127.0.0.1:{port}")
+            yield FrontDoorHarness(proxy, settings, database, root, client, f"http://127.0.0.1:{port}")
         finally:
             await proxy.server.drain(0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from codehub.domain.conditions import WorkspaceId
-from tests.front_door.harness import Person, Stage
+from tests.front_door.harness import FrontDoorHarness, Person
 from tests.waiting import until
 
 # Nothing may take longer, whatever is down.
@@ -22,7 +22,7 @@ ENOUGH = 10
 class Load:
     """What came of everything so far."""
 
-    stage: Stage
+    harness: FrontDoorHarness
     person: Person
     workspace_id: WorkspaceId
     echoes: int = 0
@@ -30,8 +30,8 @@ class Load:
 
     async def echo(self) -> None:
         """On one WebSocket for the whole time; a missing echo is an error."""
-        async with self.stage.client.ws_connect(
-            f"{self.stage.url}/w/{self.workspace_id}/ws", headers=self.person.bearer
+        async with self.harness.client.ws_connect(
+            f"{self.harness.url}/w/{self.workspace_id}/ws", headers=self.person.bearer
         ) as socket:
             while True:
                 await socket.send_str(str(self.echoes))
@@ -68,14 +68,16 @@ class Load:
     async def _ask(self, name: str, path: str, headers: dict[str, str]) -> None:
         while True:
             async with asyncio.timeout(PATIENCE_SECONDS):
-                self.statuses[name].append((await self.stage.ask(path, headers)).status)
+                self.statuses[name].append((await self.harness.ask(path, headers)).status)
             await asyncio.sleep(PAUSE_SECONDS)
 
 
 @asynccontextmanager
-async def under_load(stage: Stage, person: Person, workspace_id: WorkspaceId) -> AsyncIterator[Load]:
+async def under_load(
+    harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId
+) -> AsyncIterator[Load]:
     """From when everything works; whatever then ends, or takes too long, fails the test."""
-    load = Load(stage, person, workspace_id)
+    load = Load(harness, person, workspace_id)
     parts: tuple[Callable[[], Coroutine[None, None, None]], ...] = (load.echo, load.ask_ide, load.ask_api)
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(part()) for part in parts]

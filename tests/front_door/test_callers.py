@@ -18,7 +18,7 @@ from tests.front_door.answers import Clock, HeldDatabase, questions
 from tests.identities import add, enter
 
 
-class Bench:
+class Harness:
     """Callers, and everything that they are asked of."""
 
     def __init__(self, database: HeldDatabase) -> None:
@@ -36,123 +36,123 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(database_url: str) -> AsyncIterator[Bench]:
+async def harness(database_url: str) -> AsyncIterator[Harness]:
     async with HeldDatabase(create_engine(database_url)) as database:
         await add(database)
-        yield Bench(database)
+        yield Harness(database)
 
 
-async def test_who_was_found_is_believed_for_seconds(bench: Bench) -> None:
-    shown, entered = await bench.enter()
-    known = await bench.callers.find(shown)
+async def test_who_was_found_is_believed_for_seconds(harness: Harness) -> None:
+    shown, entered = await harness.enter()
+    known = await harness.callers.find(shown)
     assert known is not None
     assert (known.credential, known.holder) == (
         str(entered.caller.credential_id),
         str(entered.caller.user_id),
     )
-    with questions(bench.database) as asked:
-        bench.clock.now += FRESH_SECONDS
-        assert await bench.callers.find(shown) is known
+    with questions(harness.database) as asked:
+        harness.clock.now += FRESH_SECONDS
+        assert await harness.callers.find(shown) is known
         assert asked == []
-        bench.clock.now += 0.001
-        assert bench.callers.get(shown) is None
-        assert await bench.callers.find(shown) is not None
+        harness.clock.now += 0.001
+        assert harness.callers.get(shown) is None
+        assert await harness.callers.find(shown) is not None
         assert asked
 
 
-async def test_strangers_are_not_remembered(bench: Bench) -> None:
+async def test_strangers_are_not_remembered(harness: Harness) -> None:
     stranger = Shown(None, "guessed")
     for _ in range(2):
-        with questions(bench.database) as asked:
-            assert await bench.callers.find(stranger) is None
+        with questions(harness.database) as asked:
+            assert await harness.callers.find(stranger) is None
             assert asked
-    with questions(bench.database) as asked:
-        assert await bench.callers.find(Shown(None, None)) is None
+    with questions(harness.database) as asked:
+        assert await harness.callers.find(Shown(None, None)) is None
         assert asked == []
 
 
-async def test_one_whose_session_ended_is_a_stranger_when_asked_about_again(bench: Bench) -> None:
-    shown, entered = await bench.enter()
-    await bench.callers.find(shown)
-    await sign_out(bench.database, entered.caller.credential_id, now=datetime.now(UTC))
-    bench.clock.now += FRESH_SECONDS + 1
-    assert await bench.callers.find(shown) is None
-    assert bench.callers.users == set()
+async def test_one_whose_session_ended_is_a_stranger_when_asked_about_again(harness: Harness) -> None:
+    shown, entered = await harness.enter()
+    await harness.callers.find(shown)
+    await sign_out(harness.database, entered.caller.credential_id, now=datetime.now(UTC))
+    harness.clock.now += FRESH_SECONDS + 1
+    assert await harness.callers.find(shown) is None
+    assert harness.callers.users == set()
 
 
-async def test_all_are_confirmed_with_one_question(bench: Bench) -> None:
-    shown = [(await bench.enter())[0] for _ in range(3)]
+async def test_all_are_confirmed_with_one_question(harness: Harness) -> None:
+    shown = [(await harness.enter())[0] for _ in range(3)]
     for each in shown:
-        await bench.callers.find(each)
-    bench.clock.now += FRESH_SECONDS
-    with questions(bench.database) as asked:
-        assert await bench.callers.confirm(()) == set()
+        await harness.callers.find(each)
+    harness.clock.now += FRESH_SECONDS
+    with questions(harness.database) as asked:
+        assert await harness.callers.confirm(()) == set()
         assert len(asked) == 1
-    bench.clock.now += FRESH_SECONDS
-    assert all(bench.callers.get(each) for each in shown)
+    harness.clock.now += FRESH_SECONDS
+    assert all(harness.callers.get(each) for each in shown)
 
 
-async def test_those_that_no_longer_hold_are_forgotten_and_named(bench: Bench) -> None:
-    (stays, _), (goes, gone) = await bench.enter(), await bench.enter()
-    _, held = await bench.enter()
+async def test_those_that_no_longer_hold_are_forgotten_and_named(harness: Harness) -> None:
+    (stays, _), (goes, gone) = await harness.enter(), await harness.enter()
+    _, held = await harness.enter()
     for each in (stays, goes):
-        await bench.callers.find(each)
+        await harness.callers.find(each)
     ids = [entered.caller.credential_id for entered in (gone, held)]
     for credential_id in ids:
-        await sign_out(bench.database, credential_id, now=datetime.now(UTC))
+        await sign_out(harness.database, credential_id, now=datetime.now(UTC))
     # Of a connection that is open the credential may have been forgotten long ago.
-    assert await bench.callers.confirm({str(ids[1])}) == set(map(str, ids))
-    assert bench.callers.get(goes) is None
-    assert bench.callers.get(stays) is not None
+    assert await harness.callers.confirm({str(ids[1])}) == set(map(str, ids))
+    assert harness.callers.get(goes) is None
+    assert harness.callers.get(stays) is not None
 
 
-async def test_nobody_is_believed_for_long_without_being_looked_up(bench: Bench) -> None:
-    shown, entered = await bench.enter()
-    await bench.callers.find(shown)
+async def test_nobody_is_believed_for_long_without_being_looked_up(harness: Harness) -> None:
+    shown, entered = await harness.enter()
+    await harness.callers.find(shown)
     for _ in range(int(LONGEST_SECONDS / FRESH_SECONDS)):
-        bench.clock.now += FRESH_SECONDS
-        await bench.callers.confirm(())
-    assert bench.callers.users == {str(entered.caller.user_id)}
-    bench.clock.now += 0.001
-    await bench.callers.confirm(())
-    assert bench.callers.get(shown) is None
-    assert bench.callers.users == set()
+        harness.clock.now += FRESH_SECONDS
+        await harness.callers.confirm(())
+    assert harness.callers.users == {str(entered.caller.user_id)}
+    harness.clock.now += 0.001
+    await harness.callers.confirm(())
+    assert harness.callers.get(shown) is None
+    assert harness.callers.users == set()
 
 
-async def test_one_found_after_the_question_is_not_meant_by_the_answer(bench: Bench) -> None:
-    shown, entered = await bench.enter()
-    await bench.callers.find(shown)
-    await bench.set_disabled(entered.caller.user_id, datetime.now(UTC))
-    bench.database.holding = True
-    confirming = asyncio.create_task(bench.callers.confirm(()))
-    await bench.database.wait_for(1)
-    bench.database.holding = False
-    await bench.set_disabled(entered.caller.user_id, None)
-    bench.clock.now += FRESH_SECONDS + 1
-    known = await bench.callers.find(shown)
+async def test_one_found_after_the_question_is_not_meant_by_the_answer(harness: Harness) -> None:
+    shown, entered = await harness.enter()
+    await harness.callers.find(shown)
+    await harness.set_disabled(entered.caller.user_id, datetime.now(UTC))
+    harness.database.holding = True
+    confirming = asyncio.create_task(harness.callers.confirm(()))
+    await harness.database.wait_for(1)
+    harness.database.holding = False
+    await harness.set_disabled(entered.caller.user_id, None)
+    harness.clock.now += FRESH_SECONDS + 1
+    known = await harness.callers.find(shown)
     assert known is not None
-    bench.database.on_their_way[0].set()
+    harness.database.on_their_way[0].set()
     assert await confirming == {known.credential}
-    assert bench.callers.get(shown) is known
+    assert harness.callers.get(shown) is known
 
 
-async def test_an_answer_is_as_old_as_its_question(bench: Bench) -> None:
-    shown, _ = await bench.enter()
-    bench.database.holding = True
-    finding = asyncio.create_task(bench.callers.find(shown))
-    await bench.database.wait_for(1)
-    bench.clock.now += FRESH_SECONDS + 1
-    bench.database.on_their_way[0].set()
+async def test_an_answer_is_as_old_as_its_question(harness: Harness) -> None:
+    shown, _ = await harness.enter()
+    harness.database.holding = True
+    finding = asyncio.create_task(harness.callers.find(shown))
+    await harness.database.wait_for(1)
+    harness.clock.now += FRESH_SECONDS + 1
+    harness.database.on_their_way[0].set()
     assert await finding is not None
-    assert bench.callers.get(shown) is None
+    assert harness.callers.get(shown) is None
 
 
 async def test_no_more_are_remembered_than_there_is_room_for(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    harness: Harness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(callers_module, "CAPACITY", 2)
-    shown = [(await bench.enter())[0] for _ in range(4)]
+    shown = [(await harness.enter())[0] for _ in range(4)]
     for each in shown:
-        await bench.callers.find(each)
-        assert bench.callers.get(each) is not None
-    assert sum(bench.callers.get(each) is not None for each in shown) <= 2
+        await harness.callers.find(each)
+        assert harness.callers.get(each) is not None
+    assert sum(harness.callers.get(each) is not None for each in shown) <= 2

@@ -53,7 +53,7 @@ class Connections:
         return 1
 
 
-class Bench:
+class Harness:
     """A keeper on a real database and a real Redis."""
 
     def __init__(self, database: Database, redis: Redis) -> None:
@@ -101,14 +101,14 @@ class Bench:
 
 
 @asynccontextmanager
-async def keeping(database: Database, redis: RedisServer) -> AsyncIterator[Bench]:
+async def keeping(database: Database, redis: RedisServer) -> AsyncIterator[Harness]:
     async with create_client(redis.url) as client:
-        bench = Bench(database, client)
+        harness = Harness(database, client)
         subscription = RedisEventSubscription(redis.url)
-        keeper = CacheRefresher(bench.callers, bench.directory, subscription, period_seconds=NEVER)
-        running = asyncio.create_task(keeper.run(bench.connections))
+        keeper = CacheRefresher(harness.callers, harness.directory, subscription, period_seconds=NEVER)
+        running = asyncio.create_task(keeper.run(harness.connections))
         try:
-            yield bench
+            yield harness
             assert not running.done()
         finally:
             running.cancel()
@@ -116,36 +116,36 @@ async def keeping(database: Database, redis: RedisServer) -> AsyncIterator[Bench
 
 
 @pytest.fixture
-async def bench(database: Database, redis_server: RedisServer) -> AsyncIterator[Bench]:
+async def harness(database: Database, redis_server: RedisServer) -> AsyncIterator[Harness]:
     async with keeping(database, redis_server) as opened:
         yield opened
 
 
-async def test_an_event_makes_a_workspace_be_looked_at_anew(bench: Bench) -> None:
-    ann = await bench.guest()
-    known = bench.callers.get(ann.shown)
+async def test_an_event_makes_a_workspace_be_looked_at_anew(harness: Harness) -> None:
+    ann = await harness.guest()
+    known = harness.callers.get(ann.shown)
     assert known is not None
-    async with bench.database.transaction() as session:
+    async with harness.database.transaction() as session:
         changed, other = [await add_workspace(session, known.caller.user_id) for _ in range(2)]
     for workspace_id in (changed, other):
-        await bench.directory.look(workspace_id)
-    await bench.bus.publish(ann.user_id, f'{{"event": "workspace_updated", "id": "{changed}"}}')
+        await harness.directory.look(workspace_id)
+    await harness.bus.publish(ann.user_id, f'{{"event": "workspace_updated", "id": "{changed}"}}')
 
     async def forgotten() -> bool:
-        return bench.directory.get(changed) is None
+        return harness.directory.get(changed) is None
 
     await until(forgotten, "what it was is not believed any more")
-    assert bench.directory.get(other) is not None
+    assert harness.directory.get(other) is not None
 
 
-async def test_a_revoked_credential_ends_at_once(bench: Bench) -> None:
-    ann, bob = await bench.guest("ann"), await bench.guest("bob")
-    await bench.sign_out(ann)
-    assert bench.connections.ended == []
-    await bench.bus.publish(ann.user_id, f'{{"event": "credentials_changed", "id": "{ann.user_id}"}}')
-    await bench.until_ended(ann)
-    assert bench.connections.ended == [ann.credential]
-    assert bench.callers.get(bob.shown) is not None
+async def test_a_revoked_credential_ends_at_once(harness: Harness) -> None:
+    ann, bob = await harness.guest("ann"), await harness.guest("bob")
+    await harness.sign_out(ann)
+    assert harness.connections.ended == []
+    await harness.bus.publish(ann.user_id, f'{{"event": "credentials_changed", "id": "{ann.user_id}"}}')
+    await harness.until_ended(ann)
+    assert harness.connections.ended == [ann.credential]
+    assert harness.callers.get(bob.shown) is not None
 
 
 @pytest.mark.parametrize(
@@ -169,41 +169,41 @@ async def test_a_revoked_credential_ends_at_once(bench: Bench) -> None:
     ],
     ids=lambda payload: payload[:48],
 )
-async def test_what_cannot_be_understood_may_be_about_anything(bench: Bench, payload: str) -> None:
-    ann = await bench.guest()
-    await bench.sign_out(ann)
-    await bench.bus.publish(ann.user_id, payload)
-    await bench.until_ended(ann)
+async def test_what_cannot_be_understood_may_be_about_anything(harness: Harness, payload: str) -> None:
+    ann = await harness.guest()
+    await harness.sign_out(ann)
+    await harness.bus.publish(ann.user_id, payload)
+    await harness.until_ended(ann)
 
 
 @pytest.mark.parametrize("payload", ["", "{}", "garbage", '{"event": "workspace_updated", "id": "x"}'])
-async def test_what_is_told_to_all_makes_it_look_at_everything(bench: Bench, payload: str) -> None:
-    ann = await bench.guest()
-    await bench.sign_out(ann)
-    await bench.bus.broadcast(payload)
-    await bench.until_ended(ann)
+async def test_what_is_told_to_all_makes_it_look_at_everything(harness: Harness, payload: str) -> None:
+    ann = await harness.guest()
+    await harness.sign_out(ann)
+    await harness.bus.broadcast(payload)
+    await harness.until_ended(ann)
 
 
-async def test_workspaces_of_nobody_are_no_trouble(bench: Bench) -> None:
-    ann = await bench.guest()
+async def test_workspaces_of_nobody_are_no_trouble(harness: Harness) -> None:
+    ann = await harness.guest()
     for _ in range(3):
         unknown = WorkspaceId(ann.user_id)
-        await bench.bus.publish(ann.user_id, f'{{"event": "workspace_deleted", "id": "{unknown}"}}')
-    await bench.sign_out(ann)
-    await bench.bus.publish(ann.user_id, '{"event": "credentials_changed"}')
-    await bench.until_ended(ann)
+        await harness.bus.publish(ann.user_id, f'{{"event": "workspace_deleted", "id": "{unknown}"}}')
+    await harness.sign_out(ann)
+    await harness.bus.publish(ann.user_id, '{"event": "credentials_changed"}')
+    await harness.until_ended(ann)
 
 
 async def test_events_are_heard_again_after_redis_was_away(database: Database, tmp_path: Path) -> None:
     with running_redis(tmp_path) as redis:
-        async with keeping(database, redis) as bench:
-            ann, bob = await bench.guest("ann"), await bench.guest("bob")
+        async with keeping(database, redis) as harness:
+            ann, bob = await harness.guest("ann"), await harness.guest("bob")
             redis.kill()
-            await bench.sign_out(bob)
+            await harness.sign_out(bob)
             assert await asyncio.to_thread(redis.start)
             # What was missed is found because everything is looked at.
-            await bench.until_ended(bob)
-            await bench.until_heard(ann)
-            await bench.sign_out(ann)
-            await bench.bus.publish(ann.user_id, '{"event": "credentials_changed"}')
-            await bench.until_ended(ann)
+            await harness.until_ended(bob)
+            await harness.until_heard(ann)
+            await harness.sign_out(ann)
+            await harness.bus.publish(ann.user_id, '{"event": "credentials_changed"}')
+            await harness.until_ended(ann)

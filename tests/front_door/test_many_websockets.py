@@ -4,23 +4,25 @@ import asyncio
 
 import aiohttp
 
-from tests.front_door.harness import Person, Stage
+from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.waiting import until
 
 SOCKETS = 300
 
 
-async def test_many_websockets_idle_together_then_all_echo_and_close(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann)
-    url = f"{stage.url}/w/{workspace_id}/socket"
+async def test_many_websockets_idle_together_then_all_echo_and_close(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
+    workspace_id = await harness.workspace(ann)
+    url = f"{harness.url}/w/{workspace_id}/socket"
     async with (
-        running_ide(stage.root, workspace_id),
+        running_ide(harness.root, workspace_id),
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as browser,
     ):
-        headers = {**ann.cookie, "Origin": stage.url}
+        headers = {**ann.cookie, "Origin": harness.url}
         sockets = await asyncio.gather(*(browser.ws_connect(url, headers=headers) for _ in range(SOCKETS)))
-        assert stage.proxy.server.open_connections == SOCKETS
+        assert harness.proxy.server.open_connections == SOCKETS
         for number, socket in enumerate(sockets):
             await socket.send_str(f"{number}")
         assert [await socket.receive_str() for socket in sockets] == [f"{each}" for each in range(SOCKETS)]
@@ -28,6 +30,6 @@ async def test_many_websockets_idle_together_then_all_echo_and_close(stage: Stag
         assert {socket.close_code for socket in sockets} == {aiohttp.WSCloseCode.OK}
 
         async def are_gone() -> bool:
-            return stage.proxy.server.open_connections == 0
+            return harness.proxy.server.open_connections == 0
 
         await until(are_gone, "the proxy lets go of all of them")

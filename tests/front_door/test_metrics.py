@@ -4,7 +4,7 @@ import psutil
 import pytest
 
 from tests.front_door.figures import families, figure
-from tests.front_door.harness import Person, Stage
+from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.front_door.process import running_proxy
 from tests.front_door.test_process import in_front, open_socket
@@ -36,11 +36,11 @@ async def test_a_new_proxy_has_all_figures(environment: dict[str, str], port: in
 
 
 async def test_figures_tell_what_happened(
-    stage: Stage, environment: dict[str, str], port: int, ann: Person, bob: Person
+    harness: FrontDoorHarness, environment: dict[str, str], port: int, ann: Person, bob: Person
 ) -> None:
-    workspace_id, asleep = await stage.workspace(ann), await stage.workspace(ann, "STANDBY")
-    async with running_ide(stage.root, workspace_id), running_proxy(environment) as proxy:
-        front = in_front(stage, proxy)
+    workspace_id, asleep = await harness.workspace(ann), await harness.workspace(ann, "STANDBY")
+    async with running_ide(harness.root, workspace_id), running_proxy(environment) as proxy:
+        front = in_front(harness, proxy)
         opened = await open_socket(front, ann, workspace_id)
         assert await figure(port, "open_connections") == await figure(port, "open_websockets") == 1
         await opened.close()
@@ -64,12 +64,12 @@ async def test_figures_tell_what_happened(
 
 
 async def test_latencies_are_a_histogram(
-    stage: Stage, environment: dict[str, str], port: int, ann: Person
+    harness: FrontDoorHarness, environment: dict[str, str], port: int, ann: Person
 ) -> None:
-    workspace_id = await stage.workspace(ann)
-    async with running_ide(stage.root, workspace_id), running_proxy(environment) as proxy:
+    workspace_id = await harness.workspace(ann)
+    async with running_ide(harness.root, workspace_id), running_proxy(environment) as proxy:
         for _ in range(5):
-            assert (await in_front(stage, proxy).ask(f"/w/{workspace_id}/x", ann.bearer)).status == 200
+            assert (await in_front(harness, proxy).ask(f"/w/{workspace_id}/x", ann.bearer)).status == 200
         family = (await families(port))["codehub_proxy_upstream_seconds"]
     assert family.type == "histogram"
     buckets = {
@@ -83,7 +83,7 @@ async def test_latencies_are_a_histogram(
 
 
 async def test_only_this_machine_may_ask_and_not_through_the_front_door(
-    stage: Stage, environment: dict[str, str], port: int, ann: Person
+    harness: FrontDoorHarness, environment: dict[str, str], port: int, ann: Person
 ) -> None:
     async with running_proxy({**environment, "CODEHUB_PROXY_HOST": "0.0.0.0"}) as proxy:  # noqa: S104
         listening = {
@@ -93,5 +93,5 @@ async def test_only_this_machine_may_ask_and_not_through_the_front_door(
         }
         assert listening == {("127.0.0.1", port), ("0.0.0.0", proxy.port)}  # noqa: S104
         for path in ("/metrics", "/metrics?x=1"):
-            answer = await in_front(stage, proxy).ask(path, ann.bearer)
+            answer = await in_front(harness, proxy).ask(path, ann.bearer)
             assert (answer.status, "codehub_proxy" in answer.text) == (404, False)

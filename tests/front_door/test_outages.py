@@ -19,8 +19,8 @@ from codehub.settings import Settings
 from tests.api.gates import gate_to, led_through
 from tests.api.process import running_api
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import make_template, open_site
-from tests.front_door.harness import Person, Stage, open_stage
+from tests.chaos.harness import make_template, open_deployment
+from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
 from tests.front_door.ide import Ide, running_ide
 from tests.front_door.load import under_load
 from tests.front_door.process import running_proxy
@@ -42,15 +42,15 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 class Scene:
     """Ann, her workspace and its IDE; whoever stands in front of it comes later."""
 
-    stage: Stage
+    harness: FrontDoorHarness
     ann: Person
     workspace_id: WorkspaceId
     ide: Ide
     environment: dict[str, str]
     api_port: int
 
-    def in_front(self, proxy: ServiceProcess) -> Stage:
-        return replace(self.stage, url=proxy.base_url)
+    def in_front(self, proxy: ServiceProcess) -> FrontDoorHarness:
+        return replace(self.harness, url=proxy.base_url)
 
     async def ask(self, proxy: ServiceProcess) -> int:
         return (await self.in_front(proxy).ask(f"/w/{self.workspace_id}/x", self.ann.cookie)).status
@@ -69,18 +69,18 @@ class Scene:
 
 @pytest.fixture
 async def scene(servers: Servers, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with open_site(servers.stack.environment, servers.template, tmp_path) as site:
+    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
         port = free_port()
         api = {
             "CODEHUB_PROXY_API_URL": f"http://127.0.0.1:{port}",
             "CODEHUB_API_REQUESTS_PER_SECOND": "100000",
         }
-        environment = {**site.environment, **api}
-        async with open_stage(environment) as stage:
-            ann = await stage.person()
-            workspace_id = await stage.workspace(ann)
-            async with running_ide(stage.root, workspace_id) as ide:
-                yield Scene(stage, ann, workspace_id, ide, environment, port)
+        environment = {**deployment.environment, **api}
+        async with open_front_door(environment) as harness:
+            ann = await harness.person()
+            workspace_id = await harness.workspace(ann)
+            async with running_ide(harness.root, workspace_id) as ide:
+                yield Scene(harness, ann, workspace_id, ide, environment, port)
 
 
 async def test_the_api_is_restarted(scene: Scene) -> None:
@@ -104,7 +104,7 @@ async def test_redis_is_restarted(scene: Scene, servers: Servers) -> None:
     ):
         await servers.stack.kill("redis")
         killed_at = datetime.now(UTC).timestamp()
-        opened = await load.stage.ask(f"/w/{scene.workspace_id}/lab", scene.ann.browser)
+        opened = await load.harness.ask(f"/w/{scene.workspace_id}/lab", scene.ann.browser)
         assert opened.status == 200
         await servers.stack.wait_ready("redis")
         await load.until_well()
@@ -146,7 +146,7 @@ async def test_a_session_revoked_before_an_outage_is_never_let_in_again(scene: S
         async with running_proxy(environment) as proxy:
             assert await scene.ask(proxy) == 200
             await gate.close()
-            await sign_out(scene.stage.database, scene.ann.session_id, now=datetime.now(UTC))
+            await sign_out(scene.harness.database, scene.ann.session_id, now=datetime.now(UTC))
             # Believed for seconds, then nobody can tell.
             seen = await scene.until_answered(proxy, 503)
             asked = len(scene.ide.seen)

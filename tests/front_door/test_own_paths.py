@@ -11,7 +11,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from proxy.forms import form_token_of
 from tests.api.behind import LONG_AGO, damage_archive
-from tests.front_door.harness import Person, Stage
+from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.page_reading import fields as fields_of
 from tests.page_reading import read_text
@@ -25,11 +25,11 @@ def form(person: Person, workspace_id: WorkspaceId, **fields: str) -> dict[str, 
 
 
 async def submit(
-    stage: Stage, person: Person, workspace_id: WorkspaceId, name: str, fields: dict[str, str]
+    harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId, name: str, fields: dict[str, str]
 ) -> tuple[int, str]:
-    answer = await stage.ask(
+    answer = await harness.ask(
         f"/w/{workspace_id}/.codehub/{name}",
-        {**person.cookie, "Origin": stage.url, "Sec-Fetch-Site": "same-origin"},
+        {**person.cookie, "Origin": harness.url, "Sec-Fetch-Site": "same-origin"},
         method="POST",
         data=fields,
     )
@@ -37,86 +37,90 @@ async def submit(
 
 
 @pytest.mark.parametrize("state", ["PENDING", "ARCHIVED", "STANDBY"])
-async def test_start(stage: Stage, ann: Person, state: str) -> None:
-    workspace_id = await stage.workspace(ann, state)
-    page = await stage.ask(f"/w/{workspace_id}/lab?a=b", ann.browser)
+async def test_start(harness: FrontDoorHarness, ann: Person, state: str) -> None:
+    workspace_id = await harness.workspace(ann, state)
+    page = await harness.ask(f"/w/{workspace_id}/lab?a=b", ann.browser)
     assert (form(ann, workspace_id)["token"] in page.text) is (state != "STANDBY")
     wanted = f"/w/{workspace_id}/lab?a=b"
     fields = form(ann, workspace_id, next=wanted)
-    assert await submit(stage, ann, workspace_id, "start", fields) == (303, wanted)
-    assert (await stage.row(workspace_id)).desired_state == "RUNNING"
+    assert await submit(harness, ann, workspace_id, "start", fields) == (303, wanted)
+    assert (await harness.row(workspace_id)).desired_state == "RUNNING"
 
 
-async def test_stop(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann)
-    status, _ = await submit(stage, ann, workspace_id, "stop", form(ann, workspace_id))
-    assert (status, (await stage.row(workspace_id)).desired_state) == (303, "STANDBY")
+async def test_stop(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(ann)
+    status, _ = await submit(harness, ann, workspace_id, "stop", form(ann, workspace_id))
+    assert (status, (await harness.row(workspace_id)).desired_state) == (303, "STANDBY")
 
 
-async def test_recover(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann, "ERROR")
-    status, _ = await submit(stage, ann, workspace_id, "recover", form(ann, workspace_id, choice="retry"))
-    row = await stage.row(workspace_id)
+async def test_recover(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(ann, "ERROR")
+    status, _ = await submit(harness, ann, workspace_id, "recover", form(ann, workspace_id, choice="retry"))
+    row = await harness.row(workspace_id)
     assert (status, row.recover_choice) == (303, "retry")
 
 
-async def test_a_deletion_that_failed_is_taken_back(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann, "HALTED")
-    status, _ = await submit(stage, ann, workspace_id, "undelete", form(ann, workspace_id))
-    row = await stage.row(workspace_id)
+async def test_a_deletion_that_failed_is_taken_back(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(ann, "HALTED")
+    status, _ = await submit(harness, ann, workspace_id, "undelete", form(ann, workspace_id))
+    row = await harness.row(workspace_id)
     assert (status, row.desired_state, row.deleted_at) == (303, "ARCHIVED", None)
 
 
 @pytest.mark.parametrize("understood", [True, False])
 async def test_a_deletion_that_failed_is_purged_only_with_consent(
-    stage: Stage, ann: Person, understood: bool
+    harness: FrontDoorHarness, ann: Person, understood: bool
 ) -> None:
-    workspace_id = await stage.workspace(ann, "HALTED")
+    workspace_id = await harness.workspace(ann, "HALTED")
     fields = form(ann, workspace_id, **({"understood": "yes"} if understood else {}))
-    status, _ = await submit(stage, ann, workspace_id, "purge", fields)
-    assert (status, (await stage.row(workspace_id)).purge) == (303, understood)
+    status, _ = await submit(harness, ann, workspace_id, "purge", fields)
+    assert (status, (await harness.row(workspace_id)).purge) == (303, understood)
 
 
-async def test_what_is_well_is_not_purged_here(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann, "STANDBY")
-    await submit(stage, ann, workspace_id, "purge", form(ann, workspace_id, understood="yes"))
-    assert (await stage.row(workspace_id)).desired_state == "STANDBY"
+async def test_what_is_well_is_not_purged_here(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(ann, "STANDBY")
+    await submit(harness, ann, workspace_id, "purge", form(ann, workspace_id, understood="yes"))
+    assert (await harness.row(workspace_id)).desired_state == "STANDBY"
 
 
 @pytest.mark.parametrize("understood", [True, False])
 async def test_an_older_archive_is_chosen_only_with_consent(
-    stage: Stage, ann: Person, understood: bool
+    harness: FrontDoorHarness, ann: Person, understood: bool
 ) -> None:
-    workspace_id = await stage.workspace(ann, "ERROR")
-    _, older = await damage_archive(stage.database, workspace_id, LONG_AGO - timedelta(days=1))
-    page = await stage.ask(f"/w/{workspace_id}/", ann.browser)
+    workspace_id = await harness.workspace(ann, "ERROR")
+    _, older = await damage_archive(harness.database, workspace_id, LONG_AGO - timedelta(days=1))
+    page = await harness.ask(f"/w/{workspace_id}/", ann.browser)
     assert f'value="{older}"' in page.text
     consent = {"understood": "yes"} if understood else {}
     fields = form(ann, workspace_id, choice="restore_archive", archive=older, **consent)
-    await submit(stage, ann, workspace_id, "recover", fields)
-    key = (await stage.row(workspace_id)).recover_archive_key
+    await submit(harness, ann, workspace_id, "recover", fields)
+    key = (await harness.row(workspace_id)).recover_archive_key
     assert (key is not None and older in key) is understood
 
 
-async def test_an_archive_that_is_none_is_not_taken_for_the_current_one(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann, "ERROR")
-    await damage_archive(stage.database, workspace_id, LONG_AGO - timedelta(days=1))
+async def test_an_archive_that_is_none_is_not_taken_for_the_current_one(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
+    workspace_id = await harness.workspace(ann, "ERROR")
+    await damage_archive(harness.database, workspace_id, LONG_AGO - timedelta(days=1))
     fields = form(ann, workspace_id, choice="restore_archive", archive="nonsense", understood="yes")
-    await submit(stage, ann, workspace_id, "recover", fields)
-    assert (await stage.row(workspace_id)).recover_choice is None
+    await submit(harness, ann, workspace_id, "recover", fields)
+    assert (await harness.row(workspace_id)).recover_choice is None
 
 
-async def test_a_page_that_follows_a_deletion_learns_that_it_halted(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann, "HALTED", error_reason=None)
+async def test_a_page_that_follows_a_deletion_learns_that_it_halted(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
+    workspace_id = await harness.workspace(ann, "HALTED", error_reason=None)
     follower = Follower()
-    following = asyncio.create_task(follower.run(stage, ann, workspace_id))
+    following = asyncio.create_task(follower.run(harness, ann, workspace_id))
 
     async def told() -> bool:
         return bool(follower.events)
 
     await until(told, "it is followed")
     assert {"under_way": "TO_DELETED", "needs_person": False}.items() <= follower.events[-1].items()
-    await stage.move(workspace_id, "HALTED")
+    await harness.move(workspace_id, "HALTED")
     await following
     assert {"settled": True, "needs_person": True}.items() <= follower.events[-1].items()
 
@@ -125,52 +129,54 @@ async def test_a_page_that_follows_a_deletion_learns_that_it_halted(stage: Stage
     "next_",
     ["https://evil.example/", "//evil.example/w/", "/w/x\r\nA: b", "", "/api", f"/w/{ID}/.codehub/stop"],
 )
-async def test_a_form_leads_nowhere_else(stage: Stage, ann: Person, next_: str) -> None:
-    workspace_id = await stage.workspace(ann, "STANDBY")
+async def test_a_form_leads_nowhere_else(harness: FrontDoorHarness, ann: Person, next_: str) -> None:
+    workspace_id = await harness.workspace(ann, "STANDBY")
     fields = form(ann, workspace_id, next=next_)
-    assert await submit(stage, ann, workspace_id, "start", fields) == (303, f"/w/{workspace_id}/")
+    assert await submit(harness, ann, workspace_id, "start", fields) == (303, f"/w/{workspace_id}/")
 
 
-async def test_a_form_needs_its_token(stage: Stage, ann: Person, bob: Person) -> None:
-    workspace_id, other = await stage.workspace(ann, "STANDBY"), await stage.workspace(ann, "STANDBY")
+async def test_a_form_needs_its_token(harness: FrontDoorHarness, ann: Person, bob: Person) -> None:
+    workspace_id, other = await harness.workspace(ann, "STANDBY"), await harness.workspace(ann, "STANDBY")
     for token in ("", "x", form_token_of(ann.session, other), form_token_of(bob.session, workspace_id)):
-        status, _ = await submit(stage, ann, workspace_id, "start", {"token": token})
+        status, _ = await submit(harness, ann, workspace_id, "start", {"token": token})
         assert status == 403
-    answer = await stage.ask(
+    answer = await harness.ask(
         f"/w/{workspace_id}/.codehub/start", ann.bearer, method="POST", data=form(ann, workspace_id)
     )
     assert answer.status == 403
-    assert (await stage.row(workspace_id)).desired_state == "STANDBY"
+    assert (await harness.row(workspace_id)).desired_state == "STANDBY"
 
 
-async def test_a_page_of_one_workspace_tells_no_token_of_another(stage: Stage, ann: Person) -> None:
+async def test_a_page_of_one_workspace_tells_no_token_of_another(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
     """Code in a workspace can read the pages at its address, for example with a service worker."""
-    running = [await stage.workspace(ann) for _ in range(2)]
-    workspace_id = await stage.workspace(ann, "STANDBY")
-    page = await stage.ask(f"/w/{workspace_id}/", ann.browser)
+    running = [await harness.workspace(ann) for _ in range(2)]
+    workspace_id = await harness.workspace(ann, "STANDBY")
+    page = await harness.ask(f"/w/{workspace_id}/", ann.browser)
     assert page.status == 502
     for other in running:
         assert f"/w/{other}/.codehub/stop" in page.text
         assert form_token_of(ann.session, other) not in page.text
-        assert (await submit(stage, ann, other, "stop", form(ann, workspace_id)))[0] == 403
-        assert (await stage.row(other)).desired_state == "RUNNING"
+        assert (await submit(harness, ann, other, "stop", form(ann, workspace_id)))[0] == 403
+        assert (await harness.row(other)).desired_state == "RUNNING"
 
 
-async def test_a_stop_from_the_page_of_another_workspace(stage: Stage, ann: Person) -> None:
-    running, _ = await stage.workspace(ann), await stage.workspace(ann)
-    workspace_id = await stage.workspace(ann, "STANDBY")
+async def test_a_stop_from_the_page_of_another_workspace(harness: FrontDoorHarness, ann: Person) -> None:
+    running, _ = await harness.workspace(ann), await harness.workspace(ann)
+    workspace_id = await harness.workspace(ann, "STANDBY")
     wanted = f"/w/{workspace_id}/lab?a=b"
-    limit = read_text((await stage.ask(wanted, ann.browser)).text)
+    limit = read_text((await harness.ask(wanted, ann.browser)).text)
     address = next(
         link.attributes["href"] for link in limit.all("a") if f"/w/{running}/" in link.attributes["href"]
     )
-    page = await stage.ask(address, ann.browser)
+    page = await harness.ask(address, ann.browser)
     assert page.status == 200
     (stop,) = read_text(page.text).all("form")
-    assert await submit(stage, ann, running, "stop", fields_of(stop)) == (303, wanted)
-    assert (await stage.row(running)).desired_state == "STANDBY"
+    assert await submit(harness, ann, running, "stop", fields_of(stop)) == (303, wanted)
+    assert (await harness.row(running)).desired_state == "STANDBY"
     # Opened once more, there is nothing to confirm.
-    again = await stage.ask(address, ann.browser)
+    again = await harness.ask(address, ann.browser)
     assert (again.status, again.headers["Location"]) == (303, wanted)
 
 
@@ -183,31 +189,33 @@ async def test_a_stop_from_the_page_of_another_workspace(stage: Stage, ann: Pers
     ],
 )
 async def test_only_a_person_who_opens_it_gets_the_page_that_stops(
-    stage: Stage, ann: Person, differing: dict[str, str]
+    harness: FrontDoorHarness, ann: Person, differing: dict[str, str]
 ) -> None:
-    workspace_id = await stage.workspace(ann)
-    answer = await stage.ask(f"/w/{workspace_id}/.codehub/stop", {**ann.browser, **differing})
+    workspace_id = await harness.workspace(ann)
+    answer = await harness.ask(f"/w/{workspace_id}/.codehub/stop", {**ann.browser, **differing})
     assert (answer.status, form_token_of(ann.session, workspace_id) in answer.text) == (405, False)
 
 
-async def test_nobody_else_gets_the_page_that_stops(stage: Stage, ann: Person, bob: Person) -> None:
-    workspace_id = await stage.workspace(ann)
-    assert (await stage.ask(f"/w/{workspace_id}/.codehub/stop", bob.browser)).status == 403
-    answer = await stage.ask(f"/w/{workspace_id}/.codehub/stop", ann.browser)
+async def test_nobody_else_gets_the_page_that_stops(
+    harness: FrontDoorHarness, ann: Person, bob: Person
+) -> None:
+    workspace_id = await harness.workspace(ann)
+    assert (await harness.ask(f"/w/{workspace_id}/.codehub/stop", bob.browser)).status == 403
+    answer = await harness.ask(f"/w/{workspace_id}/.codehub/stop", ann.browser)
     assert answer.headers["X-Frame-Options"] == "DENY"
-    assert (await stage.row(workspace_id)).desired_state == "RUNNING"
+    assert (await harness.row(workspace_id)).desired_state == "RUNNING"
 
 
 async def test_a_start_for_which_there_is_no_place_leads_back_to_where_it_came_from(
-    stage: Stage, ann: Person
+    harness: FrontDoorHarness, ann: Person
 ) -> None:
     for _ in range(2):
-        await stage.workspace(ann)
-    workspace_id = await stage.workspace(ann, "ARCHIVED")
+        await harness.workspace(ann)
+    workspace_id = await harness.workspace(ann, "ARCHIVED")
     wanted = f"/w/{workspace_id}/lab?a=b"
-    answer = await stage.ask(
+    answer = await harness.ask(
         f"/w/{workspace_id}/.codehub/start",
-        {**ann.cookie, "Origin": stage.url, "Sec-Fetch-Site": "same-origin"},
+        {**ann.cookie, "Origin": harness.url, "Sec-Fetch-Site": "same-origin"},
         method="POST",
         data=form(ann, workspace_id, next=wanted),
     )
@@ -217,15 +225,15 @@ async def test_a_start_for_which_there_is_no_place_leads_back_to_where_it_came_f
     assert "%2F.codehub" not in answer.text
 
 
-async def test_other_methods_paths_and_bodies(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann)
+async def test_other_methods_paths_and_bodies(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(ann)
     own = f"/w/{workspace_id}/.codehub"
-    assert (await stage.ask(f"{own}/start", ann.cookie)).status == 405
-    assert (await stage.ask(f"{own}/nothing", ann.cookie)).status == 404
+    assert (await harness.ask(f"{own}/start", ann.cookie)).status == 405
+    assert (await harness.ask(f"{own}/nothing", ann.cookie)).status == 404
     json_body = {**ann.cookie, "Content-Type": "application/json"}
-    assert (await stage.ask(f"{own}/start", json_body, method="POST", data=b"{}")).status == 415
+    assert (await harness.ask(f"{own}/start", json_body, method="POST", data=b"{}")).status == 415
     huge = {**ann.cookie, "Content-Type": "application/x-www-form-urlencoded"}
-    assert (await stage.ask(f"{own}/start", huge, method="POST", data=b"a" * 20_000)).status == 413
+    assert (await harness.ask(f"{own}/start", huge, method="POST", data=b"a" * 20_000)).status == 413
 
 
 class Follower:
@@ -234,23 +242,23 @@ class Follower:
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
-    async def run(self, stage: Stage, person: Person, workspace_id: WorkspaceId) -> None:
-        url = f"{stage.url}/w/{workspace_id}/.codehub/progress"
-        async with stage.client.get(url, headers=person.cookie) as answer:
+    async def run(self, harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId) -> None:
+        url = f"{harness.url}/w/{workspace_id}/.codehub/progress"
+        async with harness.client.get(url, headers=person.cookie) as answer:
             assert answer.headers["Content-Type"].startswith("text/event-stream")
             async for line in answer.content:
                 if line.startswith(b"data: "):
                     self.events.append(json.loads(line[6:]))
 
 
-async def test_progress_until_it_opens(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(
+async def test_progress_until_it_opens(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(
         ann, "STARTING", phase="ARCHIVED", operation="RESTORING", op_started_at=NOW
     )
     follower = Follower()
-    board = stage.proxy.door.hosting.board
-    async with running_ide(stage.root, workspace_id):
-        following = asyncio.create_task(follower.run(stage, ann, workspace_id))
+    board = harness.proxy.door.hosting.board
+    async with running_ide(harness.root, workspace_id):
+        following = asyncio.create_task(follower.run(harness, ann, workspace_id))
 
         async def told_of_bytes() -> bool:
             await board.post(workspace_id, Progress("restore", 10, 100))
@@ -258,21 +266,21 @@ async def test_progress_until_it_opens(stage: Stage, ann: Person) -> None:
 
         await until(told_of_bytes, "bytes are told")
         assert {"total": 100, "unit": "bytes", "open": False}.items() <= follower.events[-1].items()
-        await stage.move(workspace_id, "RUNNING")
+        await harness.move(workspace_id, "RUNNING")
         # The stream ends by itself.
         await following
     assert {"phase": "RUNNING", "open": True, "settled": True}.items() <= follower.events[-1].items()
 
 
-async def test_progress_ends_where_nothing_more_happens(stage: Stage, ann: Person) -> None:
-    workspace_id = await stage.workspace(ann, "STOPPING")
+async def test_progress_ends_where_nothing_more_happens(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(ann, "STOPPING")
     follower = Follower()
-    following = asyncio.create_task(follower.run(stage, ann, workspace_id))
+    following = asyncio.create_task(follower.run(harness, ann, workspace_id))
 
     async def told() -> bool:
         return bool(follower.events)
 
     await until(told, "something is told at once")
-    await stage.move(workspace_id, "STANDBY")
+    await harness.move(workspace_id, "STANDBY")
     await following
     assert {"phase": "STANDBY", "open": False, "settled": True}.items() <= follower.events[-1].items()

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.domain.conditions import WorkspaceId
 from tests.fixtures_services import redis_client
-from tests.front_door.harness import Person, Stage
+from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.front_door.process import accepts, assert_calm, running_proxy, start_proxy
 from tests.service_process import ServiceProcess
@@ -27,22 +27,22 @@ ENDS = {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.ERR
 
 
 @pytest.fixture
-async def workspace_id(stage: Stage, ann: Person) -> AsyncIterator[WorkspaceId]:
+async def workspace_id(harness: FrontDoorHarness, ann: Person) -> AsyncIterator[WorkspaceId]:
     """Ann's, with an IDE that runs."""
-    workspace_id = await stage.workspace(ann)
-    async with running_ide(stage.root, workspace_id):
+    workspace_id = await harness.workspace(ann)
+    async with running_ide(harness.root, workspace_id):
         yield workspace_id
 
 
-def in_front(stage: Stage, proxy: ServiceProcess) -> Stage:
+def in_front(harness: FrontDoorHarness, proxy: ServiceProcess) -> FrontDoorHarness:
     """The same people and workspaces behind this process."""
-    return replace(stage, url=proxy.base_url)
+    return replace(harness, url=proxy.base_url)
 
 
 async def open_socket(
-    stage: Stage, person: Person, workspace_id: WorkspaceId
+    harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId
 ) -> aiohttp.ClientWebSocketResponse:
-    opened = await stage.client.ws_connect(f"{stage.url}/w/{workspace_id}/ws", headers=person.bearer)
+    opened = await harness.client.ws_connect(f"{harness.url}/w/{workspace_id}/ws", headers=person.bearer)
     assert await echoes(opened)
     return opened
 
@@ -60,10 +60,10 @@ async def until_refusing(proxy: ServiceProcess) -> None:
 
 
 async def test_a_ready_proxy_serves(
-    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+    harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     async with running_proxy(proxy_environment) as proxy:
-        answer = await in_front(stage, proxy).ask(f"/w/{workspace_id}/x", ann.cookie)
+        answer = await in_front(harness, proxy).ask(f"/w/{workspace_id}/x", ann.cookie)
         assert answer.status == 200
         assert f"ready on http://127.0.0.1:{proxy.port}" in proxy.log.read_text()
         proxy.stop()
@@ -113,7 +113,7 @@ async def test_wrong_settings_are_told_in_sentences(
 
 
 async def test_a_request_under_way_ends_normally(
-    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+    harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     begun, rest = asyncio.Event(), asyncio.Event()
 
@@ -125,7 +125,7 @@ async def test_a_request_under_way_ends_normally(
 
     async with running_proxy({**proxy_environment, **PATIENT}) as proxy:
         url = f"{proxy.base_url}/w/{workspace_id}/slow"
-        sending = asyncio.create_task(stage.client.post(url, headers=ann.bearer, data=body()))
+        sending = asyncio.create_task(harness.client.post(url, headers=ann.bearer, data=body()))
         await begun.wait()
         proxy.stop()
         await until_refusing(proxy)
@@ -137,10 +137,10 @@ async def test_a_request_under_way_ends_normally(
 
 
 async def test_a_websocket_may_go_on_until_the_deadline(
-    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+    harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     async with running_proxy({**proxy_environment, "CODEHUB_PROXY_DRAIN_SECONDS": "3"}) as proxy:
-        opened = await open_socket(in_front(stage, proxy), ann, workspace_id)
+        opened = await open_socket(in_front(harness, proxy), ann, workspace_id)
         proxy.stop()
         await until_refusing(proxy)
         assert await echoes(opened)
@@ -150,10 +150,10 @@ async def test_a_websocket_may_go_on_until_the_deadline(
 
 
 async def test_told_twice_it_ends_at_once(
-    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+    harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     async with running_proxy({**proxy_environment, **PATIENT}) as proxy:
-        opened = await open_socket(in_front(stage, proxy), ann, workspace_id)
+        opened = await open_socket(in_front(harness, proxy), ann, workspace_id)
         proxy.stop()
         await until_refusing(proxy)
         assert await echoes(opened)
@@ -163,14 +163,14 @@ async def test_told_twice_it_ends_at_once(
 
 
 async def test_use_that_was_noted_is_handed_on_before_the_end(
-    stage: Stage,
+    harness: FrontDoorHarness,
     proxy_environment: dict[str, str],
     ann: Person,
     workspace_id: WorkspaceId,
     redis_client: Redis,
 ) -> None:
     async with running_proxy({**proxy_environment, "CODEHUB_PROXY_ACTIVITY_SECONDS": "3600"}) as proxy:
-        assert (await in_front(stage, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
+        assert (await in_front(harness, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
         assert await redis_client.zscore(ACTIVITY_KEY, workspace_id) is None
         proxy.stop()
         assert await proxy.wait_ended() == 0
@@ -178,11 +178,11 @@ async def test_use_that_was_noted_is_handed_on_before_the_end(
 
 
 async def test_a_redis_that_does_not_answer_keeps_nobody_from_leaving(
-    stage: Stage, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
+    harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         redis = {"CODEHUB_REDIS_URL": f"redis://127.0.0.1:{silent.getsockname()[1]}/0"}
         async with running_proxy({**proxy_environment, **redis}) as proxy:
-            assert (await in_front(stage, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
+            assert (await in_front(harness, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
             proxy.stop()
             assert await proxy.wait_ended() == 0

@@ -11,7 +11,7 @@ import pytest
 
 from codehub.domain.conditions import WorkspaceId
 from tests.front_door.figures import figure
-from tests.front_door.harness import Person, Stage
+from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.front_door.process import accepts, assert_calm, free_pair, running_proxy, start_proxy
 from tests.front_door.test_process import ENDS, in_front, open_socket
@@ -48,9 +48,9 @@ async def proxy(environment: dict[str, str]) -> AsyncIterator[ServiceProcess]:
 
 
 @pytest.fixture
-async def workspace_id(stage: Stage, ann: Person) -> AsyncIterator[WorkspaceId]:
-    workspace_id = await stage.workspace(ann)
-    async with running_ide(stage.root, workspace_id):
+async def workspace_id(harness: FrontDoorHarness, ann: Person) -> AsyncIterator[WorkspaceId]:
+    workspace_id = await harness.workspace(ann)
+    async with running_ide(harness.root, workspace_id):
         yield workspace_id
 
 
@@ -108,10 +108,10 @@ async def test_a_worker_that_was_killed_is_replaced(
 
 
 async def test_all_end_when_the_first_is_asked_to(
-    proxy: ServiceProcess, stage: Stage, workspace_id: WorkspaceId, ann: Person
+    proxy: ServiceProcess, harness: FrontDoorHarness, workspace_id: WorkspaceId, ann: Person
 ) -> None:
     family = family_of(proxy.process.pid)
-    opened = await open_socket(in_front(stage, proxy), ann, workspace_id)
+    opened = await open_socket(in_front(harness, proxy), ann, workspace_id)
     proxy.stop()
     assert await proxy.wait_ended() == 0
     assert (await opened.receive()).type in ENDS
@@ -120,10 +120,10 @@ async def test_all_end_when_the_first_is_asked_to(
 
 
 async def test_workers_end_with_whoever_started_them(
-    proxy: ServiceProcess, stage: Stage, workspace_id: WorkspaceId, ann: Person
+    proxy: ServiceProcess, harness: FrontDoorHarness, workspace_id: WorkspaceId, ann: Person
 ) -> None:
     workers = workers_of(proxy)
-    opened = await open_socket(in_front(stage, proxy), ann, workspace_id)
+    opened = await open_socket(in_front(harness, proxy), ann, workspace_id)
     proxy.process.kill()
     assert await proxy.wait_ended() == -signal.SIGKILL
     assert (await opened.receive()).type in ENDS

@@ -30,7 +30,7 @@ _session = aioboto3.Session()
 
 
 @dataclass(frozen=True)
-class Bench:
+class Harness:
     proxy: FaultProxy
     bucket: Bucket
     client: "S3Client"
@@ -45,7 +45,7 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(bucket: Bucket) -> AsyncIterator[Bench]:
+async def harness(bucket: Bucket) -> AsyncIterator[Harness]:
     port = urlsplit(bucket.server.endpoint_url).port
     assert port is not None
     async with (
@@ -59,109 +59,109 @@ async def bench(bucket: Bucket) -> AsyncIterator[Bench]:
             config=ONCE,
         ) as client,
     ):
-        yield Bench(proxy, bucket, client)
+        yield Harness(proxy, bucket, client)
 
 
-async def test_bytes_go_through_unchanged_both_ways(bench: Bench) -> None:
+async def test_bytes_go_through_unchanged_both_ways(harness: Harness) -> None:
     content = os.urandom(3 * MEGABYTE)
-    await bench.write(content)
-    assert await bench.read() == content
-    assert await bench.bucket.read("some") == content
+    await harness.write(content)
+    assert await harness.read() == content
+    assert await harness.bucket.read("some") == content
 
 
 @pytest.mark.parametrize("status", [500, 503])
-async def test_requests_are_answered_with_an_error_and_do_not_arrive(bench: Bench, status: int) -> None:
-    await bench.write(b"before")
-    with bench.proxy.trouble(Answering(status)):
+async def test_requests_are_answered_with_an_error_and_do_not_arrive(harness: Harness, status: int) -> None:
+    await harness.write(b"before")
+    with harness.proxy.trouble(Answering(status)):
         with pytest.raises(ClientError) as caught:
             # More than the sockets hold: the answer comes while the client still sends.
-            await bench.write(os.urandom(2 * MEGABYTE))
+            await harness.write(os.urandom(2 * MEGABYTE))
         assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
         assert caught.value.response["Error"]["Code"] in {"InternalError", "SlowDown"}
         with pytest.raises(ClientError):
-            await bench.client.head_object(Bucket=bench.bucket.name, Key="some")
-    assert await bench.read() == b"before"
-    assert bench.proxy.counts[f"answers {status}"] == 2
+            await harness.client.head_object(Bucket=harness.bucket.name, Key="some")
+    assert await harness.read() == b"before"
+    assert harness.proxy.counts[f"answers {status}"] == 2
 
 
-async def test_an_upload_is_cut_in_the_middle(bench: Bench) -> None:
-    with bench.proxy.trouble(Cutting(MEGABYTE)), pytest.raises(BotoCoreError):
-        await bench.write(os.urandom(3 * MEGABYTE))
-    assert await bench.bucket.keys() == []
-    assert bench.proxy.counts["connections cut"] > 0
+async def test_an_upload_is_cut_in_the_middle(harness: Harness) -> None:
+    with harness.proxy.trouble(Cutting(MEGABYTE)), pytest.raises(BotoCoreError):
+        await harness.write(os.urandom(3 * MEGABYTE))
+    assert await harness.bucket.keys() == []
+    assert harness.proxy.counts["connections cut"] > 0
 
 
-async def test_a_download_is_cut_in_the_middle(bench: Bench) -> None:
-    await bench.bucket.write("some", os.urandom(3 * MEGABYTE))
-    with bench.proxy.trouble(Cutting(MEGABYTE)):
-        answer = await bench.client.get_object(Bucket=bench.bucket.name, Key="some")
+async def test_a_download_is_cut_in_the_middle(harness: Harness) -> None:
+    await harness.bucket.write("some", os.urandom(3 * MEGABYTE))
+    with harness.proxy.trouble(Cutting(MEGABYTE)):
+        answer = await harness.client.get_object(Bucket=harness.bucket.name, Key="some")
         async with answer["Body"] as body:
             with pytest.raises(aiohttp.ClientPayloadError):
                 await body.read()
-    assert len(await bench.read()) == 3 * MEGABYTE
+    assert len(await harness.read()) == 3 * MEGABYTE
 
 
-async def test_small_requests_survive_a_late_cut(bench: Bench) -> None:
-    with bench.proxy.trouble(Cutting(MEGABYTE)):
-        await bench.write(b"small")
-    assert bench.proxy.counts["connections cut"] == 0
+async def test_small_requests_survive_a_late_cut(harness: Harness) -> None:
+    with harness.proxy.trouble(Cutting(MEGABYTE)):
+        await harness.write(b"small")
+    assert harness.proxy.counts["connections cut"] == 0
 
 
-async def test_nothing_goes_through_while_it_is_silent_and_everything_afterwards(bench: Bench) -> None:
-    with bench.proxy.trouble(Silent()):
-        writing = asyncio.create_task(bench.write(b"late"))
+async def test_nothing_goes_through_while_it_is_silent_and_everything_afterwards(harness: Harness) -> None:
+    with harness.proxy.trouble(Silent()):
+        writing = asyncio.create_task(harness.write(b"late"))
 
         async def held_back() -> bool:
-            return bench.proxy.counts["pieces held back"] > 0
+            return harness.proxy.counts["pieces held back"] > 0
 
         await until(held_back, "the request is held back")
         assert not writing.done()
-        assert len(bench.proxy.held_ports) == 1
-        assert await bench.bucket.keys() == []
+        assert len(harness.proxy.held_ports) == 1
+        assert await harness.bucket.keys() == []
     await writing
-    assert not bench.proxy.held_ports
-    assert await bench.bucket.read("some") == b"late"
+    assert not harness.proxy.held_ports
+    assert await harness.bucket.read("some") == b"late"
 
 
-async def test_nobody_gets_through_to_one_that_is_away(bench: Bench) -> None:
-    await bench.write(b"before")
-    with bench.proxy.trouble(Away()):
+async def test_nobody_gets_through_to_one_that_is_away(harness: Harness) -> None:
+    await harness.write(b"before")
+    with harness.proxy.trouble(Away()):
         with pytest.raises(BotoCoreError):
-            await bench.write(b"lost")
+            await harness.write(b"lost")
         with pytest.raises(BotoCoreError):
-            await bench.read()
-    assert await bench.read() == b"before"
+            await harness.read()
+    assert await harness.read() == b"before"
 
 
-async def test_a_slow_connection_moves_on_at_once_when_it_is_over(bench: Bench) -> None:
+async def test_a_slow_connection_moves_on_at_once_when_it_is_over(harness: Harness) -> None:
     content = os.urandom(MEGABYTE)
-    with bench.proxy.trouble(Slow(bytes_per_second=1)):
-        writing = asyncio.create_task(bench.write(content))
+    with harness.proxy.trouble(Slow(bytes_per_second=1)):
+        writing = asyncio.create_task(harness.write(content))
 
         async def slowed_down() -> bool:
-            return bench.proxy.counts["bytes slowed down"] > 0
+            return harness.proxy.counts["bytes slowed down"] > 0
 
         await until(slowed_down, "the request is slowed down")
         assert not writing.done()
     await writing
-    assert await bench.bucket.read("some") == content
+    assert await harness.bucket.read("some") == content
 
 
-async def test_an_open_connection_meets_a_trouble_that_begins_later(bench: Bench) -> None:
-    await bench.write(b"before")
-    connections = bench.proxy.counts["connections"]
-    with bench.proxy.trouble(Answering(503)), pytest.raises(ClientError):
-        await bench.read()
-    assert bench.proxy.counts["connections"] == connections
+async def test_an_open_connection_meets_a_trouble_that_begins_later(harness: Harness) -> None:
+    await harness.write(b"before")
+    connections = harness.proxy.counts["connections"]
+    with harness.proxy.trouble(Answering(503)), pytest.raises(ClientError):
+        await harness.read()
+    assert harness.proxy.counts["connections"] == connections
 
 
-async def test_of_overlapping_troubles_the_latest_counts_until_it_ends(bench: Bench) -> None:
+async def test_of_overlapping_troubles_the_latest_counts_until_it_ends(harness: Harness) -> None:
     seen: list[Mode] = []
-    with bench.proxy.trouble(Answering(500)):
-        with bench.proxy.trouble(Silent()):
-            seen.append(bench.proxy.mode)
-        seen.append(bench.proxy.mode)
-    assert [*seen, bench.proxy.mode] == [Silent(), Answering(500), PASSING]
+    with harness.proxy.trouble(Answering(500)):
+        with harness.proxy.trouble(Silent()):
+            seen.append(harness.proxy.mode)
+        seen.append(harness.proxy.mode)
+    assert [*seen, harness.proxy.mode] == [Silent(), Answering(500), PASSING]
 
 
 async def test_a_server_that_is_away_looks_like_a_broken_connection() -> None:

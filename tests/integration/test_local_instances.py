@@ -20,7 +20,7 @@ from codehub.adapters.local.state import STATE_NAME, InstanceState, read_state
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import InstanceRequest, Upstream
-from tests.contracts.instance_harness import LocalBench, ask
+from tests.contracts.instance_harness import LocalHarness, ask
 from tests.fakes import IMAGE, NEVER_READY_IMAGE
 from tests.needs import need_bubblewrap
 from tests.waiting import until
@@ -30,11 +30,11 @@ import asyncio, os, sys
 from pathlib import Path
 from codehub.adapters.local import launching, processes
 from codehub.ports import InstanceRequest
-from tests.contracts.instance_harness import LocalBench
+from tests.contracts.instance_harness import LocalHarness
 from tests.fakes import IMAGE
 
 async def main():
-    bench = LocalBench(Path(sys.argv[1]), sandboxed=sys.argv[3] == "sandboxed")
+    harness = LocalHarness(Path(sys.argv[1]), sandboxed=sys.argv[3] == "sandboxed")
     spawn = processes.spawn
     def die_before(*arguments, **options):
         os.kill(os.getpid(), 9)
@@ -42,7 +42,7 @@ async def main():
         spawn(*arguments, **options)
         os.kill(os.getpid(), 9)
     processes.spawn = {"before": die_before, "after": die_after, "later": spawn}[sys.argv[4]]
-    await bench.instances.start(InstanceRequest(sys.argv[2], IMAGE), lambda _: None)
+    await harness.instances.start(InstanceRequest(sys.argv[2], IMAGE), lambda _: None)
     os.kill(os.getpid(), 9)
 
 asyncio.run(main())
@@ -50,83 +50,83 @@ asyncio.run(main())
 
 
 @pytest.fixture(params=["plain", "sandboxed"])
-async def bench(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LocalBench]:
+async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LocalHarness]:
     if request.param == "sandboxed":
         need_bubblewrap()
-    local = LocalBench(tmp_path, sandboxed=request.param == "sandboxed")
+    local = LocalHarness(tmp_path, sandboxed=request.param == "sandboxed")
     yield local
     await local.tidy()
 
 
 @pytest.fixture
-async def workspace_id(bench: LocalBench) -> WorkspaceId:
+async def workspace_id(harness: LocalHarness) -> WorkspaceId:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
+    await harness.volumes.provision(workspace_id)
     return workspace_id
 
 
-async def start(bench: LocalBench, workspace_id: WorkspaceId, image_ref: str = IMAGE) -> None:
-    await bench.instances.start(InstanceRequest(workspace_id, image_ref), lambda _: None)
+async def start(harness: LocalHarness, workspace_id: WorkspaceId, image_ref: str = IMAGE) -> None:
+    await harness.instances.start(InstanceRequest(workspace_id, image_ref), lambda _: None)
 
 
-async def run_worker_until_killed(bench: LocalBench, workspace_id: WorkspaceId, moment: str) -> None:
-    mode = "sandboxed" if bench.instances._launcher.bubblewrap else "plain"
+async def run_worker_until_killed(harness: LocalHarness, workspace_id: WorkspaceId, moment: str) -> None:
+    mode = "sandboxed" if harness.instances._launcher.bubblewrap else "plain"
     worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", WORKER, str(bench.root.path), workspace_id, mode, moment),
+        *(sys.executable, "-c", WORKER, str(harness.root.path), workspace_id, mode, moment),
         cwd=Path(__file__).parents[2],
     )
     assert await worker.wait() == -signal.SIGKILL
 
 
 async def test_an_instance_outlives_its_worker_and_is_found_again(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    await run_worker_until_killed(bench, workspace_id, "later")
-    assert await bench.instances.list_all() == {workspace_id: ContainerFact.READY}
-    assert await ask(await bench.instances.find_upstream(workspace_id), workspace_id, "health") == "ok"
-    await bench.instances.stop(workspace_id)
-    assert bench.pids(workspace_id) == []
+    await run_worker_until_killed(harness, workspace_id, "later")
+    assert await harness.instances.list_all() == {workspace_id: ContainerFact.READY}
+    assert await ask(await harness.instances.find_upstream(workspace_id), workspace_id, "health") == "ok"
+    await harness.instances.stop(workspace_id)
+    assert harness.pids(workspace_id) == []
 
 
 async def test_a_worker_killed_before_it_spawns_leaves_what_the_next_start_replaces(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    await run_worker_until_killed(bench, workspace_id, "before")
-    assert await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
-    await start(bench, workspace_id)
-    assert bench.count(workspace_id) == 1
+    await run_worker_until_killed(harness, workspace_id, "before")
+    assert await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
+    await start(harness, workspace_id)
+    assert harness.count(workspace_id) == 1
 
 
 async def test_a_worker_killed_right_after_it_spawned_does_not_cause_a_second_instance(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    await run_worker_until_killed(bench, workspace_id, "after")
-    first = [pid for pid in bench.pids(workspace_id) if os.getsid(pid) == pid]
-    await start(bench, workspace_id)
-    assert [pid for pid in bench.pids(workspace_id) if os.getsid(pid) == pid] == first
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
+    await run_worker_until_killed(harness, workspace_id, "after")
+    first = [pid for pid in harness.pids(workspace_id) if os.getsid(pid) == pid]
+    await start(harness, workspace_id)
+    assert [pid for pid in harness.pids(workspace_id) if os.getsid(pid) == pid] == first
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
 
 
 async def test_a_record_without_processes_is_an_exited_instance(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
     """As after a reboot, when another process may have every number that was ever written down."""
-    bench.root.instance(workspace_id).mkdir()
-    InstanceState(IMAGE, 1, "token").write(bench.root.instance(workspace_id))
-    assert await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
-    await bench.instances.stop(workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+    harness.root.instance(workspace_id).mkdir()
+    InstanceState(IMAGE, 1, "token").write(harness.root.instance(workspace_id))
+    assert await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
+    await harness.instances.stop(workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_a_process_that_took_over_an_id_is_never_signalled(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
+    await start(harness, workspace_id)
     bystander = await asyncio.create_subprocess_exec("/bin/sleep", "1000", start_new_session=True)
     try:
         mistaken = Member(bystander.pid, bystander.pid, sandboxed=False)
-        processes.send(bench.root.marker(workspace_id), signal.SIGKILL, {mistaken})
-        await bench.instances.stop(workspace_id)
+        processes.send(harness.root.marker(workspace_id), signal.SIGKILL, {mistaken})
+        await harness.instances.stop(workspace_id)
         assert psutil.Process(bystander.pid).status() == psutil.STATUS_SLEEPING
     finally:
         bystander.kill()
@@ -134,98 +134,98 @@ async def test_a_process_that_took_over_an_id_is_never_signalled(
 
 
 async def test_children_that_left_the_group_end_with_their_instance(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    before = set(bench.pids(workspace_id))
-    await ask(await bench.instances.find_upstream(workspace_id), workspace_id, "detach")
-    (child,) = set(bench.pids(workspace_id)) - before
-    await bench.instances.stop(workspace_id)
+    await start(harness, workspace_id)
+    before = set(harness.pids(workspace_id))
+    await ask(await harness.instances.find_upstream(workspace_id), workspace_id, "detach")
+    (child,) = set(harness.pids(workspace_id)) - before
+    await harness.instances.stop(workspace_id)
     assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
 
 
-async def end_ide(bench: LocalBench, upstream: Upstream | None, workspace_id: WorkspaceId) -> None:
+async def end_ide(harness: LocalHarness, upstream: Upstream | None, workspace_id: WorkspaceId) -> None:
     """Have the IDE exit, and wait until that is seen."""
     with contextlib.suppress(ConnectionError):
         await ask(upstream, workspace_id, "exit")
 
     async def exited() -> bool:
-        return await bench.instances.look(workspace_id) is ContainerFact.NOT_READY
+        return await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
 
     await until(exited, "the IDE has exited")
 
 
 async def test_children_that_outlive_their_ide_are_cleared_away_by_stop(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    upstream = await bench.instances.find_upstream(workspace_id)
+    await start(harness, workspace_id)
+    upstream = await harness.instances.find_upstream(workspace_id)
     await ask(upstream, workspace_id, "detach")
-    await end_ide(bench, upstream, workspace_id)
-    assert bench.pids(workspace_id)
-    await bench.instances.stop(workspace_id)
-    assert bench.pids(workspace_id) == []
+    await end_ide(harness, upstream, workspace_id)
+    assert harness.pids(workspace_id)
+    await harness.instances.stop(workspace_id)
+    assert harness.pids(workspace_id) == []
 
 
 async def test_an_ide_that_ended_is_replaced_at_once_though_its_children_outlived_it(
-    bench: LocalBench, workspace_id: WorkspaceId
+    harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    await start(bench, workspace_id)
-    upstream = await bench.instances.find_upstream(workspace_id)
+    await start(harness, workspace_id)
+    upstream = await harness.instances.find_upstream(workspace_id)
     await ask(upstream, workspace_id, "detach")
-    before = bench.pids(workspace_id)
-    await end_ide(bench, upstream, workspace_id)
-    await start(bench, workspace_id)
-    assert await bench.instances.look(workspace_id) is ContainerFact.READY
-    assert not set(bench.pids(workspace_id)) & set(before)
+    before = harness.pids(workspace_id)
+    await end_ide(harness, upstream, workspace_id)
+    await start(harness, workspace_id)
+    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert not set(harness.pids(workspace_id)) & set(before)
 
 
 async def test_an_ide_that_ignores_the_request_to_end_is_killed(tmp_path: Path) -> None:
-    bench = LocalBench(tmp_path, sandboxed=False, patience=Patience(stop=0.2))
+    harness = LocalHarness(tmp_path, sandboxed=False, patience=Patience(stop=0.2))
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
-    await start(bench, workspace_id, "deaf")
-    await bench.instances.stop(workspace_id)
-    assert bench.pids(workspace_id) == []
+    await harness.volumes.provision(workspace_id)
+    await start(harness, workspace_id, "deaf")
+    await harness.instances.stop(workspace_id)
+    assert harness.pids(workspace_id) == []
 
 
 async def test_an_ide_that_never_becomes_ready_is_stopped_and_quoted(tmp_path: Path) -> None:
-    bench = LocalBench(tmp_path, sandboxed=False, patience=Patience(start=0.5))
+    harness = LocalHarness(tmp_path, sandboxed=False, patience=Patience(start=0.5))
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    await bench.volumes.provision(workspace_id)
+    await harness.volumes.provision(workspace_id)
     with pytest.raises(Transient, match="about to wait forever"):
-        await start(bench, workspace_id, NEVER_READY_IMAGE)
-    assert bench.pids(workspace_id) == []
-    assert await bench.instances.look(workspace_id) is ContainerFact.ABSENT
+        await start(harness, workspace_id, NEVER_READY_IMAGE)
+    assert harness.pids(workspace_id) == []
+    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_nothing_of_our_environment_reaches_the_ide(
-    bench: LocalBench, workspace_id: WorkspaceId, monkeypatch: pytest.MonkeyPatch
+    harness: LocalHarness, workspace_id: WorkspaceId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEHUB_S3_SECRET_KEY", "very-secret")
     monkeypatch.setenv("CODEHUB_DATABASE_URL", "postgresql://very-secret")
-    await start(bench, workspace_id)
-    answer = await ask(await bench.instances.find_upstream(workspace_id), workspace_id, "environ")
+    await start(harness, workspace_id)
+    answer = await ask(await harness.instances.find_upstream(workspace_id), workspace_id, "environ")
     system = {"PATH", "HOME", "TMPDIR", "USER", "SHELL", "LANG", "TERM"}
     # PWD is the sandbox's own contribution, LC_CTYPE that of Python.
     assert json.loads(answer).keys() - {"PWD", "LC_CTYPE"} == system | {processes.MARKER, "TOKEN"}
     assert "very-secret" not in answer
 
 
-async def test_the_token_is_kept_from_other_eyes(bench: LocalBench, workspace_id: WorkspaceId) -> None:
-    await start(bench, workspace_id)
-    directory = bench.root.instance(workspace_id)
+async def test_the_token_is_kept_from_other_eyes(harness: LocalHarness, workspace_id: WorkspaceId) -> None:
+    await start(harness, workspace_id)
+    directory = harness.root.instance(workspace_id)
     state = read_state(directory)
     assert state is not None
     assert (directory / STATE_NAME).stat().st_mode & 0o777 == 0o600
     assert state.token not in repr(state)
-    commands = [" ".join(psutil.Process(pid).cmdline()) for pid in bench.pids(workspace_id)]
+    commands = [" ".join(psutil.Process(pid).cmdline()) for pid in harness.pids(workspace_id)]
     assert commands
     assert [command for command in commands if state.token in command] == []
 
 
-async def test_an_ended_instance_leaves_no_zombie(bench: LocalBench, workspace_id: WorkspaceId) -> None:
-    await start(bench, workspace_id)
-    bench.kill(workspace_id)
-    await bench.instances.list_all()
+async def test_an_ended_instance_leaves_no_zombie(harness: LocalHarness, workspace_id: WorkspaceId) -> None:
+    await start(harness, workspace_id)
+    harness.kill(workspace_id)
+    await harness.instances.list_all()
     assert [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE] == []

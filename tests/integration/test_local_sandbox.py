@@ -14,7 +14,7 @@ from codehub.adapters.local import sandbox
 from codehub.adapters.local.state import LOCK_NAME
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import InstanceRequest
-from tests.contracts.instance_harness import LocalBench, ask
+from tests.contracts.instance_harness import LocalHarness, ask
 from tests.fakes import IMAGE
 from tests.needs import need_bubblewrap
 
@@ -29,19 +29,19 @@ def _bubblewrap() -> None:
 
 
 @pytest.fixture
-async def bench(tmp_path: Path) -> AsyncIterator[LocalBench]:
-    bench = LocalBench(tmp_path, sandboxed=True)
-    await bench.volumes.provision(OWN)
-    await bench.volumes.provision(OTHER)
-    yield bench
-    await bench.tidy()
+async def harness(tmp_path: Path) -> AsyncIterator[LocalHarness]:
+    harness = LocalHarness(tmp_path, sandboxed=True)
+    await harness.volumes.provision(OWN)
+    await harness.volumes.provision(OTHER)
+    yield harness
+    await harness.tidy()
 
 
 @pytest.fixture
-async def list_inside(bench: LocalBench) -> Lister:
+async def list_inside(harness: LocalHarness) -> Lister:
     """What the instance sees in a directory; None if it sees no such directory."""
-    await bench.instances.start(InstanceRequest(OWN, IMAGE), lambda _: None)
-    upstream = await bench.instances.find_upstream(OWN)
+    await harness.instances.start(InstanceRequest(OWN, IMAGE), lambda _: None)
+    upstream = await harness.instances.find_upstream(OWN)
 
     async def list_inside(path: str) -> list[str] | None:
         answer: list[str] | None = json.loads(await ask(upstream, OWN, f"list{path}"))
@@ -50,16 +50,16 @@ async def list_inside(bench: LocalBench) -> Lister:
     return list_inside
 
 
-async def test_the_home_is_the_volume(bench: LocalBench, list_inside: Lister) -> None:
-    (bench.root.volume(OWN) / "thesis").touch()
+async def test_the_home_is_the_volume(harness: LocalHarness, list_inside: Lister) -> None:
+    (harness.root.volume(OWN) / "thesis").touch()
     assert await list_inside("/home/coder") == ["thesis"]
     assert await list_inside("/home") == ["coder"]
 
 
-async def test_other_homes_and_our_data_are_out_of_sight(bench: LocalBench, list_inside: Lister) -> None:
-    assert await list_inside(str(bench.root.volume(OTHER))) is None
-    assert await list_inside(str(bench.root.path)) is None
-    assert await list_inside(str(bench.root.instance(OWN))) is None
+async def test_other_homes_and_our_data_are_out_of_sight(harness: LocalHarness, list_inside: Lister) -> None:
+    assert await list_inside(str(harness.root.volume(OTHER))) is None
+    assert await list_inside(str(harness.root.path)) is None
+    assert await list_inside(str(harness.root.instance(OWN))) is None
 
 
 async def test_it_sees_only_its_own_processes(list_inside: Lister) -> None:
@@ -84,12 +84,14 @@ async def test_passwords_and_host_keys_are_out_of_sight(list_inside: Lister) -> 
     assert not {"shadow", "gshadow", "ssh", "sudoers"} & set(configuration)
 
 
-async def test_its_life_is_in_the_hands_of_the_sandbox_alone(bench: LocalBench, list_inside: Lister) -> None:
+async def test_its_life_is_in_the_hands_of_the_sandbox_alone(
+    harness: LocalHarness, list_inside: Lister
+) -> None:
     """A process inside that had the descriptor could give the lock up and be taken for dead."""
-    lock = bench.root.instance(OWN) / LOCK_NAME
+    lock = harness.root.instance(OWN) / LOCK_NAME
     assert await list_inside("/home/coder") == []
-    holders = [pid for pid in bench.pids(OWN) if holds(pid, lock)]
-    inner = [pid for pid in bench.pids(OWN) if "bwrap" not in psutil.Process(pid).name()]
+    holders = [pid for pid in harness.pids(OWN) if holds(pid, lock)]
+    inner = [pid for pid in harness.pids(OWN) if "bwrap" not in psutil.Process(pid).name()]
     assert len(holders) == 1
     assert inner
     assert not set(holders) & set(inner)

@@ -41,7 +41,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class M1Site:
+class M1Deployment:
     """M1's database and homes, and the settings of a CodeHub that takes them over."""
 
     url: str
@@ -101,11 +101,11 @@ class M1Site:
 
 
 @pytest.fixture
-async def site(empty_database_url: str, bucket: Bucket, tmp_path: Path) -> M1Site:
+async def deployment(empty_database_url: str, bucket: Bucket, tmp_path: Path) -> M1Deployment:
     await fill_database(empty_database_url)
     directory = tmp_path / "m1"
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
-    return M1Site(
+    return M1Deployment(
         empty_database_url,
         bucket,
         directory,
@@ -136,71 +136,73 @@ PHASES_AFTER = {
 }
 
 
-async def test_every_home_is_imported_whole_and_m1_keeps_its_own(site: M1Site, tmp_path: Path) -> None:
-    before = site.descriptions()
-    run = await site.import_homes()
+async def test_every_home_is_imported_whole_and_m1_keeps_its_own(
+    deployment: M1Deployment, tmp_path: Path
+) -> None:
+    before = deployment.descriptions()
+    run = await deployment.import_homes()
     assert run.code == 0, run.output
     assert f"Migrated the database: M1 → {HEAD}." in run.output
     assert "Imported 6 homes; none is left." in run.output
-    assert site.descriptions() == before
-    rows = await site.rows()
+    assert deployment.descriptions() == before
+    rows = await deployment.rows()
     assert {name: (row["phase"], row["desired_state"]) for name, row in rows.items()} == PHASES_AFTER
     for status in WITH_HOMES:
         row = rows[status]
         assert (row["instance_backend"], row["storage_backend"]) == ("local", "local-dir")
         assert row["home_store_key"] == volume_name(IDS[status])
         (tmp_path / status).mkdir()
-        await restore(site.bucket, tmp_path / status, key=row["archive_key"])
+        await restore(deployment.bucket, tmp_path / status, key=row["archive_key"])
         assert describe_tree(tmp_path / status) == before[status]
     assert {row["image_ref"] for row in rows.values() if row["name"] != "deleted"} == {"default"}
 
 
-async def test_another_run_finds_nothing_to_do(site: M1Site) -> None:
-    await site.import_homes()
-    rows, keys = await site.rows(), await site.bucket.keys()
-    run = await site.import_homes()
+async def test_another_run_finds_nothing_to_do(deployment: M1Deployment) -> None:
+    await deployment.import_homes()
+    rows, keys = await deployment.rows(), await deployment.bucket.keys()
+    run = await deployment.import_homes()
     assert (run.code, run.output.splitlines()[0]) == (0, f"The database is at {HEAD} already.")
     assert "Imported 0 homes; none is left." in run.output
-    assert (await site.rows(), await site.bucket.keys()) == (rows, keys)
+    assert (await deployment.rows(), await deployment.bucket.keys()) == (rows, keys)
 
 
-async def test_a_run_that_was_killed_in_an_upload_is_gone_on_with(site: M1Site) -> None:
-    (site.homes["RUNNING"] / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
-    before = site.descriptions()
+async def test_a_run_that_was_killed_in_an_upload_is_gone_on_with(deployment: M1Deployment) -> None:
+    (deployment.homes["RUNNING"] / "ballast").write_bytes(os.urandom(BALLAST_BYTES))
+    before = deployment.descriptions()
 
     async def uploading() -> bool:
-        return bool(await site.bucket.unfinished_uploads())
+        return bool(await deployment.bucket.unfinished_uploads())
 
-    with site.importing() as process:
+    with deployment.importing() as process:
         await until(uploading, "an upload is under way")
         process.kill()
-    run = await site.import_homes()
+    run = await deployment.import_homes()
     assert run.code == 0, run.output
-    assert site.descriptions() == before
-    assert (await site.rows())["RUNNING"]["phase"] == "ARCHIVED"
-    assert await site.bucket.unfinished_uploads() == []
+    assert deployment.descriptions() == before
+    assert (await deployment.rows())["RUNNING"]["phase"] == "ARCHIVED"
+    assert await deployment.bucket.unfinished_uploads() == []
 
 
-async def test_a_run_that_was_killed_at_any_moment_is_gone_on_with(site: M1Site) -> None:
+async def test_a_run_that_was_killed_at_any_moment_is_gone_on_with(deployment: M1Deployment) -> None:
     """Killed whenever something new is in the bucket or in a row, until it has nothing left to do."""
-    before = site.descriptions()
-    while await _killed_at_the_next_change(site):
+    before = deployment.descriptions()
+    while await _killed_at_the_next_change(deployment):
         pass
-    rows = await site.rows()
+    rows = await deployment.rows()
     assert {name: (row["phase"], row["desired_state"]) for name, row in rows.items()} == PHASES_AFTER
-    assert site.descriptions() == before
-    assert len(await site.bucket.keys()) == 2 * len(WITH_HOMES)
+    assert deployment.descriptions() == before
+    assert len(await deployment.bucket.keys()) == 2 * len(WITH_HOMES)
 
 
-async def _killed_at_the_next_change(site: M1Site) -> bool:
+async def _killed_at_the_next_change(deployment: M1Deployment) -> bool:
     """False if it came to its end instead."""
 
     async def state() -> object:
-        rows = await site.rows()
-        return await site.bucket.keys(), {name: row.get("archive_key") for name, row in rows.items()}
+        rows = await deployment.rows()
+        return await deployment.bucket.keys(), {name: row.get("archive_key") for name, row in rows.items()}
 
     last = await state()
-    with site.importing() as process:
+    with deployment.importing() as process:
 
         async def changed() -> bool:
             return process.poll() is not None or await state() != last
@@ -209,32 +211,38 @@ async def _killed_at_the_next_change(site: M1Site) -> bool:
         return process.poll() is None
 
 
-async def test_an_upload_that_was_not_committed_to_the_database_is_not_repeated(site: M1Site) -> None:
-    await site.import_homes()
-    key = (await site.rows())["STOPPED"]["archive_key"]
-    await _forget_import(site, "STOPPED")
-    written = await site.bucket.client.head_object(Bucket=site.bucket.name, Key=key)
-    run = await site.import_homes()
+async def test_an_upload_that_was_not_committed_to_the_database_is_not_repeated(
+    deployment: M1Deployment,
+) -> None:
+    await deployment.import_homes()
+    key = (await deployment.rows())["STOPPED"]["archive_key"]
+    await _forget_import(deployment, "STOPPED")
+    written = await deployment.bucket.client.head_object(Bucket=deployment.bucket.name, Key=key)
+    run = await deployment.import_homes()
     assert "Imported 1 home; none is left." in run.output
-    assert (await site.rows())["STOPPED"]["archive_key"] == key
-    again = await site.bucket.client.head_object(Bucket=site.bucket.name, Key=key)
+    assert (await deployment.rows())["STOPPED"]["archive_key"] == key
+    again = await deployment.bucket.client.head_object(Bucket=deployment.bucket.name, Key=key)
     assert again["LastModified"] == written["LastModified"]
 
 
-async def test_an_upload_that_is_older_than_the_home_is_replaced(site: M1Site, tmp_path: Path) -> None:
-    await site.import_homes()
-    await _forget_import(site, "STOPPED")
-    (site.homes["STOPPED"] / "written since").write_text("new")
-    run = await site.import_homes()
+async def test_an_upload_that_is_older_than_the_home_is_replaced(
+    deployment: M1Deployment, tmp_path: Path
+) -> None:
+    await deployment.import_homes()
+    await _forget_import(deployment, "STOPPED")
+    (deployment.homes["STOPPED"] / "written since").write_text("new")
+    run = await deployment.import_homes()
     assert run.code == 0, run.output
     (tmp_path / "restored").mkdir()
-    await restore(site.bucket, tmp_path / "restored", key=(await site.rows())["STOPPED"]["archive_key"])
-    assert describe_tree(tmp_path / "restored") == describe_tree(site.homes["STOPPED"])
+    await restore(
+        deployment.bucket, tmp_path / "restored", key=(await deployment.rows())["STOPPED"]["archive_key"]
+    )
+    assert describe_tree(tmp_path / "restored") == describe_tree(deployment.homes["STOPPED"])
 
 
-async def _forget_import(site: M1Site, status: str) -> None:
+async def _forget_import(deployment: M1Deployment, status: str) -> None:
     """As if the import had been killed right before it wrote the row."""
-    await site.execute(
+    await deployment.execute(
         "UPDATE workspaces SET phase = 'STANDBY', archive_key = NULL, observed_at = NULL, "
         "home_store_key = $1 WHERE name = $2",
         home_key(status),
@@ -242,73 +250,79 @@ async def _forget_import(site: M1Site, status: str) -> None:
     )
 
 
-async def test_a_home_that_changes_meanwhile_is_told_and_not_imported(site: M1Site, tmp_path: Path) -> None:
-    busy = site.homes["RUNNING"] / "secret"
+async def test_a_home_that_changes_meanwhile_is_told_and_not_imported(
+    deployment: M1Deployment, tmp_path: Path
+) -> None:
+    busy = deployment.homes["RUNNING"] / "secret"
     # Once tar is through with a home, somebody writes into one.
     fake = path_with_fake(
         tmp_path / "bin", "tar", f'/usr/bin/tar "$@"; status=$?; date >> {busy}; exit $status'
     )
-    run = await site.import_homes(PATH=fake)
+    run = await deployment.import_homes(PATH=fake)
     assert run.code == 1
     [line] = [line for line in run.output.splitlines() if "running (" in line]
     assert "not imported: it changed while it was imported ('secret' differs in its" in line
     assert "Imported 5 homes; 1 home left" in run.output
-    row = (await site.rows())["RUNNING"]
+    row = (await deployment.rows())["RUNNING"]
     assert (row["archive_key"], row["home_store_key"]) == (None, home_key("RUNNING"))
-    assert not [key for key in await site.bucket.keys() if str(row["id"]) in key]
-    assert (await site.import_homes()).code == 0
+    assert not [key for key in await deployment.bucket.keys() if str(row["id"]) in key]
+    assert (await deployment.import_homes()).code == 0
 
 
-async def test_a_missing_home_is_told_and_given_up_only_if_asked(site: M1Site) -> None:
-    (site.homes["STOPPED"]).rename(site.directory / "elsewhere")
-    run = await site.import_homes()
+async def test_a_missing_home_is_told_and_given_up_only_if_asked(deployment: M1Deployment) -> None:
+    (deployment.homes["STOPPED"]).rename(deployment.directory / "elsewhere")
+    run = await deployment.import_homes()
     assert run.code == 1
-    assert f"not imported: there is no directory {site.homes['STOPPED']}." in run.output
+    assert f"not imported: there is no directory {deployment.homes['STOPPED']}." in run.output
     # A missing home may mean that the wrong directory was named, so it blocks the import.
-    rows = await site.rows()
+    rows = await deployment.rows()
     assert rows["STOPPED"]["home_store_key"] == home_key("STOPPED")
     assert rows["CREATED"]["home_store_key"] == home_key("CREATED")
-    run = await site.import_homes("--accept-missing")
+    run = await deployment.import_homes("--accept-missing")
     assert run.code == 0
     assert "its home is given up" in run.output
-    rows = await site.rows()
+    rows = await deployment.rows()
     # A volume that is not there was complete: the next look finds that, and its owner decides.
     assert (rows["STOPPED"]["phase"], rows["STOPPED"]["archive_key"]) == ("STANDBY", None)
     assert rows["STOPPED"]["home_store_key"] == volume_name(IDS["STOPPED"])
 
 
-async def test_a_volume_that_holds_something_is_not_replaced(site: M1Site) -> None:
-    LocalRoot.at(site.root).prepare()
-    await LocalVolumes(site.root).provision(IDS["STOPPED"])
-    theirs = site.root / "volumes" / volume_name(IDS["STOPPED"]) / "theirs"
+async def test_a_volume_that_holds_something_is_not_replaced(deployment: M1Deployment) -> None:
+    LocalRoot.at(deployment.root).prepare()
+    await LocalVolumes(deployment.root).provision(IDS["STOPPED"])
+    theirs = deployment.root / "volumes" / volume_name(IDS["STOPPED"]) / "theirs"
     theirs.write_text("not ours to remove")
-    run = await site.import_homes()
+    run = await deployment.import_homes()
     assert run.code == 1
     assert f"there is a volume {volume_name(IDS['STOPPED'])} already" in run.output
-    assert (await site.rows())["STOPPED"]["archive_key"] is None
+    assert (await deployment.rows())["STOPPED"]["archive_key"] is None
     assert theirs.read_text() == "not ours to remove"
 
 
-async def test_a_directory_without_users_is_not_m1s(site: M1Site, tmp_path: Path) -> None:
+async def test_a_directory_without_users_is_not_m1s(deployment: M1Deployment, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    run = await M1Site(site.url, site.bucket, tmp_path / "other", {}, site.environment).import_homes()
+    run = await M1Deployment(
+        deployment.url, deployment.bucket, tmp_path / "other", {}, deployment.environment
+    ).import_homes()
     assert run.code == 1
     assert run.output.splitlines()[-1].startswith(f"There is no directory users/ in {tmp_path / 'other'}: ")
-    assert (await site.rows())["CREATED"]["home_store_key"] == home_key("CREATED")
+    assert (await deployment.rows())["CREATED"]["home_store_key"] == home_key("CREATED")
 
 
-async def test_a_path_that_leads_out_of_the_directory_is_refused(site: M1Site) -> None:
-    await site.execute("UPDATE workspaces SET home_store_key = 'users/../../etc' WHERE status = 'STOPPED'")
-    run = await site.import_homes()
+async def test_a_path_that_leads_out_of_the_directory_is_refused(deployment: M1Deployment) -> None:
+    await deployment.execute(
+        "UPDATE workspaces SET home_store_key = 'users/../../etc' WHERE status = 'STOPPED'"
+    )
+    run = await deployment.import_homes()
     assert run.code == 1
     assert "its path in M1's database is not one of M1: 'users/../../etc'." in run.output
 
 
-async def _call_lost(site: M1Site) -> None:
+async def _call_lost(deployment: M1Deployment) -> None:
     """What an earlier version made of the home that it did not find among its own."""
-    LocalRoot.at(site.root).prepare()
-    await runner.upgrade(site.url)
-    await site.execute(
+    LocalRoot.at(deployment.root).prepare()
+    await runner.upgrade(deployment.url)
+    await deployment.execute(
         "UPDATE workspaces SET phase = 'ERROR', error_reason = 'DataLost', error_message = 'gone', "
         "observed_at = now(), conditions = jsonb_set(conditions, '{storage.volume_ready}', "
         '\'{"status": "False", "reason": "Vanished", "message": ""}\') WHERE name = \'stopped\''
@@ -316,9 +330,9 @@ async def _call_lost(site: M1Site) -> None:
 
 
 async def test_a_home_that_its_owner_has_begun_anew_meanwhile_is_not_replaced(
-    site: M1Site, tmp_path: Path
+    deployment: M1Deployment, tmp_path: Path
 ) -> None:
-    await _call_lost(site)
+    await _call_lost(deployment)
     start_empty = (
         "UPDATE workspaces SET phase = 'STANDBY', error_reason = NULL, error_message = NULL "
         "WHERE name = 'stopped'"
@@ -327,57 +341,61 @@ async def test_a_home_that_its_owner_has_begun_anew_meanwhile_is_not_replaced(
     decide.write_text(
         "import asyncio, asyncpg\n"
         "async def main():\n"
-        f"    connection = await asyncpg.connect({site.url!r})\n"
+        f"    connection = await asyncpg.connect({deployment.url!r})\n"
         f"    await connection.execute({start_empty!r})\n"
         "asyncio.run(main())\n"
     )
     fake = path_with_fake(
         tmp_path / "bin", "tar", f'/usr/bin/tar "$@"; status=$?; {sys.executable} {decide}; exit $status'
     )
-    run = await site.import_homes(PATH=fake)
+    run = await deployment.import_homes(PATH=fake)
     assert run.code == 1
     [line] = [line for line in run.output.splitlines() if "stopped (" in line]
     assert "begun to use the workspace, meanwhile" in line
-    row = (await site.rows())["STOPPED"]
+    row = (await deployment.rows())["STOPPED"]
     assert (row["phase"], row["archive_key"]) == ("STANDBY", None)
 
 
-async def test_a_home_that_an_earlier_version_called_lost_is_found(site: M1Site) -> None:
-    await _call_lost(site)
-    run = await site.import_homes()
+async def test_a_home_that_an_earlier_version_called_lost_is_found(deployment: M1Deployment) -> None:
+    await _call_lost(deployment)
+    run = await deployment.import_homes()
     assert run.code == 0, run.output
-    row = (await site.rows())["STOPPED"]
+    row = (await deployment.rows())["STOPPED"]
     assert (row["phase"], row["desired_state"], row["error_reason"]) == ("ARCHIVED", "STANDBY", None)
 
 
-async def test_without_s3_nothing_is_begun(site: M1Site) -> None:
-    environment = {name: value for name, value in site.environment.items() if "S3" not in name}
-    run = await M1Site(site.url, site.bucket, site.directory, {}, environment).import_homes()
+async def test_without_s3_nothing_is_begun(deployment: M1Deployment) -> None:
+    environment = {name: value for name, value in deployment.environment.items() if "S3" not in name}
+    run = await M1Deployment(
+        deployment.url, deployment.bucket, deployment.directory, {}, environment
+    ).import_homes()
     assert run.code == 2
     assert "CODEHUB_S3_ENDPOINT_URL is not set" in run.output
 
 
-async def test_the_servers_of_codehub_up_are_found(site: M1Site) -> None:
-    environment = {name: value for name, value in site.environment.items() if "S3" not in name}
+async def test_the_servers_of_codehub_up_are_found(deployment: M1Deployment) -> None:
+    environment = {name: value for name, value in deployment.environment.items() if "S3" not in name}
     with up(environment, "--servers-only") as running:
         await asyncio.to_thread(running.read_until, "CodeHub is ready")
-        run = await M1Site(site.url, site.bucket, site.directory, {}, environment).import_homes()
+        run = await M1Deployment(
+            deployment.url, deployment.bucket, deployment.directory, {}, environment
+        ).import_homes()
         assert run.code == 0, run.output
         running.process.send_signal(signal.SIGINT)
         await asyncio.to_thread(running.process.wait)
-    assert (await site.rows())["STOPPED"]["phase"] == "ARCHIVED"
+    assert (await deployment.rows())["STOPPED"]["phase"] == "ARCHIVED"
 
 
-async def test_a_store_that_is_away_is_a_sentence(site: M1Site) -> None:
-    run = await site.import_homes(CODEHUB_S3_ENDPOINT_URL="http://127.0.0.1:1")
+async def test_a_store_that_is_away_is_a_sentence(deployment: M1Deployment) -> None:
+    run = await deployment.import_homes(CODEHUB_S3_ENDPOINT_URL="http://127.0.0.1:1")
     assert run.code == 1
     assert "Traceback" not in run.output
-    assert (await site.rows())["STOPPED"]["home_store_key"] == home_key("STOPPED")
+    assert (await deployment.rows())["STOPPED"]["home_store_key"] == home_key("STOPPED")
 
 
-async def test_the_trail_says_where_the_home_came_from(site: M1Site) -> None:
-    await site.import_homes()
-    connection = await connect(site.url)
+async def test_the_trail_says_where_the_home_came_from(deployment: M1Deployment) -> None:
+    await deployment.import_homes()
+    connection = await connect(deployment.url)
     rows = await connection.fetch("SELECT * FROM workspace_events WHERE actor = 'codehub migrate'")
     await connection.close()
     assert len(rows) == len(WITH_HOMES)

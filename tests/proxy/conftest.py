@@ -5,19 +5,19 @@ from collections.abc import Iterator
 import pytest
 
 from proxy.transport.shared import Timeouts
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 
 
 @pytest.fixture
-def idle_bench() -> Iterator[Bench]:
+def idle_harness() -> Iterator[Harness]:
     """Not started: the test says with which limits and timeouts."""
-    bench = Bench()
-    yield bench
-    bench.close()
+    harness = Harness()
+    yield harness
+    harness.close()
 
 
 @pytest.fixture
-def bench(idle_bench: Bench) -> Bench:
+def harness(idle_harness: Harness) -> Harness:
     # Nothing ends by itself within a test: what is seen to end was ended on purpose.
-    idle_bench.start(timeouts=Timeouts(upstream_idle=60))
-    return idle_bench
+    idle_harness.start(timeouts=Timeouts(upstream_idle=60))
+    return idle_harness

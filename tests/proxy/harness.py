@@ -68,7 +68,7 @@ class RecordingObserver(ActivityObserver):
         return False
 
 
-class Bench:
+class Harness:
     """Use as a fixture; `close` fails if the proxy's event loop had an exception to report."""
 
     def __init__(self) -> None:

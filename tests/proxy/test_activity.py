@@ -19,7 +19,7 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward
 from tests.fixtures_services import redis_client, redis_server
 from tests.proxy.frames import BINARY, CLOSE, PONG, TEXT, frame
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 from tests.proxy.test_tunnel import SWITCH, UPGRADE
 from tests.proxy.wire import Wire
 from tests.redis_server import RedisServer, running_redis
@@ -72,20 +72,20 @@ def book(buffer: ActivityBuffer, clock: Clock) -> ActivityLog:
     return ActivityLog(buffer, clock)
 
 
-def watch(bench: Bench, book: ActivityLog, ide: str) -> None:
-    """Let the proxy of this bench note the use of one workspace."""
+def watch(harness: Harness, book: ActivityLog, ide: str) -> None:
+    """Let the proxy of this harness note the use of one workspace."""
 
     def decide(head: RequestHead) -> Forward:
         observer = book.observe(MINE, ide, head.target.partition(b"?")[0])
-        return replace(bench.router.forward, target=head.target, observer=observer)
+        return replace(harness.router.forward, target=head.target, observer=observer)
 
-    bench.router.decide = decide
+    harness.router.decide = decide
 
 
-def open_socket(bench: Bench, path: bytes) -> tuple[Wire, Wire]:
-    client = bench.connect()
+def open_socket(harness: Harness, path: bytes) -> tuple[Wire, Wire]:
+    client = harness.connect()
     client.send(UPGRADE.replace(b"/ws", path))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(SWITCH)
     client.receive_head()
@@ -101,31 +101,31 @@ def say(client: Wire, upstream: Wire, *frames: bytes) -> None:
 
 @pytest.mark.parametrize(("request_head", "uses"), [(POLL, 0), (LAYOUT, 0), (NAVIGATION, 1), (SAVE, 1)])
 def test_requests_through_the_proxy_are_use_if_somebody_caused_them(
-    bench: Bench, book: ActivityLog, request_head: bytes, uses: int
+    harness: Harness, book: ActivityLog, request_head: bytes, uses: int
 ) -> None:
-    watch(bench, book, "jupyterlab")
-    bench.exchange(request_head, ANSWER)
-    assert (bench.call(lambda: book.uses_noted), book.pending) == (uses, uses)
+    watch(harness, book, "jupyterlab")
+    harness.exchange(request_head, ANSWER)
+    assert (harness.call(lambda: book.uses_noted), book.pending) == (uses, uses)
 
 
-def test_a_terminal_is_used_by_typing_not_by_being_open(bench: Bench, book: ActivityLog) -> None:
-    watch(bench, book, "jupyterlab")
-    client, upstream = open_socket(bench, b"/terminals/websocket/1")
+def test_a_terminal_is_used_by_typing_not_by_being_open(harness: Harness, book: ActivityLog) -> None:
+    watch(harness, book, "jupyterlab")
+    client, upstream = open_socket(harness, b"/terminals/websocket/1")
     upstream.send(b"\x81\x02hi\x89\x00")
     answer = frame(TEXT, b'["stdin","\\u001b[24;1R"]')
     say(client, upstream, frame(TEXT, b'["set_size",52,134,803,970]'), answer, frame(PONG, b""))
-    assert bench.call(lambda: book.uses_noted) == 0
+    assert harness.call(lambda: book.uses_noted) == 0
     say(client, upstream, frame(TEXT, b'["stdin","l"]'))
-    assert bench.call(lambda: book.uses_noted) == 1
+    assert harness.call(lambda: book.uses_noted) == 1
 
 
-def test_code_server_is_used_by_typing_not_by_being_open(bench: Bench, book: ActivityLog) -> None:
-    watch(bench, book, "code-server")
-    client, upstream = open_socket(bench, b"/stable-53c2f3253bcf32886706fc023e794bbeb253c90f")
+def test_code_server_is_used_by_typing_not_by_being_open(harness: Harness, book: ActivityLog) -> None:
+    watch(harness, book, "code-server")
+    client, upstream = open_socket(harness, b"/stable-53c2f3253bcf32886706fc023e794bbeb253c90f")
     say(client, upstream, frame(BINARY, KEEP_ALIVE), frame(BINARY, LOCK_FILE_CHANGED))
-    assert bench.call(lambda: book.uses_noted) == 0
+    assert harness.call(lambda: book.uses_noted) == 0
     say(client, upstream, frame(BINARY, KEY_IN_TERMINAL), frame(CLOSE, b"\x03\xe9"))
-    assert bench.call(lambda: book.uses_noted) == 1
+    assert harness.call(lambda: book.uses_noted) == 1
 
 
 async def test_the_last_use_of_each_reaches_the_buffer(

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 HEAD = b"HEAD / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -164,16 +164,16 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_an_answer_reaches_the_client_like_this(bench: Bench, case: Case) -> None:
-    assert bench.exchange(case.request, case.answered)[1] == case.passed
-    assert bench.server.counters.errors == 0
+def test_an_answer_reaches_the_client_like_this(harness: Harness, case: Case) -> None:
+    assert harness.exchange(case.request, case.answered)[1] == case.passed
+    assert harness.server.counters.errors == 0
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_an_answer_in_single_bytes_is_the_same(bench: Bench, case: Case) -> None:
-    client = bench.connect()
+def test_an_answer_in_single_bytes_is_the_same(harness: Harness, case: Case) -> None:
+    client = harness.connect()
     client.send(case.request)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send_in_pieces(case.answered)
     upstream.close()
@@ -182,13 +182,13 @@ def test_an_answer_in_single_bytes_is_the_same(bench: Bench, case: Case) -> None
 
 
 @pytest.mark.parametrize("answered", MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_answer_is_a_bad_gateway(bench: Bench, answered: bytes) -> None:
-    _, answer = bench.exchange(GET, answered)
+def test_a_malformed_answer_is_a_bad_gateway(harness: Harness, answered: bytes) -> None:
+    _, answer = harness.exchange(GET, answered)
     final = answer[answer.index(b"HTTP/1.1 5") :]
     assert final.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
     assert b"Connection: close\r\n" in final
-    assert bench.server.counters.upstream_failures.total() == 1
-    assert bench.server.counters.errors == 0
+    assert harness.server.counters.upstream_failures.total() == 1
+    assert harness.server.counters.errors == 0
 
 
 BROKEN_OFF = {
@@ -200,11 +200,11 @@ BROKEN_OFF = {
 
 @pytest.mark.parametrize(("field", "body"), BROKEN_OFF.values(), ids=BROKEN_OFF)
 def test_an_answer_that_breaks_off_ends_the_connection_without_a_second_status_line(
-    bench: Bench, field: bytes, body: bytes
+    harness: Harness, field: bytes, body: bytes
 ) -> None:
-    client = bench.connect()
+    client = harness.connect()
     client.send(GET)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 200 OK\r\n" + field + b"\r\n\r\n")
     assert client.receive_head().startswith(b"HTTP/1.1 200 OK\r\n")
@@ -213,43 +213,43 @@ def test_an_answer_that_breaks_off_ends_the_connection_without_a_second_status_l
     assert b"HTTP" not in client.receive_until_lost()
 
 
-def test_bytes_after_an_answer_never_reach_anybody(bench: Bench) -> None:
+def test_bytes_after_an_answer_never_reach_anybody(harness: Harness) -> None:
     surplus = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"
-    client = bench.connect()
+    client = harness.connect()
     client.send(GET)
-    first = bench.upstream.accept()
+    first = harness.upstream.accept()
     first.receive_head()
     first.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi" + surplus)
     assert client.receive_to(b"hi") == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
     assert first.is_ended()
     client.send(GET)
-    second = bench.upstream.accept()
+    second = harness.upstream.accept()
     second.receive_head()
     second.send(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes")
     assert client.receive_to(b"yes") == b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
 
 
-def test_an_upstream_that_speaks_while_it_rests_is_dropped(bench: Bench) -> None:
-    client = bench.connect()
+def test_an_upstream_that_speaks_while_it_rests_is_dropped(harness: Harness) -> None:
+    client = harness.connect()
     client.send(GET)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")
     client.receive_to(b"hi")
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON")
     assert upstream.is_ended()
-    assert bench.call(lambda: bench.server.resting_upstreams) == 0
+    assert harness.call(lambda: harness.server.resting_upstreams) == 0
     assert not client.has_input()
 
 
-def test_an_upstream_of_ours_may_say_everything_but_hop_by_hop_fields(bench: Bench) -> None:
-    bench.router.change(trusted=True)
+def test_an_upstream_of_ours_may_say_everything_but_hop_by_hop_fields(harness: Harness) -> None:
+    harness.router.change(trusted=True)
     fields = (
         b"Set-Cookie: codehub_session=new; Path=/\r\nset-cookie: =x\r\nAccess-Control-Allow-Origin: *\r\n"
         b"Strict-Transport-Security: x\r\nClear-Site-Data: *\r\nService-Worker-Allowed: /\r\nAlt-Svc: x\r\n"
     )
     hops = b"Connection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n"
     answered = b"HTTP/1.1 200 OK\r\n" + hops + fields + b"Content-Length: 0\r\n\r\n"
-    assert bench.exchange(GET, answered)[1] == (
+    assert harness.exchange(GET, answered)[1] == (
         b"HTTP/1.1 200 OK\r\n" + fields + b"Content-Length: 0\r\n\r\n"
     )

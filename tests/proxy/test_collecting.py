@@ -8,7 +8,7 @@ import pytest
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Collect, Response, Routed
 from proxy.transport.shared import Timeouts
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 from tests.proxy.test_streams import Pieces
 from tests.proxy.wire import undated
 
@@ -50,19 +50,19 @@ async def collect_later(_head: RequestHead) -> Routed:
     ],
 )
 def test_a_body_is_read_whole_and_the_connection_stays(
-    bench: Bench, decide: Callable[[RequestHead], Routed], request_bytes: bytes, body: bytes
+    harness: Harness, decide: Callable[[RequestHead], Routed], request_bytes: bytes, body: bytes
 ) -> None:
-    bench.router.decide = decide
-    client = bench.connect()
+    harness.router.decide = decide
+    client = harness.connect()
     for size in (len(request_bytes), 1):
         client.send_in_pieces(request_bytes, size)
         assert undated(client.receive_exactly(len(echoed(body)) + 37)) == echoed(body)
-    assert bench.upstream.is_untouched()
+    assert harness.upstream.is_untouched()
 
 
-def test_what_follows_a_body_is_the_next_request(bench: Bench) -> None:
-    bench.router.decide = collect
-    client = bench.connect()
+def test_what_follows_a_body_is_the_next_request(harness: Harness) -> None:
+    harness.router.decide = collect
+    client = harness.connect()
     client.send((post(5) + b"hello") * 3)
     client.half_close()
     assert undated(client.receive_rest()) == echoed(b"hello") * 3
@@ -80,51 +80,51 @@ def test_what_follows_a_body_is_the_next_request(bench: Bench) -> None:
         CHUNKED + b"fffffffffffffff\r\n" + b"x" * 10_000_000,
     ],
 )
-def test_a_body_that_is_too_large_is_refused(bench: Bench, request_bytes: bytes) -> None:
-    bench.router.decide = collect
-    client = bench.connect()
+def test_a_body_that_is_too_large_is_refused(harness: Harness, request_bytes: bytes) -> None:
+    harness.router.decide = collect
+    client = harness.connect()
     client.send(request_bytes)
     answer = client.receive_rest()
     assert answer.startswith(b"HTTP/1.1 413 Request Entity Too Large\r\n")
     assert b"\r\nConnection: close\r\n" in answer
-    assert bench.server.counters.refusals == {"body too large": 1}
+    assert harness.server.counters.refusals == {"body too large": 1}
 
 
-def test_a_client_that_waits_to_be_asked_is_asked(bench: Bench) -> None:
-    bench.router.decide = collect
-    client = bench.connect()
+def test_a_client_that_waits_to_be_asked_is_asked(harness: Harness) -> None:
+    harness.router.decide = collect
+    client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n"))
     assert client.receive_head() == b"HTTP/1.1 100 Continue\r\n\r\n"
     client.send(b"hello")
     assert undated(client.receive_to(b"hello")) == echoed(b"hello")
 
 
-def test_a_client_that_did_not_wait_is_not_asked(bench: Bench) -> None:
-    bench.router.decide = collect
-    client = bench.connect()
+def test_a_client_that_did_not_wait_is_not_asked(harness: Harness) -> None:
+    harness.router.decide = collect
+    client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n") + b"hello")
     assert undated(client.receive_to(b"hello")) == echoed(b"hello")
 
 
-def test_a_malformed_body_is_refused(bench: Bench) -> None:
-    bench.router.decide = collect
-    client = bench.connect()
+def test_a_malformed_body_is_refused(harness: Harness) -> None:
+    harness.router.decide = collect
+    client = harness.connect()
     client.send(CHUNKED + b"nonsense\r\n")
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
 @pytest.mark.parametrize("decide", [collect, collect_later])
 def test_a_client_that_closes_its_half_within_the_body_gets_an_error(
-    bench: Bench, decide: Callable[[RequestHead], Routed]
+    harness: Harness, decide: Callable[[RequestHead], Routed]
 ) -> None:
-    bench.router.decide = decide
-    client = bench.connect()
+    harness.router.decide = decide
+    client = harness.connect()
     client.send(post(5) + b"hel")
     client.half_close()
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_a_client_that_closed_its_half_before_the_body_was_wanted_gets_an_error(bench: Bench) -> None:
+def test_a_client_that_closed_its_half_before_the_body_was_wanted_gets_an_error(harness: Harness) -> None:
     asked, wanted = asyncio.Event(), asyncio.Event()
 
     async def decide(head: RequestHead) -> Routed:
@@ -132,46 +132,46 @@ def test_a_client_that_closed_its_half_before_the_body_was_wanted_gets_an_error(
         await wanted.wait()
         return collect(head)
 
-    bench.router.decide = decide
-    client = bench.connect()
+    harness.router.decide = decide
+    client = harness.connect()
     client.send(post(5))
-    bench.run(asked.wait())
+    harness.run(asked.wait())
     client.half_close()
     for _ in range(3):
         # Each takes a turn of the loop, in which it sees the end.
-        bench.call(lambda: None)
-    bench.call(wanted.set)
+        harness.call(lambda: None)
+    harness.call(wanted.set)
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_a_body_that_trickles_is_given_up(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(body=QUICK))
-    idle_bench.router.decide = lambda _head: Collect(1_000_000, echo)
-    client = idle_bench.connect()
+def test_a_body_that_trickles_is_given_up(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(body=QUICK))
+    idle_harness.router.decide = lambda _head: Collect(1_000_000, echo)
+    client = idle_harness.connect()
     client.send(post(1_000_000))
     while not client.has_input(within=QUICK / 5):
         client.send(b"x")
     assert client.receive_until_lost().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
-    assert idle_bench.server.counters.refusals == {"body timeout": 1}
+    assert idle_harness.server.counters.refusals == {"body timeout": 1}
 
 
-def test_a_decision_may_take_longer_than_a_body(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(body=QUICK, idle=QUICK))
+def test_a_decision_may_take_longer_than_a_body(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(body=QUICK, idle=QUICK))
     later = asyncio.Event()
 
     async def think(body: bytes) -> Routed:
         await later.wait()
         return Response(200, body=body)
 
-    idle_bench.router.decide = lambda _head: Collect(LIMIT, think)
-    client = idle_bench.connect()
+    idle_harness.router.decide = lambda _head: Collect(LIMIT, think)
+    client = idle_harness.connect()
     client.send(post(5) + b"hello")
     assert not client.has_input(within=2 * QUICK)
-    idle_bench.call(later.set)
+    idle_harness.call(later.set)
     assert undated(client.receive_to(b"hello")) == echoed(b"hello")
 
 
-def test_a_client_that_leaves_while_the_decision_is_made_cancels_it(bench: Bench) -> None:
+def test_a_client_that_leaves_while_the_decision_is_made_cancels_it(harness: Harness) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def think(_body: bytes) -> Routed:
@@ -182,20 +182,20 @@ def test_a_client_that_leaves_while_the_decision_is_made_cancels_it(bench: Bench
             cancelled.set()
         raise AssertionError("nobody sets it")
 
-    bench.router.decide = lambda _head: Collect(LIMIT, think)
-    client = bench.connect()
+    harness.router.decide = lambda _head: Collect(LIMIT, think)
+    client = harness.connect()
     client.send(post(5) + b"hello")
-    bench.run(begun.wait())
+    harness.run(begun.wait())
     client.reset()
-    bench.run(cancelled.wait())
+    harness.run(cancelled.wait())
 
 
-def test_a_stream_may_follow_a_body(bench: Bench) -> None:
+def test_a_stream_may_follow_a_body(harness: Harness) -> None:
     async def stream(body: bytes) -> Routed:
         return Pieces(body).route()
 
-    bench.router.decide = lambda _head: Collect(LIMIT, stream)
-    client = bench.connect()
+    harness.router.decide = lambda _head: Collect(LIMIT, stream)
+    client = harness.connect()
     client.send(post(5) + b"hello")
     assert client.receive_to(b"0\r\n\r\n").endswith(b"5\r\nhello\r\n0\r\n\r\n")
 
@@ -214,21 +214,21 @@ async def cancel(_body: bytes) -> Routed:
 
 @pytest.mark.parametrize("then", [fail, collect_again, cancel])
 def test_a_decision_that_cannot_be_followed_costs_only_that_connection(
-    bench: Bench, caplog: pytest.LogCaptureFixture, then: Callable[[bytes], Awaitable[Routed]]
+    harness: Harness, caplog: pytest.LogCaptureFixture, then: Callable[[bytes], Awaitable[Routed]]
 ) -> None:
-    bench.router.decide = lambda _head: Collect(LIMIT, then)
-    client = bench.connect()
+    harness.router.decide = lambda _head: Collect(LIMIT, then)
+    client = harness.connect()
     client.send(post(5) + b"hello")
     assert client.receive_rest().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-    assert bench.server.counters.errors == 1
+    assert harness.server.counters.errors == 1
 
 
-def test_a_body_that_was_read_is_not_sent_on(bench: Bench, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_body_that_was_read_is_not_sent_on(harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
     async def forward(_body: bytes) -> Routed:
-        return bench.router.forward
+        return harness.router.forward
 
-    bench.router.decide = lambda _head: Collect(LIMIT, forward)
-    client = bench.connect()
+    harness.router.decide = lambda _head: Collect(LIMIT, forward)
+    client = harness.connect()
     client.send(post(5) + b"hello")
     assert client.receive_rest().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-    assert bench.upstream.is_untouched()
+    assert harness.upstream.is_untouched()

@@ -8,7 +8,7 @@ import pytest
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed
 from proxy.transport.shared import Timeouts
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 from tests.proxy.wire import Wire, undated
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -24,28 +24,28 @@ def post(length: int, *fields: bytes) -> bytes:
     return b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n" % length + b"".join(fields) + b"\r\n"
 
 
-def test_a_connection_serves_one_request_after_the_other_on_one_upstream_connection(bench: Bench) -> None:
-    client = bench.connect()
+def test_a_connection_serves_one_request_after_the_other_on_one_upstream_connection(harness: Harness) -> None:
+    client = harness.connect()
     client.send(get(b"/1"))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     for path in (b"/1", b"/2", b"/3"):
         assert upstream.receive_head().startswith(b"GET " + path + b" ")
         upstream.send(OK)
         assert client.receive_to(b"hi") == OK
         client.send(get(b"/%d" % (int(path[1:]) + 1)))
-    assert bench.upstream.is_untouched()
+    assert harness.upstream.is_untouched()
 
 
-def test_a_head_in_single_bytes_is_the_same_head(bench: Bench) -> None:
-    client = bench.connect()
+def test_a_head_in_single_bytes_is_the_same_head(harness: Harness) -> None:
+    client = harness.connect()
     client.send_in_pieces(GET)
-    assert bench.upstream.accept().receive_head().startswith(b"GET / HTTP/1.1\r\nHost: h\r\n")
+    assert harness.upstream.accept().receive_head().startswith(b"GET / HTTP/1.1\r\nHost: h\r\n")
 
 
-def test_pipelined_requests_are_sent_one_after_the_other(bench: Bench) -> None:
-    client = bench.connect()
+def test_pipelined_requests_are_sent_one_after_the_other(harness: Harness) -> None:
+    client = harness.connect()
     client.send(get(b"/1") + get(b"/2") + post(3) + b"abc" + get(b"/4"))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     answers = b""
     for beginning in (b"GET /1 ", b"GET /2 ", b"POST / ", b"GET /4 "):
         assert upstream.receive_head().startswith(beginning)
@@ -57,18 +57,18 @@ def test_pipelined_requests_are_sent_one_after_the_other(bench: Bench) -> None:
     assert answers == OK * 4
 
 
-def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(bench: Bench) -> None:
-    bench.router.decide = lambda head: Response(200, body=head.target)
-    client = bench.connect()
+def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(harness: Harness) -> None:
+    harness.router.decide = lambda head: Response(200, body=head.target)
+    client = harness.connect()
     client.send(b"".join(get(b"/%05d" % number) for number in range(5000)) + get(b"/last"))
     received = client.receive_to(b"/last")
     assert received.count(b"HTTP/1.1 200 OK\r\n") == 5001
-    assert bench.server.counters.errors == 0
+    assert harness.server.counters.errors == 0
 
 
-def test_an_answer_of_the_router_is_complete_and_the_connection_stays(bench: Bench) -> None:
-    bench.router.decide = lambda _head: Response(401, (("X-Why", "login"),), b"no")
-    client = bench.connect()
+def test_an_answer_of_the_router_is_complete_and_the_connection_stays(harness: Harness) -> None:
+    harness.router.decide = lambda _head: Response(401, (("X-Why", "login"),), b"no")
+    client = harness.connect()
     for _ in range(2):
         client.send(GET)
         assert undated(client.receive_to(b"\r\n\r\nno")) == (
@@ -76,36 +76,36 @@ def test_an_answer_of_the_router_is_complete_and_the_connection_stays(bench: Ben
         )
 
 
-def test_an_answer_of_the_router_to_head_has_no_body(bench: Bench) -> None:
-    bench.router.decide = lambda _head: Response(200, body=b"body")
-    client = bench.connect()
+def test_an_answer_of_the_router_to_head_has_no_body(harness: Harness) -> None:
+    harness.router.decide = lambda _head: Response(200, body=b"body")
+    client = harness.connect()
     client.send(b"HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
     answer = undated(client.receive_rest())
     assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
 
 
-def test_a_body_that_came_with_a_request_the_router_answers_is_skipped(bench: Bench) -> None:
-    bench.router.decide = lambda head: Response(200, body=head.target)
-    client = bench.connect()
+def test_a_body_that_came_with_a_request_the_router_answers_is_skipped(harness: Harness) -> None:
+    harness.router.decide = lambda head: Response(200, body=head.target)
+    client = harness.connect()
     client.send(post(len(GET)) + GET + get(b"/next"))
     assert client.receive_to(b"/next").count(b"HTTP/1.1 200 OK") == 2
-    assert [head.target for head in bench.router.heads] == [b"/", b"/next"]
+    assert [head.target for head in harness.router.heads] == [b"/", b"/next"]
 
 
-def test_a_router_may_take_its_time(bench: Bench) -> None:
+def test_a_router_may_take_its_time(harness: Harness) -> None:
     asked = asyncio.Event()
-    decided: asyncio.Future[Routed] = bench.call(lambda: asyncio.get_running_loop().create_future())
+    decided: asyncio.Future[Routed] = harness.call(lambda: asyncio.get_running_loop().create_future())
 
     def decide(head: RequestHead) -> Awaitable[Routed]:
         asked.set()
         return decided
 
-    bench.router.decide = decide
-    client = bench.connect()
+    harness.router.decide = decide
+    client = harness.connect()
     client.send(post(5) + b"hello")
-    bench.run(asked.wait())
-    bench.call(lambda: decided.set_result(bench.router.forward))
-    upstream = bench.upstream.accept()
+    harness.run(asked.wait())
+    harness.call(lambda: decided.set_result(harness.router.forward))
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     assert upstream.receive_exactly(5) == b"hello"
     upstream.send(OK)
@@ -113,7 +113,7 @@ def test_a_router_may_take_its_time(bench: Bench) -> None:
 
 
 def test_a_router_that_raises_costs_only_that_connection(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(head: RequestHead) -> Routed:
         raise LookupError("deliberate")
@@ -122,16 +122,16 @@ def test_a_router_that_raises_costs_only_that_connection(
         raise LookupError("deliberate")
 
     for decide in (fail, fail_later):
-        bench.router.decide = decide
-        client = bench.connect()
+        harness.router.decide = decide
+        client = harness.connect()
         client.send(GET)
         assert client.receive_rest().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-    assert bench.server.counters.errors == 2
-    bench.router.decide = None
-    assert bench.exchange(GET, OK)[1] == OK
+    assert harness.server.counters.errors == 2
+    harness.router.decide = None
+    assert harness.exchange(GET, OK)[1] == OK
 
 
-def test_a_client_that_leaves_while_the_router_thinks_cancels_it(bench: Bench) -> None:
+def test_a_client_that_leaves_while_the_router_thinks_cancels_it(harness: Harness) -> None:
     begun, cancelled = asyncio.Event(), asyncio.Event()
 
     async def think(head: RequestHead) -> Routed:
@@ -143,28 +143,28 @@ def test_a_client_that_leaves_while_the_router_thinks_cancels_it(bench: Bench) -
             raise
         raise AssertionError("nobody sets it")
 
-    bench.router.decide = think
-    client = bench.connect()
+    harness.router.decide = think
+    client = harness.connect()
     client.send(GET)
-    bench.run(begun.wait())
+    harness.run(begun.wait())
     client.reset()
-    bench.run(cancelled.wait())
+    harness.run(cancelled.wait())
 
 
-def test_a_client_that_leaves_ends_its_upstream_connection(bench: Bench) -> None:
-    client = bench.connect()
+def test_a_client_that_leaves_ends_its_upstream_connection(harness: Harness) -> None:
+    client = harness.connect()
     client.send(GET)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     client.reset()
     assert upstream.is_ended()
 
 
-def test_a_client_that_closes_its_half_still_gets_its_answer(bench: Bench) -> None:
-    client = bench.connect()
+def test_a_client_that_closes_its_half_still_gets_its_answer(harness: Harness) -> None:
+    client = harness.connect()
     client.send(post(5) + b"hello")
     client.half_close()
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.receive_exactly(5)
     upstream.send(OK)
@@ -172,10 +172,10 @@ def test_a_client_that_closes_its_half_still_gets_its_answer(bench: Bench) -> No
 
 
 @pytest.mark.parametrize("before", [True, False])
-def test_an_event_stream_ends_with_its_listener(bench: Bench, before: bool) -> None:
-    client = bench.connect()
+def test_an_event_stream_ends_with_its_listener(harness: Harness, before: bool) -> None:
+    client = harness.connect()
     client.send(GET)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     if before:
         client.half_close()
@@ -186,21 +186,21 @@ def test_an_event_stream_ends_with_its_listener(bench: Bench, before: bool) -> N
     assert upstream.is_ended()
 
 
-def test_requests_that_wait_when_the_client_closes_its_half_are_answered(bench: Bench) -> None:
-    client = bench.connect()
+def test_requests_that_wait_when_the_client_closes_its_half_are_answered(harness: Harness) -> None:
+    client = harness.connect()
     client.send(GET * 3)
     client.half_close()
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     for _ in range(3):
         upstream.receive_head()
         upstream.send(OK)
     assert client.receive_rest() == OK * 3
 
 
-def test_a_client_that_closes_its_half_within_a_body_gets_an_error(bench: Bench) -> None:
-    client = bench.connect()
+def test_a_client_that_closes_its_half_within_a_body_gets_an_error(harness: Harness) -> None:
+    client = harness.connect()
     client.send(post(10) + b"hello")
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     client.half_close()
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
@@ -208,17 +208,17 @@ def test_a_client_that_closes_its_half_within_a_body_gets_an_error(bench: Bench)
 
 
 @pytest.mark.parametrize("beginning", [b"", b"GET / HT"])
-def test_a_client_that_closes_its_half_before_a_request_is_closed(bench: Bench, beginning: bytes) -> None:
-    client = bench.connect()
+def test_a_client_that_closes_its_half_before_a_request_is_closed(harness: Harness, beginning: bytes) -> None:
+    client = harness.connect()
     client.send(beginning)
     client.half_close()
     assert client.receive_rest() == b""
 
 
-def test_continue_is_passed_on_before_the_body(bench: Bench) -> None:
-    client = bench.connect()
+def test_continue_is_passed_on_before_the_body(harness: Harness) -> None:
+    client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n"))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     assert b"Expect: 100-continue\r\n" in upstream.receive_head()
     upstream.send(b"HTTP/1.1 100 Continue\r\n\r\n")
     assert client.receive_head() == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -228,10 +228,10 @@ def test_continue_is_passed_on_before_the_body(bench: Bench) -> None:
     assert client.receive_to(b"hi") == OK
 
 
-def test_a_final_answer_instead_of_continue_ends_the_connection(bench: Bench) -> None:
-    client = bench.connect()
+def test_a_final_answer_instead_of_continue_ends_the_connection(harness: Harness) -> None:
+    client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n"))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n")
     assert client.receive_rest() == b"HTTP/1.1 417 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -244,34 +244,34 @@ def send_all_then_read(client: Wire, request: bytes) -> bytes:
     return client.receive_rest()
 
 
-def test_an_early_answer_reaches_a_client_that_still_sends_its_body(bench: Bench) -> None:
-    bench.router.decide = lambda _head: Response(413, body=b"too large")
-    answer = send_all_then_read(bench.connect(), post(20 * len(BLOB)) + BLOB * 20)
+def test_an_early_answer_reaches_a_client_that_still_sends_its_body(harness: Harness) -> None:
+    harness.router.decide = lambda _head: Response(413, body=b"too large")
+    answer = send_all_then_read(harness.connect(), post(20 * len(BLOB)) + BLOB * 20)
     assert (
         undated(answer)
         == b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large"
     )
 
 
-def test_an_early_answer_of_the_upstream_reaches_a_client_that_still_sends_its_body(bench: Bench) -> None:
-    client = bench.connect()
+def test_an_early_answer_of_the_upstream_reaches_a_client_that_still_sends_its_body(harness: Harness) -> None:
+    client = harness.connect()
     client.send(post(20 * len(BLOB)))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\n\r\nno")
     answer = send_all_then_read(client, BLOB * 20)
     assert answer == b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
 
 
-def test_a_refusal_reaches_a_client_that_still_sends(bench: Bench) -> None:
-    answer = send_all_then_read(bench.connect(), b"GET / HTTP/9.9\r\n\r\n" + BLOB * 20)
+def test_a_refusal_reaches_a_client_that_still_sends(harness: Harness) -> None:
+    answer = send_all_then_read(harness.connect(), b"GET / HTTP/9.9\r\n\r\n" + BLOB * 20)
     assert answer.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
 
 
-def test_an_answer_may_begin_and_the_body_go_on(bench: Bench) -> None:
-    client = bench.connect()
+def test_an_answer_may_begin_and_the_body_go_on(harness: Harness) -> None:
+    client = harness.connect()
     client.send(post(10) + b"hello")
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.receive_exactly(5)
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nfirst")
@@ -285,16 +285,16 @@ def test_an_answer_may_begin_and_the_body_go_on(bench: Bench) -> None:
 QUICK = 0.2
 
 
-def test_a_head_that_comes_too_slowly_is_refused(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(head=QUICK))
-    client = idle_bench.connect()
+def test_a_head_that_comes_too_slowly_is_refused(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(head=QUICK))
+    client = idle_harness.connect()
     client.send(b"GET / HTTP/1.1\r\nHo")
     assert client.receive_rest().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
-def test_bytes_that_trickle_do_not_move_the_heads_deadline(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(head=QUICK))
-    client = idle_bench.connect()
+def test_bytes_that_trickle_do_not_move_the_heads_deadline(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(head=QUICK))
+    client = idle_harness.connect()
     client.send(b"GET / HTTP/1.1\r\n")
     while not client.has_input(within=QUICK / 5):
         client.send(b"A")
@@ -302,40 +302,40 @@ def test_bytes_that_trickle_do_not_move_the_heads_deadline(idle_bench: Bench) ->
 
 
 @pytest.mark.parametrize("requests", [0, 1])
-def test_a_connection_that_is_not_used_is_closed(idle_bench: Bench, requests: int) -> None:
-    idle_bench.start(timeouts=Timeouts(head=QUICK, idle=QUICK))
-    idle_bench.router.decide = lambda _head: Response(204)
-    client = idle_bench.connect()
+def test_a_connection_that_is_not_used_is_closed(idle_harness: Harness, requests: int) -> None:
+    idle_harness.start(timeouts=Timeouts(head=QUICK, idle=QUICK))
+    idle_harness.router.decide = lambda _head: Response(204)
+    client = idle_harness.connect()
     client.send(GET * requests)
     assert undated(client.receive_until_lost()) == b"HTTP/1.1 204 No Content\r\n\r\n" * requests
 
 
-def test_a_body_that_does_not_come_is_given_up(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(body=QUICK))
-    client = idle_bench.connect()
+def test_a_body_that_does_not_come_is_given_up(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(body=QUICK))
+    client = idle_harness.connect()
     client.send(post(10) + b"hello")
-    upstream = idle_bench.upstream.accept()
+    upstream = idle_harness.upstream.accept()
     upstream.receive_head()
     assert client.receive_rest().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
     assert upstream.receive_until_lost() == b"hello"
 
 
-def test_an_answer_that_does_not_come_is_given_up(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(answer=QUICK))
-    client = idle_bench.connect()
+def test_an_answer_that_does_not_come_is_given_up(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(answer=QUICK))
+    client = idle_harness.connect()
     client.send(GET)
-    upstream = idle_bench.upstream.accept()
+    upstream = idle_harness.upstream.accept()
     upstream.receive_head()
     assert client.receive_rest().startswith(b"HTTP/1.1 504 Gateway Timeout\r\n")
     assert upstream.is_ended()
-    assert idle_bench.server.counters.upstream_failures == {"answer timeout": 1}
+    assert idle_harness.server.counters.upstream_failures == {"answer timeout": 1}
 
 
-def test_an_answer_that_stops_is_given_up_without_a_second_status_line(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(stream=QUICK))
-    client = idle_bench.connect()
+def test_an_answer_that_stops_is_given_up_without_a_second_status_line(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(stream=QUICK))
+    client = idle_harness.connect()
     client.send(GET)
-    upstream = idle_bench.upstream.accept()
+    upstream = idle_harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello")
     received = client.receive_until_lost()
@@ -347,9 +347,9 @@ def send_for_ever(client: Wire) -> None:
         client.send(b"more")
 
 
-def test_a_client_that_lingers_too_long_is_cut_off(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(linger=QUICK))
-    client = idle_bench.connect()
+def test_a_client_that_lingers_too_long_is_cut_off(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(linger=QUICK))
+    client = idle_harness.connect()
     client.send(b"nonsense\r\n\r\n")
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
     with pytest.raises(ConnectionError):

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from proxy.transport.routing import Response
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 from tests.proxy.wire import Wire
 
 TOTAL = 50_000_000
@@ -60,11 +60,11 @@ def small_memory() -> Iterator[None]:
         tracemalloc.stop()
 
 
-def wait_until_stuck(bench: Bench, count: Callable[[], int]) -> int:
+def wait_until_stuck(harness: Harness, count: Callable[[], int]) -> int:
     """Return the count once it has not changed for a while."""
     last, changed_at = -1, time.monotonic()
     while time.monotonic() < changed_at + STUCK_SECONDS:
-        before, last = last, bench.call(count)
+        before, last = last, harness.call(count)
         if before != last:
             changed_at = time.monotonic()
     return last
@@ -72,17 +72,17 @@ def wait_until_stuck(bench: Bench, count: Callable[[], int]) -> int:
 
 @pytest.mark.parametrize(("framing", "send"), BODIES.values(), ids=BODIES)
 def test_a_large_request_passes_in_small_memory(
-    bench: Bench, framing: bytes, send: Callable[[Wire], None]
+    harness: Harness, framing: bytes, send: Callable[[Wire], None]
 ) -> None:
-    client = bench.connect()
+    client = harness.connect()
     client.send(b"POST / HTTP/1.1\r\nHost: h\r\n" + framing + b"\r\n")
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     with small_memory():
         sending = threading.Thread(target=send, args=(client,))
         sending.start()
         # Nobody reads at first: what the proxy takes in is bounded by the kernel's buffers.
-        assert wait_until_stuck(bench, lambda: bench.server.counters.bytes_from_clients) < TOTAL
+        assert wait_until_stuck(harness, lambda: harness.server.counters.bytes_from_clients) < TOTAL
         assert sending.is_alive()
         assert count_payload(upstream, framing) >= TOTAL
         sending.join()
@@ -92,18 +92,18 @@ def test_a_large_request_passes_in_small_memory(
 
 @pytest.mark.parametrize(("framing", "send"), BODIES.values(), ids=BODIES)
 def test_a_large_answer_passes_in_small_memory(
-    bench: Bench, framing: bytes, send: Callable[[Wire], None]
+    harness: Harness, framing: bytes, send: Callable[[Wire], None]
 ) -> None:
-    client = bench.connect()
+    client = harness.connect()
     client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 200 OK\r\n" + framing + b"\r\n")
     client.receive_head()
     with small_memory():
         sending = threading.Thread(target=send, args=(upstream,))
         sending.start()
-        assert wait_until_stuck(bench, lambda: bench.server.counters.bytes_to_clients) < TOTAL
+        assert wait_until_stuck(harness, lambda: harness.server.counters.bytes_to_clients) < TOTAL
         assert sending.is_alive()
         assert count_payload(client, framing) >= TOTAL
         sending.join()
@@ -112,32 +112,32 @@ def test_a_large_answer_passes_in_small_memory(
     assert upstream.receive_head().startswith(b"GET /next HTTP/1.1\r\n")
 
 
-def test_pipelined_requests_wait_while_the_client_does_not_read_the_answers(bench: Bench) -> None:
-    client = bench.connect()
+def test_pipelined_requests_wait_while_the_client_does_not_read_the_answers(harness: Harness) -> None:
+    client = harness.connect()
     request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
     body = BLOCK[:8192]
     client.send(request * ANSWERS)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     with small_memory():
         serving = threading.Thread(target=serve, args=(upstream, body, ANSWERS))
         serving.start()
-        assert wait_until_stuck(bench, lambda: bench.server.counters.requests) < ANSWERS
+        assert wait_until_stuck(harness, lambda: harness.server.counters.requests) < ANSWERS
         for _ in range(ANSWERS):
             assert client.receive_head().startswith(b"HTTP/1.1 200 OK\r\n")
             assert client.receive_exactly(len(body)) == body
         serving.join()
 
 
-def test_a_request_waits_while_the_client_does_not_read_the_answer_before_it(bench: Bench) -> None:
+def test_a_request_waits_while_the_client_does_not_read_the_answer_before_it(harness: Harness) -> None:
     large = Response(200, body=bytes(TOTAL))
-    bench.router.decide = lambda head: large if head.target == b"/1" else Response(204)
-    client = bench.connect()
+    harness.router.decide = lambda head: large if head.target == b"/1" else Response(204)
+    client = harness.connect()
     request = b"GET /1 HTTP/1.1\r\nHost: h\r\n\r\n"
     client.send(request)
     client.receive_head()
     client.send(b"GET /2 HTTP/1.1\r\nHost: h\r\n\r\n")
-    counters = bench.server.counters
-    bench.wait_until(lambda: counters.bytes_from_clients == 2 * len(request), "the second request is here")
+    counters = harness.server.counters
+    harness.wait_until(lambda: counters.bytes_from_clients == 2 * len(request), "the second request is here")
     assert counters.requests == 1
     client.receive_exactly(TOTAL)
     assert client.receive_head().startswith(b"HTTP/1.1 204 ")
@@ -149,20 +149,20 @@ def serve(upstream: Wire, body: bytes, times: int) -> None:
         upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
-def test_a_tunnel_slows_down_whoever_is_too_fast(bench: Bench) -> None:
-    client = bench.connect()
+def test_a_tunnel_slows_down_whoever_is_too_fast(harness: Harness) -> None:
+    client = harness.connect()
     client.send(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 101 X\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
     client.receive_head()
-    counters = bench.server.counters
+    counters = harness.server.counters
     for source, target in ((client, upstream), (upstream, client)):
         before = counters.bytes_from_clients + counters.bytes_to_clients
         with small_memory():
             sending = threading.Thread(target=send_length, args=(source,))
             sending.start()
-            moved = wait_until_stuck(bench, lambda: counters.bytes_from_clients + counters.bytes_to_clients)
+            moved = wait_until_stuck(harness, lambda: counters.bytes_from_clients + counters.bytes_to_clients)
             assert moved - before < TOTAL
             assert sending.is_alive()
             assert count_payload(target, LENGTH) == TOTAL

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 
 from codehub.ports import Upstream
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 OURS = (
@@ -76,18 +76,18 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_fields_reach_the_upstream_like_this(bench: Bench, case: Case) -> None:
+def test_fields_reach_the_upstream_like_this(harness: Harness, case: Case) -> None:
     request = b"GET /path?q=1 HTTP/1.1\r\nHost: hub.example\r\n" + case.sent + b"\r\n"
-    upstream, client = bench.exchange(request, OK)
+    upstream, client = harness.exchange(request, OK)
     assert upstream == b"GET /path?q=1 HTTP/1.1\r\nHost: hub.example\r\n" + case.passed + OURS + b"\r\n"
     assert client.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_the_routes_target_and_headers_replace_what_the_client_sent(bench: Bench) -> None:
-    address = Upstream("127.0.0.1", bench.upstream.port, keep_prefix=False, headers=(("X-Token", "ours"),))
-    bench.router.decide = lambda _head: bench.router.forward
-    bench.router.change(upstream=address, target=b"/stripped?x")
-    received, _ = bench.exchange(
+def test_the_routes_target_and_headers_replace_what_the_client_sent(harness: Harness) -> None:
+    address = Upstream("127.0.0.1", harness.upstream.port, keep_prefix=False, headers=(("X-Token", "ours"),))
+    harness.router.decide = lambda _head: harness.router.forward
+    harness.router.change(upstream=address, target=b"/stripped?x")
+    received, _ = harness.exchange(
         b"GET /w/1/stripped?x HTTP/1.1\r\nHost: hub.example\r\nx-token: theirs\r\n\r\n", OK
     )
     assert received == (
@@ -95,15 +95,15 @@ def test_the_routes_target_and_headers_replace_what_the_client_sent(bench: Bench
     )
 
 
-def test_authorization_that_is_ours_stays_here(bench: Bench) -> None:
-    bench.router.change(drop_authorization=True)
-    received, _ = bench.exchange(b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\n\r\n", OK)
+def test_authorization_that_is_ours_stays_here(harness: Harness) -> None:
+    harness.router.change(drop_authorization=True)
+    received, _ = harness.exchange(b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\n\r\n", OK)
     assert b"secret" not in received
 
 
-def test_compression_of_messages_is_not_offered_if_they_must_be_readable(bench: Bench) -> None:
-    bench.router.change(plain_messages=True)
-    received, _ = bench.exchange(
+def test_compression_of_messages_is_not_offered_if_they_must_be_readable(harness: Harness) -> None:
+    harness.router.change(plain_messages=True)
+    received, _ = harness.exchange(
         b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         b"Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n",
         OK,
@@ -111,28 +111,28 @@ def test_compression_of_messages_is_not_offered_if_they_must_be_readable(bench: 
     assert b"permessage-deflate" not in received
 
 
-def test_a_repeated_head_is_forwarded_the_same_way_for_another_route(bench: Bench) -> None:
+def test_a_repeated_head_is_forwarded_the_same_way_for_another_route(harness: Harness) -> None:
     request = b"GET / HTTP/1.1\r\nHost: h\r\nCookie: a=1; b=2\r\nAuthorization: x\r\n\r\n"
     # It is remembered from the second time on.
-    first, _ = [bench.exchange(request, OK) for _ in range(3)][-1]
-    bench.router.change(drop_cookies=frozenset({b"a"}), drop_authorization=True)
-    second, _ = bench.exchange(request, OK)
+    first, _ = [harness.exchange(request, OK) for _ in range(3)][-1]
+    harness.router.change(drop_cookies=frozenset({b"a"}), drop_authorization=True)
+    second, _ = harness.exchange(request, OK)
     assert b"Cookie: a=1; b=2\r\nAuthorization: x\r\n" in first
     assert b"Cookie: b=2\r\n" in second
     assert b"Authorization" not in second
 
 
-def test_http_1_0_without_a_host_gets_the_upstreams(bench: Bench) -> None:
-    received, answer = bench.exchange(b"GET / HTTP/1.0\r\n\r\n", OK)
-    assert received.startswith(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % bench.upstream.port)
+def test_http_1_0_without_a_host_gets_the_upstreams(harness: Harness) -> None:
+    received, answer = harness.exchange(b"GET / HTTP/1.0\r\n\r\n", OK)
+    assert received.startswith(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % harness.upstream.port)
     assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
 @pytest.mark.parametrize("target", [b"", b"x", b"/a b", b"/a\r\nX: y", b"/\x00", b"/#"])
-def test_a_routers_target_that_would_break_the_head_is_our_error(bench: Bench, target: bytes) -> None:
-    bench.router.decide = lambda _head: bench.router.forward
-    bench.router.change(target=target)
-    client = bench.connect()
+def test_a_routers_target_that_would_break_the_head_is_our_error(harness: Harness, target: bytes) -> None:
+    harness.router.decide = lambda _head: harness.router.forward
+    harness.router.change(target=target)
+    client = harness.connect()
     client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
     assert client.receive_head().startswith(b"HTTP/1.1 500 Internal Server Error\r\n")
-    assert bench.upstream.accept().receive_rest() == b""
+    assert harness.upstream.accept().receive_rest() == b""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codehub.ports import Upstream
 from proxy.transport.shared import Timeouts
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 from tests.proxy.oracle import PLAIN_ANSWER, Oracle, Seen, read_answers
 
 EXAMPLES = settings(max_examples=300, deadline=None)
@@ -83,21 +83,21 @@ def oracle() -> Oracle:
 
 
 @pytest.fixture(scope="module")
-def fuzz_bench(oracle: Oracle) -> Iterator[Bench]:
-    bench = Bench()
-    bench.start(timeouts=Timeouts(linger=1))
-    port = bench.run(oracle.listen())
-    bench.router.change(upstream=Upstream("127.0.0.1", port, keep_prefix=True))
-    yield bench
-    bench.drain()
-    bench.run(oracle.close())
-    bench.close()
+def fuzz_harness(oracle: Oracle) -> Iterator[Harness]:
+    harness = Harness()
+    harness.start(timeouts=Timeouts(linger=1))
+    port = harness.run(oracle.listen())
+    harness.router.change(upstream=Upstream("127.0.0.1", port, keep_prefix=True))
+    yield harness
+    harness.drain()
+    harness.run(oracle.close())
+    harness.close()
 
 
-def converse(bench: Bench, pieces: list[bytes]) -> bytes:
+def converse(harness: Harness, pieces: list[bytes]) -> bytes:
     """Send the pieces, close our half, return everything that came."""
-    bench.router.heads.clear()
-    with bench.connect() as client:
+    harness.router.heads.clear()
+    with harness.connect() as client:
         try:
             for piece in pieces:
                 client.send(piece)
@@ -111,11 +111,15 @@ def converse(bench: Bench, pieces: list[bytes]) -> bytes:
 @EXAMPLES
 @given(stream=st.lists(requests, min_size=1, max_size=4).map(b"".join), changes=mutations, sizes=cuts)
 def test_the_upstream_sees_only_what_was_accepted(
-    fuzz_bench: Bench, oracle: Oracle, stream: bytes, changes: list[tuple[int, int, bytes]], sizes: list[int]
+    fuzz_harness: Harness,
+    oracle: Oracle,
+    stream: bytes,
+    changes: list[tuple[int, int, bytes]],
+    sizes: list[int],
 ) -> None:
     oracle.forget()
-    received = converse(fuzz_bench, pieces_of(mutate(stream, changes), sizes))
-    heads = list(fuzz_bench.router.heads)
+    received = converse(fuzz_harness, pieces_of(mutate(stream, changes), sizes))
+    heads = list(fuzz_harness.router.heads)
     assert oracle.violations == []
     # Whole requests, in order; only the last one may have been broken off, or refused for its body.
     seen = [(request.method, request.target) for request in oracle.requests]
@@ -125,20 +129,20 @@ def test_the_upstream_sees_only_what_was_accepted(
     # One answer each, and perhaps a refusal after the last.
     statuses, _ = read_answers(received, [*(head.method for head in heads), b"GET"])
     assert statuses[: len(seen)] == [200] * len(seen)
-    assert fuzz_bench.server.counters.errors == 0
-    assert fuzz_bench.escaped == []
+    assert fuzz_harness.server.counters.errors == 0
+    assert fuzz_harness.escaped == []
 
 
 @EXAMPLES
 @given(stream=st.binary(max_size=2000), sizes=cuts)
 def test_any_bytes_are_answered_or_refused(
-    fuzz_bench: Bench, oracle: Oracle, stream: bytes, sizes: list[int]
+    fuzz_harness: Harness, oracle: Oracle, stream: bytes, sizes: list[int]
 ) -> None:
     oracle.forget()
-    converse(fuzz_bench, pieces_of(stream, sizes))
+    converse(fuzz_harness, pieces_of(stream, sizes))
     assert oracle.violations == []
-    assert len(oracle.requests) <= len(fuzz_bench.router.heads)
-    assert fuzz_bench.escaped == []
+    assert len(oracle.requests) <= len(fuzz_harness.router.heads)
+    assert fuzz_harness.escaped == []
 
 
 names = st.text("abcXYZ-!#$%&'*+.^`|~019", min_size=1, max_size=12).map(lambda name: f"X-{name}".encode())
@@ -167,14 +171,14 @@ def render(number: int, fields: list[tuple[bytes, bytes]], body: bytes | list[by
     sizes=cuts,
 )
 def test_good_requests_reach_the_upstream_as_they_were(
-    fuzz_bench: Bench,
+    fuzz_harness: Harness,
     oracle: Oracle,
     parts: list[tuple[list[tuple[bytes, bytes]], bytes | list[bytes] | None]],
     sizes: list[int],
 ) -> None:
     oracle.forget()
     stream = b"".join(render(number, fields, body) for number, (fields, body) in enumerate(parts))
-    received = converse(fuzz_bench, pieces_of(stream, sizes))
+    received = converse(fuzz_harness, pieces_of(stream, sizes))
     assert [strip(request) for request in oracle.requests] == [
         (b"/%d" % number, [(name.lower(), value) for name, value in fields], flat(body))
         for number, (fields, body) in enumerate(parts)
@@ -212,7 +216,7 @@ ANSWERS = (
     method=st.sampled_from([b"GET", b"HEAD"]),
 )
 def test_whatever_an_upstream_answers_the_client_gets_http(
-    fuzz_bench: Bench,
+    fuzz_harness: Harness,
     oracle: Oracle,
     answer: bytes,
     fields: list[bytes],
@@ -223,12 +227,12 @@ def test_whatever_an_upstream_answers_the_client_gets_http(
     line, _, rest = answer.partition(b"\r\n")
     oracle.answer, oracle.closes = mutate(line + b"\r\n" + b"".join(fields) + rest, changes), True
     try:
-        received = converse(fuzz_bench, [method + b" / HTTP/1.1\r\nHost: h\r\n\r\n"])
+        received = converse(fuzz_harness, [method + b" / HTTP/1.1\r\nHost: h\r\n\r\n"])
     finally:
         oracle.answer, oracle.closes = PLAIN_ANSWER, False
     statuses, whole = read_answers(received, [method])
     assert len(statuses) <= 1
     assert statuses or not whole or received == b""
     assert b"Access-Control" not in received
-    assert fuzz_bench.server.counters.errors == 0
-    assert fuzz_bench.escaped == []
+    assert fuzz_harness.server.counters.errors == 0
+    assert fuzz_harness.escaped == []

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 
 LINE = b"GET / HTTP/1.1\r\n"
 HOST = b"Host: h\r\n"
@@ -165,37 +165,39 @@ CHUNKS = {
 
 
 @pytest.mark.parametrize("case", HEADS, ids=[case.name for case in HEADS])
-def test_a_head_that_could_be_read_in_two_ways_is_refused(bench: Bench, case: Refused) -> None:
-    answer = bench.refused(case.request)
+def test_a_head_that_could_be_read_in_two_ways_is_refused(harness: Harness, case: Refused) -> None:
+    answer = harness.refused(case.request)
     assert answer.startswith(b"HTTP/1.1 %d " % case.status)
     assert answer.endswith(b"Connection: close\r\n\r\n" + case.reason + b"\n")
     assert answer.count(b"HTTP/1.1 ") <= 1 + case.reason.count(b"HTTP/1.")
-    assert bench.server.counters.refusals == {case.reason.decode(): 1}
-    assert bench.router.heads == []
+    assert harness.server.counters.refusals == {case.reason.decode(): 1}
+    assert harness.router.heads == []
 
 
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
-def test_chunks_that_could_be_read_in_two_ways_end_both_connections(bench: Bench, chunks: bytes) -> None:
-    client = bench.connect()
+def test_chunks_that_could_be_read_in_two_ways_end_both_connections(harness: Harness, chunks: bytes) -> None:
+    client = harness.connect()
     client.send(POST + CHUNKED + b"\r\n")
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     client.send(chunks + HIDDEN)
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
     # The upstream may have seen the good beginning, but no end and nothing after it.
     assert upstream.receive_until_lost() in {b"", b"5\r\nhello", b"5\r\nhello\r\n", b"5\r\nhell\r\n"}
-    assert bench.upstream.is_untouched()
-    assert len(bench.router.heads) == 1
-    assert bench.server.counters.errors == 0
+    assert harness.upstream.is_untouched()
+    assert len(harness.router.heads) == 1
+    assert harness.server.counters.errors == 0
 
 
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
-def test_such_chunks_together_with_their_head_never_reach_the_upstream(bench: Bench, chunks: bytes) -> None:
-    client = bench.connect()
+def test_such_chunks_together_with_their_head_never_reach_the_upstream(
+    harness: Harness, chunks: bytes
+) -> None:
+    client = harness.connect()
     client.send(POST + CHUNKED + b"\r\n" + chunks + HIDDEN)
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
-    assert bench.upstream.accept().receive_until_lost() == b""
-    assert len(bench.router.heads) == 1
+    assert harness.upstream.accept().receive_until_lost() == b""
+    assert len(harness.router.heads) == 1
 
 
 GOOD_CHUNKS = {
@@ -213,11 +215,11 @@ GOOD_CHUNKS = {
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000])
 @pytest.mark.parametrize(("sent", "passed"), GOOD_CHUNKS.values(), ids=GOOD_CHUNKS)
 def test_good_chunks_pass_in_whatever_pieces_and_the_next_request_after_them(
-    bench: Bench, sent: bytes, passed: bytes, size: int
+    harness: Harness, sent: bytes, passed: bytes, size: int
 ) -> None:
-    client = bench.connect()
+    client = harness.connect()
     client.send_in_pieces(POST + CHUNKED + b"\r\n" + sent + HIDDEN, size)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     assert upstream.receive_exactly(len(passed)) == passed
     assert not upstream.has_input()

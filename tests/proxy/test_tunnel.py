@@ -6,7 +6,7 @@ import pytest
 
 from proxy.transport.shared import Timeouts
 from tests.proxy.frames import BINARY, PING, PONG, TEXT, frame
-from tests.proxy.harness import Bench, RecordingObserver
+from tests.proxy.harness import Harness, RecordingObserver
 from tests.proxy.wire import Wire
 
 UPGRADE = (
@@ -23,29 +23,29 @@ SWITCHED = (
 )
 
 
-def open_tunnel(bench: Bench) -> tuple[Wire, Wire]:
-    client = bench.connect()
+def open_tunnel(harness: Harness) -> tuple[Wire, Wire]:
+    client = harness.connect()
     client.send(UPGRADE)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(SWITCH)
     assert client.receive_head() == SWITCHED
     return client, upstream
 
 
-def test_bytes_pass_both_ways(bench: Bench) -> None:
-    client, upstream = open_tunnel(bench)
+def test_bytes_pass_both_ways(harness: Harness) -> None:
+    client, upstream = open_tunnel(harness)
     client.send(frame(TEXT, b"hello"))
     assert upstream.receive_exactly(11) == frame(TEXT, b"hello")
     upstream.send(b"\x81\x02hi")
     assert client.receive_exactly(4) == b"\x81\x02hi"
-    assert bench.server.counters.tunnels == 1
+    assert harness.server.counters.tunnels == 1
 
 
-def test_bytes_that_come_with_the_switch_are_not_lost(bench: Bench) -> None:
-    client = bench.connect()
+def test_bytes_that_come_with_the_switch_are_not_lost(harness: Harness) -> None:
+    client = harness.connect()
     client.send(UPGRADE + frame(TEXT, b"early"))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     assert not upstream.has_input()
     upstream.send(SWITCH + b"\x81\x02hi")
@@ -54,37 +54,37 @@ def test_bytes_that_come_with_the_switch_are_not_lost(bench: Bench) -> None:
     assert upstream.receive_exactly(11) == frame(TEXT, b"early")
 
 
-def test_the_observer_sees_what_the_client_sends_and_nothing_else(bench: Bench) -> None:
+def test_the_observer_sees_what_the_client_sends_and_nothing_else(harness: Harness) -> None:
     observer = RecordingObserver()
-    bench.router.change(observer=observer)
-    client, upstream = open_tunnel(bench)
+    harness.router.change(observer=observer)
+    client, upstream = open_tunnel(harness)
     upstream.send(b"\x89\x00\x81\x02hi")
     sent = frame(TEXT, b"work") + frame(PING, b"") + frame(BINARY, b"x" * 1000)
     client.send_in_pieces(sent, 7)
     assert upstream.receive_exactly(len(sent)) == sent
     assert observer.requests == [b"/ws"]
-    assert bench.call(lambda: observer.messages) == [
+    assert harness.call(lambda: observer.messages) == [
         (TEXT, 4, b"work"),
         (PING, 0, b""),
         (BINARY, 1000, b"x" * 1000),
     ]
 
 
-def test_an_observer_that_raises_does_not_end_the_tunnel(bench: Bench) -> None:
+def test_an_observer_that_raises_does_not_end_the_tunnel(harness: Harness) -> None:
     class Raising(RecordingObserver):
         def message(self, opcode: int, length: int, start: bytes) -> None:
             raise LookupError(f"deliberate: {opcode}, {length}, {start!r}")
 
-    bench.router.change(observer=Raising())
-    client, upstream = open_tunnel(bench)
+    harness.router.change(observer=Raising())
+    client, upstream = open_tunnel(harness)
     for _ in range(2):
         client.send(frame(TEXT, b"hello"))
         assert upstream.receive_exactly(11) == frame(TEXT, b"hello")
-    assert bench.server.counters.errors == 1
+    assert harness.server.counters.errors == 1
 
 
-def test_messages_of_a_megabyte_come_back_from_an_echo(bench: Bench) -> None:
-    client, upstream = open_tunnel(bench)
+def test_messages_of_a_megabyte_come_back_from_an_echo(harness: Harness) -> None:
+    client, upstream = open_tunnel(harness)
     message = frame(BINARY, bytes(range(256)) * 4096)
 
     def echo() -> None:
@@ -104,8 +104,8 @@ def test_messages_of_a_megabyte_come_back_from_an_echo(bench: Bench) -> None:
     thread.join()
 
 
-def test_a_client_that_closes_its_half_still_hears_the_upstream(bench: Bench) -> None:
-    client, upstream = open_tunnel(bench)
+def test_a_client_that_closes_its_half_still_hears_the_upstream(harness: Harness) -> None:
+    client, upstream = open_tunnel(harness)
     client.send(b"last words")
     client.half_close()
     assert upstream.receive_rest() == b"last words"
@@ -114,8 +114,8 @@ def test_a_client_that_closes_its_half_still_hears_the_upstream(bench: Bench) ->
     assert client.receive_rest() == b"farewell"
 
 
-def test_an_upstream_that_closes_its_half_still_hears_the_client(bench: Bench) -> None:
-    client, upstream = open_tunnel(bench)
+def test_an_upstream_that_closes_its_half_still_hears_the_client(harness: Harness) -> None:
+    client, upstream = open_tunnel(harness)
     upstream.send(b"last words")
     upstream.half_close()
     assert client.receive_rest() == b"last words"
@@ -124,28 +124,28 @@ def test_an_upstream_that_closes_its_half_still_hears_the_client(bench: Bench) -
     assert upstream.receive_rest() == b"farewell"
 
 
-def test_a_client_that_is_lost_takes_the_upstream_with_it_and_the_other_way_round(bench: Bench) -> None:
-    client, upstream = open_tunnel(bench)
+def test_a_client_that_is_lost_takes_the_upstream_with_it_and_the_other_way_round(harness: Harness) -> None:
+    client, upstream = open_tunnel(harness)
     client.reset()
     assert upstream.is_ended()
-    client, upstream = open_tunnel(bench)
+    client, upstream = open_tunnel(harness)
     upstream.reset()
     assert client.is_ended()
 
 
-def test_a_tunnel_in_which_nothing_moves_is_ended(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(tunnel=0.2))
-    client, upstream = open_tunnel(idle_bench)
+def test_a_tunnel_in_which_nothing_moves_is_ended(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(tunnel=0.2))
+    client, upstream = open_tunnel(idle_harness)
     assert client.is_ended()
     assert upstream.is_ended()
-    idle_bench.drain(deadline=10)
-    assert idle_bench.server.open_connections == 0
+    idle_harness.drain(deadline=10)
+    assert idle_harness.server.open_connections == 0
 
 
-def test_a_tunnel_in_which_only_pings_move_is_not_ended(idle_bench: Bench) -> None:
+def test_a_tunnel_in_which_only_pings_move_is_not_ended(idle_harness: Harness) -> None:
     timeout = 1.0
-    idle_bench.start(timeouts=Timeouts(tunnel=timeout))
-    client, upstream = open_tunnel(idle_bench)
+    idle_harness.start(timeouts=Timeouts(tunnel=timeout))
+    client, upstream = open_tunnel(idle_harness)
     # Long enough for several timeouts.
     for _ in range(12):
         upstream.send(b"\x89\x00")
@@ -155,12 +155,12 @@ def test_a_tunnel_in_which_only_pings_move_is_not_ended(idle_bench: Bench) -> No
         assert not client.has_input(within=timeout / 4)
 
 
-def test_a_revoked_credential_ends_its_tunnels_and_no_others(bench: Bench) -> None:
-    bench.router.change(credential="stays")
-    other_client, other_upstream = open_tunnel(bench)
-    bench.router.change(credential="revoked")
-    client, upstream = open_tunnel(bench)
-    assert bench.call(lambda: bench.server.end_credential("revoked")) == 1
+def test_a_revoked_credential_ends_its_tunnels_and_no_others(harness: Harness) -> None:
+    harness.router.change(credential="stays")
+    other_client, other_upstream = open_tunnel(harness)
+    harness.router.change(credential="revoked")
+    client, upstream = open_tunnel(harness)
+    assert harness.call(lambda: harness.server.end_credential("revoked")) == 1
     assert client.is_ended()
     assert upstream.is_ended()
     other_client.send(b"still here")
@@ -169,16 +169,16 @@ def test_a_revoked_credential_ends_its_tunnels_and_no_others(bench: Bench) -> No
 
 @pytest.mark.parametrize("status", [b"200 OK", b"426 Upgrade Required"])
 def test_an_upgrade_that_the_upstream_declines_leaves_a_connection_for_requests(
-    bench: Bench, status: bytes
+    harness: Harness, status: bytes
 ) -> None:
-    client = bench.connect()
+    client = harness.connect()
     client.send(UPGRADE + b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n")
     assert client.receive_head() == b"HTTP/1.1 " + status + b"\r\nContent-Length: 0\r\n\r\n"
     assert upstream.receive_head().startswith(b"GET /next HTTP/1.1\r\n")
-    assert len(bench.router.heads) == 2
+    assert len(harness.router.heads) == 2
 
 
 @pytest.mark.parametrize(
@@ -189,12 +189,12 @@ def test_an_upgrade_that_the_upstream_declines_leaves_a_connection_for_requests(
         SWITCH.replace(b"Connection: Upgrade\r\n", b""),
     ],
 )
-def test_a_switch_to_something_else_is_a_bad_gateway(bench: Bench, switch: bytes) -> None:
-    assert bench.exchange(UPGRADE, switch)[1].startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+def test_a_switch_to_something_else_is_a_bad_gateway(harness: Harness, switch: bytes) -> None:
+    assert harness.exchange(UPGRADE, switch)[1].startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
 
 
 @pytest.mark.parametrize("method", [b"POST", b"HEAD"])
-def test_only_get_without_a_body_is_upgraded(bench: Bench, method: bytes) -> None:
-    upstream, client = bench.exchange(UPGRADE.replace(b"GET", method), SWITCH)
+def test_only_get_without_a_body_is_upgraded(harness: Harness, method: bytes) -> None:
+    upstream, client = harness.exchange(UPGRADE.replace(b"GET", method), SWITCH)
     assert b"Upgrade" not in upstream
     assert client.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")

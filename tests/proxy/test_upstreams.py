@@ -9,7 +9,7 @@ import pytest
 from codehub.ports import Upstream
 from proxy.transport.routing import Response
 from proxy.transport.shared import Limits, Timeouts
-from tests.proxy.harness import Bench
+from tests.proxy.harness import Harness
 from tests.proxy.wire import RawUpstream, Wire, undated
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -23,10 +23,10 @@ def request(method: bytes, body: bytes = b"") -> bytes:
 GET = request(b"GET")
 
 
-def rest_one(bench: Bench, client: Wire) -> Wire:
+def rest_one(harness: Harness, client: Wire) -> Wire:
     """A connection that rests in the pool."""
     client.send(GET)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(OK)
     client.receive_to(b"hi")
@@ -38,12 +38,12 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def test_the_connection_that_rested_last_is_taken_first(bench: Bench) -> None:
-    clients = [bench.connect() for _ in range(3)]
+def test_the_connection_that_rested_last_is_taken_first(harness: Harness) -> None:
+    clients = [harness.connect() for _ in range(3)]
     upstreams = []
     for client in clients:
         client.send(GET)
-        upstreams.append(bench.upstream.accept())
+        upstreams.append(harness.upstream.accept())
     for client, upstream in zip(clients, upstreams, strict=True):
         upstream.receive_head()
         upstream.send(OK)
@@ -56,14 +56,14 @@ def test_the_connection_that_rested_last_is_taken_first(bench: Bench) -> None:
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS"])
 def test_a_stale_connection_is_replaced_for_a_request_that_may_be_repeated(
-    bench: Bench, method: bytes
+    harness: Harness, method: bytes
 ) -> None:
-    client = bench.connect()
-    stale = rest_one(bench, client)
+    client = harness.connect()
+    stale = rest_one(harness, client)
     client.send(request(method))
     first = stale.receive_head()
     stale.reset()
-    fresh = bench.upstream.accept()
+    fresh = harness.upstream.accept()
     assert fresh.receive_head() == first
     fresh.send(b"HTTP/1.1 204 No Content\r\n\r\n")
     assert client.receive_head() == b"HTTP/1.1 204 No Content\r\n\r\n"
@@ -72,38 +72,38 @@ def test_a_stale_connection_is_replaced_for_a_request_that_may_be_repeated(
 @pytest.mark.parametrize(
     ("method", "body"), [(b"POST", b""), (b"DELETE", b""), (b"POST", b"x"), (b"GET", b"x")]
 )
-def test_a_request_that_may_not_be_repeated_is_not(bench: Bench, method: bytes, body: bytes) -> None:
-    client = bench.connect()
-    stale = rest_one(bench, client)
+def test_a_request_that_may_not_be_repeated_is_not(harness: Harness, method: bytes, body: bytes) -> None:
+    client = harness.connect()
+    stale = rest_one(harness, client)
     client.send(request(method, body))
     stale.receive_head()
     stale.reset()
     assert client.receive_rest().startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
-    assert bench.upstream.is_untouched()
+    assert harness.upstream.is_untouched()
 
 
-def test_a_request_is_repeated_only_once(bench: Bench) -> None:
-    client = bench.connect()
-    stale = rest_one(bench, client)
+def test_a_request_is_repeated_only_once(harness: Harness) -> None:
+    client = harness.connect()
+    stale = rest_one(harness, client)
     client.send(GET)
     stale.receive_head()
     stale.reset()
-    fresh = bench.upstream.accept()
+    fresh = harness.upstream.accept()
     fresh.receive_head()
     fresh.reset()
     assert client.receive_rest().startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
-    assert bench.upstream.is_untouched()
+    assert harness.upstream.is_untouched()
 
 
-def test_a_request_whose_answer_began_is_not_repeated(bench: Bench) -> None:
-    client = bench.connect()
-    stale = rest_one(bench, client)
+def test_a_request_whose_answer_began_is_not_repeated(harness: Harness) -> None:
+    client = harness.connect()
+    stale = rest_one(harness, client)
     client.send(GET)
     stale.receive_head()
     stale.send(b"HTTP/1.1 2")
     stale.close()
     assert client.receive_rest().startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
-    assert bench.upstream.is_untouched()
+    assert harness.upstream.is_untouched()
 
 
 @pytest.mark.parametrize(
@@ -113,33 +113,33 @@ def test_a_request_whose_answer_began_is_not_repeated(bench: Bench) -> None:
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi",
     ],
 )
-def test_an_upstream_that_says_it_closes_is_not_used_again(bench: Bench, answer: bytes) -> None:
-    client = bench.connect()
+def test_an_upstream_that_says_it_closes_is_not_used_again(harness: Harness, answer: bytes) -> None:
+    client = harness.connect()
     client.send(GET)
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(answer)
     assert client.receive_to(b"hi") == OK
     assert upstream.is_ended()
 
 
-def test_a_connection_that_rests_too_long_is_closed(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(upstream_idle=0.1))
-    assert rest_one(idle_bench, idle_bench.connect()).is_ended()
+def test_a_connection_that_rests_too_long_is_closed(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(upstream_idle=0.1))
+    assert rest_one(idle_harness, idle_harness.connect()).is_ended()
 
 
-def test_an_old_connection_is_closed_instead_of_resting(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(upstream_age=0.0, upstream_idle=60, head=60, idle=60))
-    assert rest_one(idle_bench, idle_bench.connect()).is_ended()
+def test_an_old_connection_is_closed_instead_of_resting(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(upstream_age=0.0, upstream_idle=60, head=60, idle=60))
+    assert rest_one(idle_harness, idle_harness.connect()).is_ended()
 
 
-def test_no_more_connections_rest_than_the_limit(idle_bench: Bench) -> None:
-    idle_bench.start(Limits(resting_upstreams_per_key=1))
-    clients = [idle_bench.connect() for _ in range(2)]
+def test_no_more_connections_rest_than_the_limit(idle_harness: Harness) -> None:
+    idle_harness.start(Limits(resting_upstreams_per_key=1))
+    clients = [idle_harness.connect() for _ in range(2)]
     upstreams = []
     for client in clients:
         client.send(GET)
-        upstreams.append(idle_bench.upstream.accept())
+        upstreams.append(idle_harness.upstream.accept())
     for client, upstream in zip(clients, upstreams, strict=True):
         upstream.receive_head()
         upstream.send(OK)
@@ -148,20 +148,20 @@ def test_no_more_connections_rest_than_the_limit(idle_bench: Bench) -> None:
     assert not upstreams[0].has_input()
 
 
-def test_routes_with_other_keys_do_not_share_connections(bench: Bench) -> None:
-    client = bench.connect()
-    first = rest_one(bench, client)
-    bench.router.change(pool_key="another")
+def test_routes_with_other_keys_do_not_share_connections(harness: Harness) -> None:
+    client = harness.connect()
+    first = rest_one(harness, client)
+    harness.router.change(pool_key="another")
     client.send(GET)
-    assert bench.upstream.accept().receive_head()
+    assert harness.upstream.accept().receive_head()
     assert not first.has_input()
 
 
-def test_a_key_that_moved_to_another_address_leaves_its_old_connections(bench: Bench) -> None:
-    client = bench.connect()
-    first = rest_one(bench, client)
+def test_a_key_that_moved_to_another_address_leaves_its_old_connections(harness: Harness) -> None:
+    client = harness.connect()
+    first = rest_one(harness, client)
     moved = RawUpstream()
-    bench.router.change(upstream=Upstream("127.0.0.1", moved.port, keep_prefix=True))
+    harness.router.change(upstream=Upstream("127.0.0.1", moved.port, keep_prefix=True))
     client.send(GET)
     assert moved.accept().receive_head()
     assert first.is_ended()
@@ -169,61 +169,61 @@ def test_a_key_that_moved_to_another_address_leaves_its_old_connections(bench: B
 
 
 def test_an_upstream_that_cannot_be_connected_is_resolved_again_and_the_body_is_not_lost(
-    bench: Bench,
+    harness: Harness,
 ) -> None:
-    right = bench.router.forward
-    bench.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
-    bench.router.decide_again = lambda _head: replace(right, target=b"/again")
-    client = bench.connect()
+    right = harness.router.forward
+    harness.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
+    harness.router.decide_again = lambda _head: replace(right, target=b"/again")
+    client = harness.connect()
     client.send(request(b"POST", b"hello"))
-    upstream = bench.upstream.accept()
+    upstream = harness.upstream.accept()
     assert upstream.receive_head().startswith(b"POST /again HTTP/1.1\r\n")
     assert upstream.receive_exactly(5) == b"hello"
     upstream.send(OK)
     assert client.receive_to(b"hi") == OK
-    assert bench.router.asked_again == 1
+    assert harness.router.asked_again == 1
 
 
-def test_the_router_says_that_an_upstream_can_not_be_connected(bench: Bench) -> None:
-    bench.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
-    client = bench.connect()
+def test_the_router_says_that_an_upstream_can_not_be_connected(harness: Harness) -> None:
+    harness.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
+    client = harness.connect()
     client.send(GET)
     answer = undated(client.receive_to(b"unreachable: //"))
     assert answer == b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 15\r\n\r\nunreachable: //"
-    assert bench.router.asked_again == 1
-    assert bench.server.counters.upstream_failures == {"connect": 2}
+    assert harness.router.asked_again == 1
+    assert harness.server.counters.upstream_failures == {"connect": 2}
 
 
-def test_the_router_may_answer_when_the_upstream_is_gone(bench: Bench) -> None:
-    bench.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
-    bench.router.decide_again = lambda _head: Response(502, body=b"starting")
-    client = bench.connect()
+def test_the_router_may_answer_when_the_upstream_is_gone(harness: Harness) -> None:
+    harness.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
+    harness.router.decide_again = lambda _head: Response(502, body=b"starting")
+    client = harness.connect()
     for _ in range(2):
         client.send(request(b"POST", b"body"))
         assert client.receive_to(b"starting").endswith(b"Content-Length: 8\r\n\r\nstarting")
 
 
-def test_a_connect_that_takes_too_long_is_given_up(idle_bench: Bench) -> None:
-    idle_bench.start(timeouts=Timeouts(connect=0.1))
+def test_a_connect_that_takes_too_long_is_given_up(idle_harness: Harness) -> None:
+    idle_harness.start(timeouts=Timeouts(connect=0.1))
     with socket.socket() as full:
         # Nobody accepts, and the queue holds one: the next connect hangs.
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         with socket.create_connection(full.getsockname()):
             address = Upstream("127.0.0.1", full.getsockname()[1], keep_prefix=True)
-            idle_bench.router.change(upstream=address)
-            client = idle_bench.connect()
+            idle_harness.router.change(upstream=address)
+            client = idle_harness.connect()
             client.send(GET)
             assert client.receive_head().startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
 
 
-def test_an_upstream_may_be_a_unix_socket(bench: Bench, tmp_path: Path) -> None:
+def test_an_upstream_may_be_a_unix_socket(harness: Harness, tmp_path: Path) -> None:
     path = str(tmp_path / "ide.sock")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(path)
         listening.listen()
-        bench.router.change(upstream=Upstream(path, 0, keep_prefix=True))
-        client = bench.connect()
+        harness.router.change(upstream=Upstream(path, 0, keep_prefix=True))
+        client = harness.connect()
         client.send(GET)
         with listening.accept()[0] as upstream:
             assert upstream.recv(4).startswith(b"GET ")

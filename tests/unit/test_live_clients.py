@@ -10,7 +10,7 @@ import pytest
 
 from api.live.client import MAX_BYTES, MAX_FRAMES, LiveClient
 from api.live.wire import HEARTBEAT
-from tests.live_harness import Bench, Event, beating, read, rest, running
+from tests.live_harness import Event, Harness, beating, read, rest, running
 from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()
@@ -18,43 +18,43 @@ ONE = str(uuid4())
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with running() as bench:
-        bench.table.put(ANN, ONE, "first")
-        yield bench
+async def harness() -> AsyncIterator[Harness]:
+    async with running() as harness:
+        harness.table.put(ANN, ONE, "first")
+        yield harness
 
 
-async def test_a_browser_that_does_not_read_is_dropped_and_others_go_on(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as stuck, bench.hub.connect(ANN) as reading:
+async def test_a_browser_that_does_not_read_is_dropped_and_others_go_on(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as stuck, harness.hub.connect(ANN) as reading:
         await read(reading)
         for number in range(MAX_FRAMES):
-            bench.change(ANN, ONE, f"name {number}")
+            harness.change(ANN, ONE, f"name {number}")
             assert (await read(reading)).data["name"] == f"name {number}"
-        assert bench.hub.dropped == 1
+        assert harness.hub.dropped == 1
         assert await rest(stuck) == []
-        bench.change(ANN, ONE, "last")
+        harness.change(ANN, ONE, "last")
         assert (await read(reading)).data["name"] == "last"
 
 
-async def test_a_browser_is_dropped_when_too_many_bytes_wait_for_it(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as stuck, bench.hub.connect(ANN) as reading:
+async def test_a_browser_is_dropped_when_too_many_bytes_wait_for_it(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as stuck, harness.hub.connect(ANN) as reading:
         await read(reading)
         for letter in "ab":
-            bench.change(ANN, ONE, letter * (MAX_BYTES // 2))
+            harness.change(ANN, ONE, letter * (MAX_BYTES // 2))
             await read(reading)
-        assert bench.hub.dropped == 1
+        assert harness.hub.dropped == 1
         assert await rest(stuck) == []
 
 
-async def test_a_snapshot_may_be_larger_than_what_may_wait(bench: Bench) -> None:
-    bench.table.put(ANN, ONE, "x" * (2 * MAX_BYTES))
-    async with bench.hub.connect(ANN) as client:
+async def test_a_snapshot_may_be_larger_than_what_may_wait(harness: Harness) -> None:
+    harness.table.put(ANN, ONE, "x" * (2 * MAX_BYTES))
+    async with harness.hub.connect(ANN) as client:
         assert (await read(client)).name == "snapshot"
 
 
 async def test_heartbeats_come_to_everybody_again_and_again() -> None:
-    async with running(beating(0.3)) as bench, AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(bench.hub.connect(uuid4())) for _ in range(50)]
+    async with running(beating(0.3)) as harness, AsyncExitStack() as stack:
+        clients = [await stack.enter_async_context(harness.hub.connect(uuid4())) for _ in range(50)]
 
         async def has_heartbeats(client: LiveClient) -> bool:
             return [(await read(client)).name for _ in range(4)] == ["snapshot", *["heartbeat"] * 3]
@@ -64,117 +64,117 @@ async def test_heartbeats_come_to_everybody_again_and_again() -> None:
 
 
 async def test_heartbeats_come_while_the_database_is_down() -> None:
-    async with running(beating(0.3)) as bench:
-        bench.table.free.clear()
-        async with bench.hub.connect(ANN) as client:
+    async with running(beating(0.3)) as harness:
+        harness.table.free.clear()
+        async with harness.hub.connect(ANN) as client:
             assert await read(client) == Event("heartbeat", {})
 
 
 async def test_a_browser_that_reads_nothing_between_heartbeats_is_dropped() -> None:
-    async with running(beating(0.3)) as bench, bench.hub.connect(ANN) as stuck:
+    async with running(beating(0.3)) as harness, harness.hub.connect(ANN) as stuck:
 
         async def is_dropped() -> bool:
-            return bench.hub.dropped == 1
+            return harness.hub.dropped == 1
 
         await until(is_dropped, "the browser that does not read is dropped")
         assert await rest(stuck) == []
 
 
-async def test_a_browser_that_is_only_behind_is_kept(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as slow:
+async def test_a_browser_that_is_only_behind_is_kept(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as slow:
         for number in range(5):
-            bench.change(ANN, ONE, f"name {number}")
+            harness.change(ANN, ONE, f"name {number}")
             slow.offer(HEARTBEAT)
             slow.offer(HEARTBEAT)
             assert slow.beat(HEARTBEAT)
             await read(slow)
 
 
-async def test_heartbeats_do_not_wake_everybody_at_once(bench: Bench) -> None:
+async def test_heartbeats_do_not_wake_everybody_at_once(harness: Harness) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(300):
-            await stack.enter_async_context(bench.hub.connect(ANN))
-        assert {len(seat) for seat in bench.hub._wheel._seats} == {10}
+            await stack.enter_async_context(harness.hub.connect(ANN))
+        assert {len(seat) for seat in harness.hub._wheel._seats} == {10}
 
 
-async def test_all_streams_of_a_user_end(bench: Bench) -> None:
+async def test_all_streams_of_a_user_end(harness: Harness) -> None:
     async with (
-        bench.hub.connect(ANN, "one") as one,
-        bench.hub.connect(ANN, "other") as other,
-        bench.hub.connect(BOB, "third") as bob,
+        harness.hub.connect(ANN, "one") as one,
+        harness.hub.connect(ANN, "other") as other,
+        harness.hub.connect(BOB, "third") as bob,
     ):
         await read(bob)
-        assert bench.hub.end_user(ANN) == 2
+        assert harness.hub.end_user(ANN) == 2
         # Not even what was waiting already.
         assert await rest(one) == await rest(other) == []
-        bench.change(BOB, ONE, "goes on")
+        harness.change(BOB, ONE, "goes on")
         assert (await read(bob)).data["name"] == "goes on"
 
 
-async def test_the_streams_of_one_session_end(bench: Bench) -> None:
-    async with bench.hub.connect(ANN, "one") as one, bench.hub.connect(ANN, "other") as other:
+async def test_the_streams_of_one_session_end(harness: Harness) -> None:
+    async with harness.hub.connect(ANN, "one") as one, harness.hub.connect(ANN, "other") as other:
         await read(other)
-        assert bench.hub.end_credential("one") == 1
+        assert harness.hub.end_credential("one") == 1
         assert await rest(one) == []
-        bench.change(ANN, ONE, "goes on")
+        harness.change(ANN, ONE, "goes on")
         assert (await read(other)).data["name"] == "goes on"
-        assert bench.hub.end_credential("unknown") == 0
+        assert harness.hub.end_credential("unknown") == 0
 
 
-async def test_a_waiting_reader_notices_the_end(bench: Bench) -> None:
-    async with bench.hub.connect(ANN, "one") as client:
+async def test_a_waiting_reader_notices_the_end(harness: Harness) -> None:
+    async with harness.hub.connect(ANN, "one") as client:
         await read(client)
         reader = asyncio.create_task(rest(client))
         await asyncio.sleep(0)
-        bench.hub.end_credential("one")
+        harness.hub.end_credential("one")
         assert await reader == []
 
 
-async def test_closing_ends_every_stream_after_what_waits_in_it(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as idle, bench.hub.connect(ANN) as waiting:
+async def test_closing_ends_every_stream_after_what_waits_in_it(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as idle, harness.hub.connect(ANN) as waiting:
         await read(idle)
         reader = asyncio.create_task(rest(idle))
         await asyncio.sleep(0)
-        await bench.hub.close()
+        await harness.hub.close()
         [farewell] = await reader
         assert farewell.startswith(b": goodbye\nretry: ")
         snapshot, farewell = await rest(waiting)
         assert snapshot.startswith(b"event: snapshot\n")
         assert farewell.endswith(b"\n\n")
-    async with bench.hub.connect(ANN) as late:
+    async with harness.hub.connect(ANN) as late:
         assert await rest(late) == []
-    assert bench.hub.clients == 0
+    assert harness.hub.clients == 0
 
 
-async def test_closing_ends_those_who_still_wait_for_a_snapshot(bench: Bench) -> None:
-    bench.table.free.clear()
-    async with bench.hub.connect(ANN) as client:
+async def test_closing_ends_those_who_still_wait_for_a_snapshot(harness: Harness) -> None:
+    harness.table.free.clear()
+    async with harness.hub.connect(ANN) as client:
 
         async def is_looking() -> bool:
-            return bench.table.asked == [None]
+            return harness.table.asked == [None]
 
         await until(is_looking, "the look for the snapshot")
-        await bench.hub.close()
+        await harness.hub.close()
         assert len(await rest(client)) == 1
 
 
-async def test_a_reader_that_is_cancelled_can_read_on(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_a_reader_that_is_cancelled_can_read_on(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
         reader = asyncio.create_task(rest(client))
         await asyncio.sleep(0)
         reader.cancel()
         await asyncio.gather(reader, return_exceptions=True)
-        bench.change(ANN, ONE, "second")
+        harness.change(ANN, ONE, "second")
         assert (await read(client)).data["name"] == "second"
 
 
-async def test_an_idle_client_costs_little_memory(bench: Bench) -> None:
+async def test_an_idle_client_costs_little_memory(harness: Harness) -> None:
     count = 1000
     async with AsyncExitStack() as stack:
         tracemalloc.start()
         try:
-            clients = [bench.hub.connect(uuid4()) for _ in range(count)]
+            clients = [harness.hub.connect(uuid4()) for _ in range(count)]
             for client in clients:
                 await client.__aenter__()
                 stack.push_async_exit(client)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from api.live.hub import LiveHub
-from tests.live_harness import QUICK, Bench, Event, Table, read, running
+from tests.live_harness import QUICK, Event, Harness, Table, read, running
 from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()
@@ -18,10 +18,10 @@ ONE, TWO, THREE = sorted(str(uuid4()) for _ in range(3))
 
 
 @pytest.fixture
-async def bench() -> AsyncIterator[Bench]:
-    async with running() as bench:
-        bench.table.put(ANN, ONE, "first")
-        yield bench
+async def harness() -> AsyncIterator[Harness]:
+    async with running() as harness:
+        harness.table.put(ANN, ONE, "first")
+        yield harness
 
 
 def names(event: Event) -> dict[str, str]:
@@ -29,134 +29,134 @@ def names(event: Event) -> dict[str, str]:
     return {each["id"]: each["name"] for each in event.data["workspaces"]}
 
 
-async def test_a_snapshot_comes_first_then_what_changes(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_a_snapshot_comes_first_then_what_changes(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as client:
         assert names(await read(client)) == {ONE: "first"}
-        bench.change(ANN, ONE, "second")
+        harness.change(ANN, ONE, "second")
         updated = await read(client)
         assert (updated.name, updated.data) == ("workspace_updated", {"id": ONE, "name": "second"})
-        bench.delete(ANN, ONE)
+        harness.delete(ANN, ONE)
         deleted = await read(client)
         assert (deleted.name, deleted.data) == ("workspace_deleted", {"id": ONE})
 
 
-async def test_all_browsers_of_a_user_get_the_same_bytes_after_one_look(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as one, bench.hub.connect(ANN) as other:
+async def test_all_browsers_of_a_user_get_the_same_bytes_after_one_look(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as one, harness.hub.connect(ANN) as other:
         assert await anext(one) is await anext(other)
-        bench.change(ANN, ONE, "second")
+        harness.change(ANN, ONE, "second")
         assert await anext(one) is await anext(other)
-    assert bench.table.asked == [None, {ONE}]
-    assert bench.hub.frames_sent == 4
+    assert harness.table.asked == [None, {ONE}]
+    assert harness.hub.frames_sent == 4
 
 
-async def test_nobody_hears_of_workspaces_of_others(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as ann, bench.hub.connect(BOB) as bob:
+async def test_nobody_hears_of_workspaces_of_others(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as ann, harness.hub.connect(BOB) as bob:
         assert names(await read(ann)) == {ONE: "first"}
         assert names(await read(bob)) == {}
-        bench.announce(BOB, ONE)
-        bench.change(ANN, ONE, "second")
-        bench.change(BOB, TWO, "of bob")
+        harness.announce(BOB, ONE)
+        harness.change(ANN, ONE, "second")
+        harness.change(BOB, TWO, "of bob")
         assert (await read(ann)).data["id"] == ONE
         assert (await read(bob)).data["id"] == TWO
 
 
-async def test_a_burst_is_looked_up_once(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_a_burst_is_looked_up_once(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
         for step in range(100):
             for workspace_id in (ONE, TWO, THREE):
-                bench.change(ANN, workspace_id, f"name {step}")
+                harness.change(ANN, workspace_id, f"name {step}")
         events = [await read(client) for _ in range(3)]
     assert {event.data["id"]: event.data["name"] for event in events} == dict.fromkeys(
         (ONE, TWO, THREE), "name 99"
     )
-    assert bench.table.asked == [None, {ONE, TWO, THREE}]
+    assert harness.table.asked == [None, {ONE, TWO, THREE}]
 
 
-async def test_more_changes_than_worth_listing_are_looked_up_as_a_whole(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_more_changes_than_worth_listing_are_looked_up_as_a_whole(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
         for _ in range(300):
-            bench.announce(ANN, str(uuid4()))
-        bench.change(ANN, ONE, "second")
+            harness.announce(ANN, str(uuid4()))
+        harness.change(ANN, ONE, "second")
         assert (await read(client)).data["name"] == "second"
-    assert bench.table.asked == [None, None]
+    assert harness.table.asked == [None, None]
 
 
-async def test_what_changes_during_a_look_is_looked_up_again(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_what_changes_during_a_look_is_looked_up_again(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        bench.table.free.clear()
-        bench.change(ANN, ONE, "second")
+        harness.table.free.clear()
+        harness.change(ANN, ONE, "second")
 
         async def is_looking() -> bool:
-            return len(bench.table.asked) == 2
+            return len(harness.table.asked) == 2
 
         await until(is_looking, "the second look")
-        bench.change(ANN, ONE, "third")
-        bench.table.free.set()
+        harness.change(ANN, ONE, "third")
+        harness.table.free.set()
         assert [(await read(client)).data["name"] for _ in range(2)] == ["second", "third"]
 
 
-async def test_who_joins_during_a_look_gets_a_snapshot_and_nothing_before_it(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as early:
+async def test_who_joins_during_a_look_gets_a_snapshot_and_nothing_before_it(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as early:
         await read(early)
-        bench.table.free.clear()
-        bench.change(ANN, ONE, "second")
+        harness.table.free.clear()
+        harness.change(ANN, ONE, "second")
 
         async def is_looking() -> bool:
-            return len(bench.table.asked) == 2
+            return len(harness.table.asked) == 2
 
         await until(is_looking, "the second look")
-        async with bench.hub.connect(ANN) as late:
-            bench.table.free.set()
+        async with harness.hub.connect(ANN) as late:
+            harness.table.free.set()
             assert names(await read(late)) == {ONE: "second"}
 
 
-async def test_the_snapshot_is_looked_up_only_after_the_user_is_heard(bench: Bench) -> None:
-    bench.subscription.confirms.clear()
-    async with bench.hub.connect(ANN) as client:
+async def test_the_snapshot_is_looked_up_only_after_the_user_is_heard(harness: Harness) -> None:
+    harness.subscription.confirms.clear()
+    async with harness.hub.connect(ANN) as client:
 
         async def is_following() -> bool:
-            return str(ANN) in bench.subscription.followed
+            return str(ANN) in harness.subscription.followed
 
         await until(is_following, "the user is followed")
-        assert bench.table.asked == []
-        bench.table.put(ANN, ONE, "changed meanwhile")
-        bench.subscription.confirms.set()
+        assert harness.table.asked == []
+        harness.table.put(ANN, ONE, "changed meanwhile")
+        harness.subscription.confirms.set()
         assert names(await read(client)) == {ONE: "changed meanwhile"}
 
 
-async def test_everybody_is_told_what_was_missed_and_no_more(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as ann, bench.hub.connect(BOB) as bob:
+async def test_everybody_is_told_what_was_missed_and_no_more(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as ann, harness.hub.connect(BOB) as bob:
         await read(ann)
         await read(bob)
-        bench.subscription.lose()
-        bench.change(ANN, TWO, "unheard")
-        bench.subscription.restore()
+        harness.subscription.lose()
+        harness.change(ANN, TWO, "unheard")
+        harness.subscription.restore()
         assert (await read(ann)).data == {"id": TWO, "name": "unheard"}
-        bench.change(BOB, THREE, "of bob")
+        harness.change(BOB, THREE, "of bob")
         assert (await read(bob)).data["id"] == THREE
 
 
 @pytest.mark.parametrize(
     "payload", ["", "nonsense", "[]", "7", '{"id": 7}', '{"event": "resync"}', "[" * 9999]
 )
-async def test_a_message_that_names_no_workspace_means_all_of_them(bench: Bench, payload: str) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_a_message_that_names_no_workspace_means_all_of_them(harness: Harness, payload: str) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        bench.table.put(ANN, ONE, "second")
-        bench.subscription.publish(str(ANN), payload)
+        harness.table.put(ANN, ONE, "second")
+        harness.subscription.publish(str(ANN), payload)
         assert (await read(client)).data["name"] == "second"
 
 
-async def test_a_returning_browser_that_knows_everything_gets_no_snapshot(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_a_returning_browser_that_knows_everything_gets_no_snapshot(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        bench.change(ANN, ONE, "second")
+        harness.change(ANN, ONE, "second")
         last = (await read(client)).id
     # It may come back to another process.
-    async with running(table=bench.table) as other:
+    async with running(table=harness.table) as other:
         async with other.hub.connect(ANN, last_event_id=last) as client:
             assert await read(client) == Event("heartbeat", {})
             other.change(ANN, ONE, "third")
@@ -165,27 +165,27 @@ async def test_a_returning_browser_that_knows_everything_gets_no_snapshot(bench:
             assert names(await read(client)) == {ONE: "third"}
 
 
-async def test_a_browser_that_got_half_of_the_changes_gets_a_snapshot(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_a_browser_that_got_half_of_the_changes_gets_a_snapshot(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        bench.change(ANN, ONE, "second")
-        bench.change(ANN, TWO, "second")
+        harness.change(ANN, ONE, "second")
+        harness.change(ANN, TWO, "second")
         half = (await read(client)).id
-    async with bench.hub.connect(ANN, last_event_id=half) as client:
+    async with harness.hub.connect(ANN, last_event_id=half) as client:
         assert names(await read(client)) == {ONE: "second", TWO: "second"}
 
 
 async def test_an_outage_of_the_database_ends_no_stream_and_is_logged_once(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with bench.hub.connect(ANN) as before:
+    async with harness.hub.connect(ANN) as before:
         await read(before)
-        bench.table.failures = [OSError("the database is down")] * 4
-        bench.change(ANN, ONE, "second")
+        harness.table.failures = [OSError("the database is down")] * 4
+        harness.change(ANN, ONE, "second")
         # Nobody announces this one: the relay cannot read the database either.
-        bench.table.put(ANN, TWO, "unheard")
-        async with bench.hub.connect(ANN) as during:
+        harness.table.put(ANN, TWO, "unheard")
+        async with harness.hub.connect(ANN) as during:
             assert [(await read(before)).data["id"] for _ in range(2)] == [ONE, TWO]
             assert names(await read(during)) == {ONE: "second", TWO: "unheard"}
     assert caplog.text.count("live updates wait") == 1
@@ -193,50 +193,50 @@ async def test_an_outage_of_the_database_ends_no_stream_and_is_logged_once(
 
 
 async def test_a_look_that_never_ends_is_given_up_and_made_again() -> None:
-    async with running(replace(QUICK, load=0.05)) as bench, bench.hub.connect(ANN) as client:
-        bench.table.free.clear()
+    async with running(replace(QUICK, load=0.05)) as harness, harness.hub.connect(ANN) as client:
+        harness.table.free.clear()
 
         async def has_looked_twice() -> bool:
-            return len(bench.table.asked) > 1
+            return len(harness.table.asked) > 1
 
         await until(has_looked_twice, "a second look")
-        bench.table.free.set()
+        harness.table.free.set()
         assert names(await read(client)) == {}
 
 
 async def test_a_bug_ends_the_streams_of_that_user_and_no_others(
-    bench: Bench, caplog: pytest.LogCaptureFixture
+    harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with bench.hub.connect(ANN) as ann, bench.hub.connect(BOB) as bob:
+    async with harness.hub.connect(ANN) as ann, harness.hub.connect(BOB) as bob:
         await read(ann)
         await read(bob)
-        bench.table.put(ANN, ONE, "first")
-        bench.hub._feeds[str(ANN)]._knowledge._digests[ONE] = "not a number"  # type: ignore[assignment]
-        bench.change(ANN, ONE, "second")
+        harness.table.put(ANN, ONE, "first")
+        harness.hub._feeds[str(ANN)]._knowledge._digests[ONE] = "not a number"  # type: ignore[assignment]
+        harness.change(ANN, ONE, "second")
         assert [data async for data in ann.frames()] == []
-        bench.change(BOB, TWO, "of bob")
+        harness.change(BOB, TWO, "of bob")
         assert (await read(bob)).data["id"] == TWO
     assert "live updates of user" in caplog.text
 
 
-async def test_users_are_followed_while_somebody_watches(bench: Bench) -> None:
-    async with bench.hub.connect(ANN) as one:
-        async with bench.hub.connect(ANN) as other:
+async def test_users_are_followed_while_somebody_watches(harness: Harness) -> None:
+    async with harness.hub.connect(ANN) as one:
+        async with harness.hub.connect(ANN) as other:
             await read(other)
         await read(one)
-        assert bench.subscription.followed == {str(ANN)}
-        assert bench.hub.clients == 1
-    assert bench.subscription.followed == set()
-    assert bench.hub.clients == 0
-    assert bench.hub._feeds == {}
+        assert harness.subscription.followed == {str(ANN)}
+        assert harness.hub.clients == 1
+    assert harness.subscription.followed == set()
+    assert harness.hub.clients == 0
+    assert harness.hub._feeds == {}
 
 
-async def test_who_leaves_at_once_is_never_followed(bench: Bench) -> None:
-    async with bench.hub.connect(ANN):
+async def test_who_leaves_at_once_is_never_followed(harness: Harness) -> None:
+    async with harness.hub.connect(ANN):
         pass
-    async with bench.hub.connect(BOB) as bob:
+    async with harness.hub.connect(BOB) as bob:
         await read(bob)
-        assert bench.subscription.followed == {str(BOB)}
+        assert harness.subscription.followed == {str(BOB)}
 
 
 async def test_looks_of_many_users_take_turns() -> None:
@@ -250,8 +250,8 @@ async def test_looks_of_many_users_take_turns() -> None:
         at_once -= 1
         return []
 
-    bench = Bench(table=table)
-    hub = LiveHub(bench.subscription, load, bench.board, loads_at_once=3)  # type: ignore[arg-type]
+    harness = Harness(table=table)
+    hub = LiveHub(harness.subscription, load, harness.board, loads_at_once=3)  # type: ignore[arg-type]
     clients = [hub.connect(uuid4()) for _ in range(50)]
     for client in clients:
         hub.admit(client)

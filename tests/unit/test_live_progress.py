@@ -10,7 +10,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
 from tests.fakes import FakeProgressBoard
-from tests.live_harness import Bench, Event, read, running
+from tests.live_harness import Event, Harness, read, running
 from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()
@@ -46,10 +46,10 @@ async def board() -> WatchedBoard:
 
 
 @pytest.fixture
-async def bench(board: WatchedBoard) -> AsyncIterator[Bench]:
-    async with running(board=board) as bench:
-        bench.table.put(ANN, ONE, "first")
-        yield bench
+async def harness(board: WatchedBoard) -> AsyncIterator[Harness]:
+    async with running(board=board) as harness:
+        harness.table.put(ANN, ONE, "first")
+        yield harness
 
 
 async def read_progress(client: LiveClient) -> tuple[str, str, tuple[object, ...]]:
@@ -60,16 +60,16 @@ async def read_progress(client: LiveClient) -> tuple[str, str, tuple[object, ...
     return data["id"], data["operation"], (data["step"], data["done"], data["total"], data["unit"])
 
 
-async def begin(bench: Bench, client: LiveClient, operation: Operation = Operation.ARCHIVING) -> None:
+async def begin(harness: Harness, client: LiveClient, operation: Operation = Operation.ARCHIVING) -> None:
     """The operation begins, and the client knows."""
-    bench.begin(ANN, ONE, operation)
+    harness.begin(ANN, ONE, operation)
     assert (await read(client)).name == "workspace_updated"
 
 
-async def test_progress_is_told_whenever_it_has_changed(bench: Bench, board: WatchedBoard) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_progress_is_told_whenever_it_has_changed(harness: Harness, board: WatchedBoard) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        await begin(bench, client)
+        await begin(harness, client)
         for progress in (HALFWAY, DONE):
             await board.post(WorkspaceId(ONE), progress)
             expected = ("upload", progress.done, 42, "bytes")
@@ -81,41 +81,41 @@ async def test_progress_is_told_whenever_it_has_changed(bench: Bench, board: Wat
 
 
 async def test_nothing_is_looked_up_when_nothing_runs_or_nobody_listens(
-    bench: Bench, board: WatchedBoard
+    harness: Harness, board: WatchedBoard
 ) -> None:
     await board.post(WorkspaceId(ONE), HALFWAY)
-    async with bench.hub.connect(ANN) as client:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        bench.change(ANN, ONE, "second")
+        harness.change(ANN, ONE, "second")
         await read(client)
         assert board.looks == []
-        await begin(bench, client)
+        await begin(harness, client)
         await read_progress(client)
-        bench.begin(ANN, ONE, Operation.NONE)
+        harness.begin(ANN, ONE, Operation.NONE)
         await read(client)
-        await until_quiet(bench)
+        await until_quiet(harness)
     assert board.looks
     assert {frozenset(look) for look in board.looks} == {frozenset({ONE})}
-    bench.table.operations[ONE] = Operation.ARCHIVING
-    async with bench.hub.connect(ANN) as client:
+    harness.table.operations[ONE] = Operation.ARCHIVING
+    async with harness.hub.connect(ANN) as client:
         await read(client)
         await read_progress(client)
-    await until_quiet(bench)
+    await until_quiet(harness)
 
 
-async def until_quiet(bench: Bench) -> None:
+async def until_quiet(harness: Harness) -> None:
     async def quiet() -> bool:
-        return not bench.hub._ticker._wanted.is_set()
+        return not harness.hub._ticker._wanted.is_set()
 
     await until(quiet, "nobody looks any more")
 
 
 async def test_one_look_is_made_for_all_and_nobody_sees_that_of_others(
-    bench: Bench, board: WatchedBoard
+    harness: Harness, board: WatchedBoard
 ) -> None:
-    bench.table.put(BOB, TWO, "of bob")
-    bench.table.operations = {ONE: Operation.ARCHIVING, TWO: Operation.STARTING}
-    async with bench.hub.connect(ANN) as ann, bench.hub.connect(BOB) as bob:
+    harness.table.put(BOB, TWO, "of bob")
+    harness.table.operations = {ONE: Operation.ARCHIVING, TWO: Operation.STARTING}
+    async with harness.hub.connect(ANN) as ann, harness.hub.connect(BOB) as bob:
         await read(ann)
         await read(bob)
         await board.post(WorkspaceId(ONE), HALFWAY)
@@ -127,69 +127,69 @@ async def test_one_look_is_made_for_all_and_nobody_sees_that_of_others(
 
 
 async def test_who_comes_later_is_told_at_once_but_after_the_snapshot(
-    bench: Bench, board: WatchedBoard
+    harness: Harness, board: WatchedBoard
 ) -> None:
-    async with bench.hub.connect(ANN) as early:
+    async with harness.hub.connect(ANN) as early:
         await read(early)
-        await begin(bench, early)
+        await begin(harness, early)
         await board.post(WorkspaceId(ONE), HALFWAY)
         await read_progress(early)
-        bench.table.free.clear()
-        async with bench.hub.connect(ANN) as late:
+        harness.table.free.clear()
+        async with harness.hub.connect(ANN) as late:
             await board.post(WorkspaceId(ONE), DONE)
             await read_progress(early)
-            bench.table.free.set()
+            harness.table.free.set()
             snapshot = await read(late)
             assert snapshot.name == "snapshot"
             assert (await read_progress(late))[2][1] == 42
         # The same for one who needs no snapshot; progress has not changed what it must know.
-        async with bench.hub.connect(ANN, last_event_id=snapshot.id) as returned:
+        async with harness.hub.connect(ANN, last_event_id=snapshot.id) as returned:
             assert await read(returned) == Event("heartbeat", {})
             assert (await read_progress(returned))[2][1] == 42
 
 
 async def test_another_operation_begins_without_the_progress_of_the_last(
-    bench: Bench, board: WatchedBoard
+    harness: Harness, board: WatchedBoard
 ) -> None:
-    async with bench.hub.connect(ANN) as client:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        await begin(bench, client)
+        await begin(harness, client)
         await board.post(WorkspaceId(ONE), HALFWAY)
         await read_progress(client)
         await board.clear(WorkspaceId(ONE))
         await read_progress(client)
-        await begin(bench, client, Operation.STARTING)
-        async with bench.hub.connect(ANN) as late:
+        await begin(harness, client, Operation.STARTING)
+        async with harness.hub.connect(ANN) as late:
             await read(late)
             await board.post(WorkspaceId(ONE), DONE)
             for each in (client, late):
                 assert await read_progress(each) == (ONE, "STARTING", ("upload", 42, 42, "bytes"))
 
 
-async def test_an_outage_of_the_board_ends_nothing(bench: Bench, board: WatchedBoard) -> None:
-    async with bench.hub.connect(ANN) as client:
+async def test_an_outage_of_the_board_ends_nothing(harness: Harness, board: WatchedBoard) -> None:
+    async with harness.hub.connect(ANN) as client:
         await read(client)
-        await begin(bench, client)
+        await begin(harness, client)
         await board.post(WorkspaceId(ONE), HALFWAY)
         await read_progress(client)
         board.is_up = False
         assert (await read_progress(client))[2] == NOTHING
-        bench.change(ANN, ONE, "told all the same")
+        harness.change(ANN, ONE, "told all the same")
         assert (await read(client)).name == "workspace_updated"
         board.is_up = True
         assert (await read_progress(client))[2][0] == "upload"
 
 
-async def test_nobody_is_cut_off_for_progress_that_is_not_read(bench: Bench, board: WatchedBoard) -> None:
-    async with bench.hub.connect(ANN) as slow, bench.hub.connect(ANN) as quick:
+async def test_nobody_is_cut_off_for_progress_that_is_not_read(harness: Harness, board: WatchedBoard) -> None:
+    async with harness.hub.connect(ANN) as slow, harness.hub.connect(ANN) as quick:
         await read(slow)
         await read(quick)
-        await begin(bench, quick)
+        await begin(harness, quick)
         for done in range(3 * MAX_BEFORE_HINT):
             await board.post(WorkspaceId(ONE), Progress("upload", done))
             assert (await read_progress(quick))[2][1] == done
-        bench.change(ANN, ONE, "last")
+        harness.change(ANN, ONE, "last")
         names = [(await read(slow)).name for _ in range(MAX_BEFORE_HINT + 1)]
     told = ["workspace_progress"] * (MAX_BEFORE_HINT - 1)
     assert names == ["workspace_updated", *told, "workspace_updated"]
-    assert bench.hub.dropped == 0
+    assert harness.hub.dropped == 0

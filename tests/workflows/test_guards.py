@@ -36,7 +36,7 @@ NEW_OP = "33333333-3333-4333-8333-333333333333"
 OTHER_OP = "44444444-4444-4444-8444-444444444444"
 
 
-class Bench:
+class Harness:
     """All activities over one fake world, called directly."""
 
     def __init__(self, database: Database) -> None:
@@ -63,54 +63,54 @@ class Bench:
 
 
 @pytest.fixture
-def bench(database: Database) -> Bench:
-    return Bench(database)
+def harness(database: Database) -> Harness:
+    return Harness(database)
 
 
-async def test_a_volume_is_kept_when_its_archive_does_not_answer(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    key = (await bench.call(bench.archive.upload_archive, request)).key
-    bench.world.down.add(Resource.ARCHIVE)
+async def test_a_volume_is_kept_when_its_archive_does_not_answer(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    key = (await harness.call(harness.archive.upload_archive, request)).key
+    harness.world.down.add(Resource.ARCHIVE)
     with pytest.raises(Transient):
-        await bench.call(bench.volume.remove_archived_volume, request, key)
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+        await harness.call(harness.volume.remove_archived_volume, request, key)
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
-async def test_a_volume_is_kept_when_its_archive_is_gone(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    key = (await bench.call(bench.archive.upload_archive, request)).key
-    bench.world.objects.clear()
+async def test_a_volume_is_kept_when_its_archive_is_gone(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    key = (await harness.call(harness.archive.upload_archive, request)).key
+    harness.world.objects.clear()
     with pytest.raises(Permanent) as caught:
-        await bench.call(bench.volume.remove_archived_volume, request, key)
+        await harness.call(harness.volume.remove_archived_volume, request, key)
     assert caught.value.reason is ErrorReason.DATA_LOST
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
-async def test_an_activity_that_outlived_its_claim_changes_nothing(bench: Bench) -> None:
-    current = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    stored = await bench.call(bench.archive.upload_archive, current)
+async def test_an_activity_that_outlived_its_claim_changes_nothing(harness: Harness) -> None:
+    current = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await harness.call(harness.archive.upload_archive, current)
     late = replace(current, claimed_at=current.claimed_at - timedelta(seconds=1))
     for activity, *arguments in (
-        (bench.instance.start_instance, late),
-        (bench.instance.stop_instance, late),
-        (bench.volume.provision_volume, late),
-        (bench.volume.remove_volume, late),
-        (bench.volume.remove_archived_volume, late, stored.key),
-        (bench.archive.upload_archive, late),
-        (bench.archive.upload_empty_archive, late),
-        (bench.archive.restore_archive, replace(late, archive_key=stored.key)),
-        (bench.workspace.commit_archive, late, stored),
-        (bench.workspace.mark_restored, late),
+        (harness.instance.start_instance, late),
+        (harness.instance.stop_instance, late),
+        (harness.volume.provision_volume, late),
+        (harness.volume.remove_volume, late),
+        (harness.volume.remove_archived_volume, late, stored.key),
+        (harness.archive.upload_archive, late),
+        (harness.archive.upload_empty_archive, late),
+        (harness.archive.restore_archive, replace(late, archive_key=stored.key)),
+        (harness.workspace.commit_archive, late, stored),
+        (harness.workspace.mark_restored, late),
     ):
         with pytest.raises(Permanent, match="has already ended"):
-            await bench.call(activity, *arguments)
+            await harness.call(activity, *arguments)
     changes = {"instances.start", "instances.stop", "volumes.provision", "volumes.remove", "jobs.restore"}
-    assert not changes & {call for call, _ in bench.world.calls}
+    assert not changes & {call for call, _ in harness.world.calls}
 
 
-async def force(bench: Bench, request: OperationRequest, **columns: object) -> OperationRequest:
+async def force(harness: Harness, request: OperationRequest, **columns: object) -> OperationRequest:
     """Make the row say this, as no plan of ours would; the claim is then that of the row."""
-    async with bench.database.transaction() as session:
+    async with harness.database.transaction() as session:
         this_one = update(Workspace).where(Workspace.id == UUID(request.workspace_id))
         await session.execute(this_one.values(**columns))
     return replace(request, operation=Operation(str(columns["operation"])))
@@ -118,154 +118,160 @@ async def force(bench: Bench, request: OperationRequest, **columns: object) -> O
 
 @pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.NONE, Operation.DELETING}))
 async def test_only_a_deletion_removes_a_volume_without_an_archive(
-    bench: Bench, operation: Operation
+    harness: Harness, operation: Operation
 ) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    request = await force(bench, request, operation=operation)
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(harness, request, operation=operation)
     with pytest.raises(Permanent, match="kept"):
-        await bench.call(bench.volume.remove_volume, request)
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+        await harness.call(harness.volume.remove_volume, request)
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
 @pytest.mark.parametrize("operation", sorted(set(Operation) - {Operation.NONE, Operation.ARCHIVING}))
-async def test_only_archiving_removes_an_archived_volume(bench: Bench, operation: Operation) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    stored = await bench.call(bench.archive.upload_archive, request)
-    await bench.call(bench.workspace.commit_archive, request, stored)
-    request = await force(bench, request, operation=operation)
+async def test_only_archiving_removes_an_archived_volume(harness: Harness, operation: Operation) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await harness.call(harness.archive.upload_archive, request)
+    await harness.call(harness.workspace.commit_archive, request, stored)
+    request = await force(harness, request, operation=operation)
     with pytest.raises(Permanent, match="kept"):
-        await bench.call(bench.volume.remove_archived_volume, request, stored.key)
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+        await harness.call(harness.volume.remove_archived_volume, request, stored.key)
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
-async def test_a_volume_is_kept_until_the_key_of_its_archive_is_committed(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    stored = await bench.call(bench.archive.upload_archive, request)
+async def test_a_volume_is_kept_until_the_key_of_its_archive_is_committed(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await harness.call(harness.archive.upload_archive, request)
     with pytest.raises(Permanent, match="kept"):
-        await bench.call(bench.volume.remove_archived_volume, request, stored.key)
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+        await harness.call(harness.volume.remove_archived_volume, request, stored.key)
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
 DELETION = {"operation": "DELETING", "desired_state": "DELETED", "deleted_at": NOW}
 
 
-async def test_a_deletion_without_a_purge_never_removes_a_home_that_is_not_archived(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    request = await force(bench, request, **DELETION)
+async def test_a_deletion_without_a_purge_never_removes_a_home_that_is_not_archived(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(harness, request, **DELETION)
     with pytest.raises(Permanent, match="kept"):
-        await bench.call(bench.volume.remove_volume, request)
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+        await harness.call(harness.volume.remove_volume, request)
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
-async def test_a_deletion_removes_a_leftover_only_while_its_archive_answers(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    stored = await bench.call(bench.archive.upload_archive, request)
-    await bench.call(bench.workspace.commit_archive, request, stored)
-    request = await force(bench, request, **DELETION)
-    kept = dict(bench.world.objects)
-    bench.world.objects.clear()
+async def test_a_deletion_removes_a_leftover_only_while_its_archive_answers(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await harness.call(harness.archive.upload_archive, request)
+    await harness.call(harness.workspace.commit_archive, request, stored)
+    request = await force(harness, request, **DELETION)
+    kept = dict(harness.world.objects)
+    harness.world.objects.clear()
     with pytest.raises(Permanent, match="kept"):
-        await bench.call(bench.volume.remove_volume, request)
-    bench.world.objects.update(kept)
-    bench.world.down.add(Resource.ARCHIVE)
+        await harness.call(harness.volume.remove_volume, request)
+    harness.world.objects.update(kept)
+    harness.world.down.add(Resource.ARCHIVE)
     with pytest.raises(Transient):
-        await bench.call(bench.volume.remove_volume, request)
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
-    bench.world.down.clear()
+        await harness.call(harness.volume.remove_volume, request)
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
+    harness.world.down.clear()
     for _ in range(2):
-        await bench.call(bench.volume.remove_volume, request)
-        assert request.workspace_id not in bench.world.volumes
+        await harness.call(harness.volume.remove_volume, request)
+        assert request.workspace_id not in harness.world.volumes
 
 
-async def test_a_purge_removes_what_is_there(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    request = await force(bench, request, **DELETION, purge=True)
-    bench.world.down.add(Resource.ARCHIVE)
-    await bench.call(bench.volume.remove_volume, request)
-    assert request.workspace_id not in bench.world.volumes
+async def test_a_purge_removes_what_is_there(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    request = await force(harness, request, **DELETION, purge=True)
+    harness.world.down.add(Resource.ARCHIVE)
+    await harness.call(harness.volume.remove_volume, request)
+    assert request.workspace_id not in harness.world.volumes
 
 
-async def test_claiming_twice_is_one_claim(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    again = await bench.call(
-        bench.workspace.claim, ClaimRequest(request.workspace_id, Operation.ARCHIVING, OTHER_OP)
+async def test_claiming_twice_is_one_claim(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    again = await harness.call(
+        harness.workspace.claim, ClaimRequest(request.workspace_id, Operation.ARCHIVING, OTHER_OP)
     )
     assert again == request
 
 
-async def test_nothing_is_claimed_when_a_person_changed_their_mind(bench: Bench, database: Database) -> None:
+async def test_nothing_is_claimed_when_a_person_changed_their_mind(
+    harness: Harness, database: Database
+) -> None:
     async with database.transaction() as session:
         workspace_id = await add_workspace(session, await add_user(session), desired_state="STANDBY")
-    bench.world.volumes[workspace_id] = {}
-    await bench.call(bench.workspace.observe, workspace_id)
-    refused = await bench.call(bench.workspace.claim, ClaimRequest(workspace_id, Operation.STARTING, NEW_OP))
+    harness.world.volumes[workspace_id] = {}
+    await harness.call(harness.workspace.observe, workspace_id)
+    refused = await harness.call(
+        harness.workspace.claim, ClaimRequest(workspace_id, Operation.STARTING, NEW_OP)
+    )
     assert refused is None
-    snapshot = await bench.call(bench.workspace.observe, workspace_id)
+    snapshot = await harness.call(harness.workspace.observe, workspace_id)
     assert snapshot is not None
     assert snapshot.operation is Operation.NONE
 
 
-async def test_committing_twice_is_one_commit(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    stored = await bench.call(bench.archive.upload_archive, request)
+async def test_committing_twice_is_one_commit(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await harness.call(harness.archive.upload_archive, request)
     for _ in range(2):
-        await bench.call(bench.workspace.commit_archive, request, stored)
-    snapshot = await bench.call(bench.workspace.observe, request.workspace_id)
+        await harness.call(harness.workspace.commit_archive, request, stored)
+    snapshot = await harness.call(harness.workspace.observe, request.workspace_id)
     assert snapshot is not None
     assert (snapshot.archive_key, snapshot.phase) == (stored.key, Phase.ARCHIVED)
 
 
-async def test_nothing_is_done_for_a_workspace_that_is_not_there(bench: Bench) -> None:
+async def test_nothing_is_done_for_a_workspace_that_is_not_there(harness: Harness) -> None:
     ghost = WorkspaceId("99999999-9999-4999-8999-999999999999")
-    assert await bench.call(bench.workspace.observe, ghost) is None
-    assert await bench.call(bench.workspace.claim, ClaimRequest(ghost, Operation.STARTING, NEW_OP)) is None
+    assert await harness.call(harness.workspace.observe, ghost) is None
+    assert (
+        await harness.call(harness.workspace.claim, ClaimRequest(ghost, Operation.STARTING, NEW_OP)) is None
+    )
 
 
-async def restorable(bench: Bench) -> OperationRequest:
+async def restorable(harness: Harness) -> OperationRequest:
     """A workspace whose home is archived, with its restore claimed."""
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
-    stored = await bench.call(bench.archive.upload_archive, request)
-    await bench.call(bench.workspace.commit_archive, request, stored)
-    await bench.call(bench.volume.remove_archived_volume, request, stored.key)
-    await bench.call(bench.workspace.settle, SettleRequest(request.workspace_id, 0))
-    async with bench.database.transaction() as session:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+    stored = await harness.call(harness.archive.upload_archive, request)
+    await harness.call(harness.workspace.commit_archive, request, stored)
+    await harness.call(harness.volume.remove_archived_volume, request, stored.key)
+    await harness.call(harness.workspace.settle, SettleRequest(request.workspace_id, 0))
+    async with harness.database.transaction() as session:
         this_one = update(Workspace).where(Workspace.id == UUID(request.workspace_id))
         await session.execute(this_one.values(desired_state="STANDBY"))
     claim = ClaimRequest(request.workspace_id, Operation.RESTORING, OTHER_OP)
-    restoring = await bench.call(bench.workspace.claim, claim)
+    restoring = await harness.call(harness.workspace.claim, claim)
     assert restoring is not None
     return restoring
 
 
-async def test_an_archive_exchanged_together_with_its_meta_is_not_restored(bench: Bench) -> None:
-    request = await restorable(bench)
-    bench.world.store_home(request.archive_key or "", {"notes": b"planted"})
+async def test_an_archive_exchanged_together_with_its_meta_is_not_restored(harness: Harness) -> None:
+    request = await restorable(harness)
+    harness.world.store_home(request.archive_key or "", {"notes": b"planted"})
     with pytest.raises(Permanent) as caught:
-        await bench.call(bench.archive.restore_archive, request)
+        await harness.call(harness.archive.restore_archive, request)
     assert caught.value.reason is ErrorReason.ARCHIVE_CORRUPTED
-    assert bench.world.volumes.get(request.workspace_id) != {"notes": b"planted"}
+    assert harness.world.volumes.get(request.workspace_id) != {"notes": b"planted"}
 
 
-async def test_an_archive_that_nobody_recorded_is_restored_by_its_meta_alone(bench: Bench) -> None:
-    request = await restorable(bench)
-    async with bench.database.transaction() as session:
+async def test_an_archive_that_nobody_recorded_is_restored_by_its_meta_alone(harness: Harness) -> None:
+    request = await restorable(harness)
+    async with harness.database.transaction() as session:
         await session.execute(delete(Archive))
-    await bench.call(bench.archive.restore_archive, request)
-    assert bench.world.volumes[request.workspace_id] == {"notes": b"precious"}
+    await harness.call(harness.archive.restore_archive, request)
+    assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
-async def test_of_half_a_record_what_is_there_is_compared(bench: Bench) -> None:
-    request = await restorable(bench)
-    async with bench.database.transaction() as session:
+async def test_of_half_a_record_what_is_there_is_compared(harness: Harness) -> None:
+    request = await restorable(harness)
+    async with harness.database.transaction() as session:
         await session.execute(update(Archive).values(sha256=None))
-    await bench.call(bench.archive.restore_archive, request)
-    bench.world.store_home(request.archive_key or "", {"notes": b"planted and longer"})
+    await harness.call(harness.archive.restore_archive, request)
+    harness.world.store_home(request.archive_key or "", {"notes": b"planted and longer"})
     with pytest.raises(Permanent, match="recorded"):
-        await bench.call(bench.archive.restore_archive, request)
+        await harness.call(harness.archive.restore_archive, request)
 
 
-async def test_a_restore_without_a_key_is_lost_data(bench: Bench) -> None:
-    request = await bench.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
+async def test_a_restore_without_a_key_is_lost_data(harness: Harness) -> None:
+    request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
     with pytest.raises(Permanent) as caught:
-        await bench.call(bench.archive.restore_archive, replace(request, archive_key=None))
+        await harness.call(harness.archive.restore_archive, replace(request, archive_key=None))
     assert caught.value.reason is ErrorReason.DATA_LOST

@@ -30,7 +30,7 @@ class Died(Exception):
 
 
 @dataclass
-class Bench:
+class Harness:
     """One broken workspace that shall be in STANDBY: its volume is gone, its container is still there."""
 
     database: Database
@@ -96,77 +96,77 @@ class Bench:
 
 
 @pytest.fixture
-async def bench(database: Database) -> Bench:
-    bench = Bench(database)
-    await bench.prepare()
-    return bench
+async def harness(database: Database) -> Harness:
+    harness = Harness(database)
+    await harness.prepare()
+    return harness
 
 
-async def expect_recovered(bench: Bench) -> None:
-    recovered = await bench.observe()
+async def expect_recovered(harness: Harness) -> None:
+    recovered = await harness.observe()
     assert (recovered.phase, recovered.error_reason) == (Phase.PENDING, None)
-    assert recovered == with_plan(await bench.look())
-    assert bench.workspace_id not in bench.world.instances
-    assert await bench.pending() is None
+    assert recovered == with_plan(await harness.look())
+    assert harness.workspace_id not in harness.world.instances
+    assert await harness.pending() is None
 
 
-async def test_a_run_that_died_before_it_began(bench: Bench) -> None:
-    await bench.ask(RecoverChoice.START_EMPTY)
-    await expect_recovered(bench)
+async def test_a_run_that_died_before_it_began(harness: Harness) -> None:
+    await harness.ask(RecoverChoice.START_EMPTY)
+    await expect_recovered(harness)
 
 
-async def test_a_run_that_died_after_the_container_was_removed(bench: Bench) -> None:
-    asked = await bench.ask(RecoverChoice.START_EMPTY)
-    await bench.remove_container(asked)
-    assert bench.workspace_id not in bench.world.instances
-    assert (await bench.look()).phase is Phase.ERROR
-    await expect_recovered(bench)
+async def test_a_run_that_died_after_the_container_was_removed(harness: Harness) -> None:
+    asked = await harness.ask(RecoverChoice.START_EMPTY)
+    await harness.remove_container(asked)
+    assert harness.workspace_id not in harness.world.instances
+    assert (await harness.look()).phase is Phase.ERROR
+    await expect_recovered(harness)
 
 
-async def test_a_run_that_died_before_its_outcome_was_stored(bench: Bench) -> None:
-    asked = await bench.ask(RecoverChoice.START_EMPTY)
-    await bench.remove_container(asked)
-    facts = await bench.eyes.look(bench.workspace_id, None)
-    before = await bench.look()
+async def test_a_run_that_died_before_its_outcome_was_stored(harness: Harness) -> None:
+    asked = await harness.ask(RecoverChoice.START_EMPTY)
+    await harness.remove_container(asked)
+    facts = await harness.eyes.look(harness.workspace_id, None)
+    before = await harness.look()
     with pytest.raises(Died):
-        await bench.carry_out(facts, asked, die=True)
-    assert await bench.look() == before
-    assert await bench.pending() == asked
-    await expect_recovered(bench)
+        await harness.carry_out(facts, asked, die=True)
+    assert await harness.look() == before
+    assert await harness.pending() == asked
+    await expect_recovered(harness)
 
 
-async def test_a_run_that_died_after_its_outcome_was_stored(bench: Bench) -> None:
-    await bench.ask(RecoverChoice.START_EMPTY)
-    await expect_recovered(bench)
+async def test_a_run_that_died_after_its_outcome_was_stored(harness: Harness) -> None:
+    await harness.ask(RecoverChoice.START_EMPTY)
+    await expect_recovered(harness)
     # Nobody heard of it, so it is done again: an observation, and no second recovery.
-    again = await bench.observe()
+    again = await harness.observe()
     assert (again.phase, again.error_reason) == (Phase.PENDING, None)
-    assert bench.world.calls.count(("instances.stop", bench.workspace_id)) == 1
+    assert harness.world.calls.count(("instances.stop", harness.workspace_id)) == 1
 
 
-async def test_a_run_that_was_taken_for_dead_does_not_stop_the_recovered_workspace(bench: Bench) -> None:
-    asked = await bench.ask(RecoverChoice.START_EMPTY)
-    await expect_recovered(bench)
-    bench.world.instances[bench.workspace_id] = FakeInstance(IMAGE)
-    await bench.remove_container(asked)
-    assert bench.workspace_id in bench.world.instances
+async def test_a_run_that_was_taken_for_dead_does_not_stop_the_recovered_workspace(harness: Harness) -> None:
+    asked = await harness.ask(RecoverChoice.START_EMPTY)
+    await expect_recovered(harness)
+    harness.world.instances[harness.workspace_id] = FakeInstance(IMAGE)
+    await harness.remove_container(asked)
+    assert harness.workspace_id in harness.world.instances
 
 
-async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(bench: Bench) -> None:
+async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(harness: Harness) -> None:
     """A container that was removed for it already is no loss."""
-    earlier = await bench.ask(RecoverChoice.START_EMPTY)
-    await bench.remove_container(earlier)
-    facts = await bench.eyes.look(bench.workspace_id, None)
-    later = await bench.ask(RecoverChoice.RETRY)
-    assert not await bench.carry_out(facts, earlier)
-    assert await bench.pending() == later
-    bench.world.volumes[bench.workspace_id] = {"notes": b"precious"}
-    assert (await bench.observe()).phase is Phase.STANDBY
-    assert await bench.pending() is None
+    earlier = await harness.ask(RecoverChoice.START_EMPTY)
+    await harness.remove_container(earlier)
+    facts = await harness.eyes.look(harness.workspace_id, None)
+    later = await harness.ask(RecoverChoice.RETRY)
+    assert not await harness.carry_out(facts, earlier)
+    assert await harness.pending() == later
+    harness.world.volumes[harness.workspace_id] = {"notes": b"precious"}
+    assert (await harness.observe()).phase is Phase.STANDBY
+    assert await harness.pending() is None
 
 
-async def test_a_container_that_is_back_keeps_the_request_open(bench: Bench) -> None:
-    asked = await bench.ask(RecoverChoice.START_EMPTY)
-    facts = await bench.eyes.look(bench.workspace_id, None)
-    assert not await bench.carry_out(facts, asked)
-    assert await bench.pending() == asked
+async def test_a_container_that_is_back_keeps_the_request_open(harness: Harness) -> None:
+    asked = await harness.ask(RecoverChoice.START_EMPTY)
+    facts = await harness.eyes.look(harness.workspace_id, None)
+    assert not await harness.carry_out(facts, asked)
+    assert await harness.pending() == asked

@@ -18,7 +18,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
 from codehub.services.tokens import create_token
-from tests.chaos.harness import Site
+from tests.chaos.harness import Deployment
 from tests.rows import add_user
 from tests.waiting import until
 
@@ -55,26 +55,26 @@ class ApiProcess:
     port: int
 
 
-async def populate(site: Site, workspaces: int, of_the_caller: int, others: int) -> Population:
+async def populate(deployment: Deployment, workspaces: int, of_the_caller: int, others: int) -> Population:
     """Half of the workspaces stand by, half are archived; those of the others are spread evenly."""
     ids = [
-        *await add_parked(site, workspaces // 2, STANDBY),
-        *await add_parked(site, workspaces - workspaces // 2, ARCHIVED),
+        *await add_parked(deployment, workspaces // 2, STANDBY),
+        *await add_parked(deployment, workspaces - workspaces // 2, ARCHIVED),
     ]
     random.Random(len(ids)).shuffle(ids)  # noqa: S311 (the same in every run)
-    caller = await _add_member(site, ids[:of_the_caller])
+    caller = await _add_member(deployment, ids[:of_the_caller])
     rest = ids[of_the_caller:]
-    everybody = [await _add_member(site, rest[number::others]) for number in range(others)]
-    admin = await _add_member(site, [])
-    async with site.database.transaction() as session:
+    everybody = [await _add_member(deployment, rest[number::others]) for number in range(others)]
+    admin = await _add_member(deployment, [])
+    async with deployment.database.transaction() as session:
         await session.execute(text("UPDATE users SET role = 'admin' WHERE id = :id"), {"id": admin.user_id})
         await session.execute(text("ANALYZE workspaces"))
     return Population(caller, admin, everybody)
 
 
-async def _add_member(site: Site, workspaces: Sequence[WorkspaceId]) -> Member:
+async def _add_member(deployment: Deployment, workspaces: Sequence[WorkspaceId]) -> Member:
     """A user with a token, to whom these workspaces go; nobody is told."""
-    async with site.database.transaction() as session:
+    async with deployment.database.transaction() as session:
         user_id = await add_user(session)
         await session.execute(text("SET LOCAL session_replication_role = replica"))
         await session.execute(
@@ -82,18 +82,20 @@ async def _add_member(site: Site, workspaces: Sequence[WorkspaceId]) -> Member:
             .where(Workspace.id.in_([UUID(each) for each in workspaces]))
             .values(owner_user_id=user_id)
         )
-    created = await create_token(site.database, user_id, "benchmark", expires_at=None, now=datetime.now(UTC))
+    created = await create_token(
+        deployment.database, user_id, "benchmark", expires_at=None, now=datetime.now(UTC)
+    )
     return Member(user_id, created.token, workspaces)
 
 
 @asynccontextmanager
-async def api_of(site: Site) -> AsyncIterator[ApiProcess]:
+async def api_of(deployment: Deployment) -> AsyncIterator[ApiProcess]:
     """The API as in production; it ends gently."""
     port = choose_ports(["api"], {})["api"]
-    ready = Path(site.environment["CODEHUB_DATA_DIR"], "api.ready")
+    ready = Path(deployment.environment["CODEHUB_DATA_DIR"], "api.ready")
     ready.unlink(missing_ok=True)  # noqa: ASYNC240 (once, in an instant)
     environment = {
-        **site.environment,
+        **deployment.environment,
         **UNLIMITED,
         "CODEHUB_API_PORT": str(port),
         "CODEHUB_API_READY_FILE": str(ready),
