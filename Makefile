@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
-PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks gameday tests
+PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks gameday testkit tests
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help

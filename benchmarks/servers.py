@@ -11,8 +11,8 @@ from pathlib import Path
 
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
-from tests.chaos.harness import Deployment, make_template, open_deployment
-from tests.waiting import until
+from testkit.deployment import Deployment, make_template, open_deployment
+from testkit.waiting import until
 
 STOP_SECONDS = 20
 

@@ -7,7 +7,7 @@ import pytest
 
 from codehub.db.session import Database, create_engine
 from migrations import runner
-from tests import postgres
+from testkit import postgres
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import aioboto3
 import pytest
 
-from tests.seaweed import S3Server, seaweed
+from testkit.seaweed import S3Server, seaweed
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client

@@ -11,8 +11,8 @@ from temporalio.client import Client
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.temporal.connection import connect
 from codehub.adapters.temporal.search_attributes import ensure_search_attributes
-from tests.redis_server import RedisServer, running_redis
-from tests.temporal_server import TemporalServer, temporal_dev_server
+from testkit.redis_server import RedisServer, running_redis
+from testkit.temporal_server import TemporalServer, temporal_dev_server
 
 T = TypeVar("T")
 

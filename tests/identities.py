@@ -14,7 +14,7 @@ from codehub.services import users
 from codehub.services.identity import SignedIn, sign_in
 from codehub.services.passwords import Passwords
 from codehub.services.users import UserView
-from tests.rows import NOW
+from testkit.rows import NOW
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 PASSWORD = "correct horse"  # noqa: S105

@@ -11,9 +11,9 @@ from uuid import UUID, uuid4
 from api.live.hub import LiveClient, LiveHub, LiveTiming, LiveWorkspace
 from codehub.domain.states import Operation
 from codehub.ports import ProgressBoard
-from tests.fake_subscription import FakeSubscription
-from tests.fakes import FakeProgressBoard
-from tests.waiting import DEADLINE_SECONDS
+from testkit.fake_subscription import FakeSubscription
+from testkit.fakes import FakeProgressBoard
+from testkit.waiting import DEADLINE_SECONDS
 
 # Heartbeats never come by themselves.
 QUICK = LiveTiming(gather=0.01, heartbeat=30_000, progress=0.01, first_delay=0.01, max_delay=0.05)

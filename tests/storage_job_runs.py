@@ -12,8 +12,8 @@ from typing import Any
 from storage_job.job import perform
 from storage_job.progress import Outcome
 from storage_job.request import parse_request
+from testkit.waiting import DEADLINE_SECONDS
 from tests.fixtures_s3 import Bucket
-from tests.waiting import DEADLINE_SECONDS
 
 KEY = "archives/workspace/operation/home.tar.zst"
 META_KEY = KEY + ".meta"

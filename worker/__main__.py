@@ -4,10 +4,12 @@ import asyncio
 import logging
 import signal
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 
 from temporalio.client import Client
 from temporalio.runtime import PrometheusConfig, Runtime, TelemetryConfig
+from temporalio.worker import Interceptor
 
 from codehub.adapters.temporal.connection import TemporalUnavailable
 from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
@@ -31,7 +33,6 @@ from codehub.services.backends import OtherBackend, require_backend
 from codehub.services.m1_homes import HomesNotImported, require_homes_imported
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.change_watcher import Watcher
-from worker.crash_points import armed_crash_points
 from worker.registry import create_workers
 from worker.relay import EventRelay
 
@@ -41,11 +42,11 @@ UNAVAILABLE = 1
 WRONG_SETTINGS = 2
 
 
-def main() -> int:
+def main(interceptors: Sequence[Interceptor] = ()) -> int:
     try:
         settings = load_settings()
         set_up_logging(settings.general.log_level, settings.general.log_format)
-        asyncio.run(run(settings))
+        asyncio.run(run(settings, interceptors))
     except SettingsError as error:
         print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
         return WRONG_SETTINGS
@@ -55,7 +56,7 @@ def main() -> int:
     return 0
 
 
-async def run(settings: Settings) -> None:
+async def run(settings: Settings, interceptors: Sequence[Interceptor]) -> None:
     client = await connect_temporal(settings, runtime=_runtime(settings.worker.metrics_port))
     await prepare(client, settings)
     async with open_ports(settings, client) as ports, open_bus(settings) as bus:
@@ -64,7 +65,7 @@ async def run(settings: Settings) -> None:
             settings.temporal.task_queue,
             ports,
             policy_of(settings),
-            interceptors=armed_crash_points(),
+            interceptors=interceptors,
         )
         relay = EventRelay(database_url_of(settings), bus)
         async with asyncio.TaskGroup() as tasks:

@@ -13,7 +13,7 @@ from benchmarks.api.requests import measure_requests
 from benchmarks.command import run_command
 from benchmarks.report import Report
 from benchmarks.servers import real_deployment
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
 
 PARTS = ("requests", "events")
 

@@ -18,9 +18,9 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
 from codehub.services.tokens import create_token
-from tests.chaos.harness import Deployment
-from tests.rows import add_user
-from tests.waiting import until
+from testkit.deployment import Deployment
+from testkit.rows import add_user
+from testkit.waiting import until
 
 UNLIMITED = {"CODEHUB_API_REQUESTS_PER_SECOND": "1000000"}
 

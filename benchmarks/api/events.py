@@ -16,7 +16,7 @@ from benchmarks.report import Cell, Report, Section, milliseconds, percentile, v
 from codehub.bootstrap import database_url_of, open_bus
 from codehub.db.session import Connection, connect
 from codehub.domain.conditions import WorkspaceId
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
 from worker.relay import EventRelay
 
 GOAL_SECONDS = 1.0

@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.api.client import Refused, Target, ask_for
 from benchmarks.api.deployment import child
 from codehub.embedded.free_ports import choose_ports
-from tests.waiting import until
+from testkit.waiting import until
 
 # Its own database (SQLite) and everything else as it comes, but no proxy in front: that one needs Node, and
 # we ask the hub itself. The spawner and the authenticator are those that need no preparation.

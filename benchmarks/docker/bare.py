@@ -20,7 +20,7 @@ from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import Operation
 from codehub.health import answers
 from codehub.ports import InstanceRequest
-from tests.rows import new_workspace_id
+from testkit.rows import new_workspace_id
 
 LAUNCH = "create and start return"
 # Often enough to see it at once, and not so often that the IDE is held up by being looked at.

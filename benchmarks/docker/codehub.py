@@ -17,8 +17,8 @@ from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.tokens import create_token
-from tests.chaos.harness import Deployment
-from tests.rows import add_workspace
+from testkit.deployment import Deployment
+from testkit.rows import add_workspace
 
 # Nobody uses these workspaces, and yet nobody else shall stop them.
 LONG = {"TTL_STANDBY_SECONDS": "86400", "TTL_ARCHIVE_SECONDS": "86400"}

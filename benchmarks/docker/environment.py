@@ -18,8 +18,8 @@ from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions
 from codehub.domain.states import Operation
 from codehub.providers import docker_options_of
 from codehub.settings import load_settings
-from tests.docker_engine import URL, WORKSPACE_IMAGE, build
-from tests.fakes import IMAGE as TINY_IMAGE
+from testkit.docker_engine import URL, WORKSPACE_IMAGE, build
+from testkit.fakes import IMAGE as TINY_IMAGE
 
 IMAGES = {"code-server": WORKSPACE_IMAGE, "tiny IDE": TINY_IMAGE}
 START_SECONDS = 120

@@ -18,7 +18,7 @@ from benchmarks.docker.peers import install_jupyterhub
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.states import Operation
 from codehub.embedded.free_ports import choose_ports
-from tests.waiting import until
+from testkit.waiting import until
 
 WHO = "jupyterhub"
 EVENT = b"data:"

@@ -11,7 +11,7 @@ from codehub.bootstrap import database_url_of
 from codehub.db.session import connect
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation, Phase
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
 
 CHANNEL = "ws_sse"
 DEADLINE_SECONDS = 120

@@ -19,9 +19,9 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
-from tests.chaos.harness import Deployment
-from tests.rows import add_user
-from tests.waiting import until
+from testkit.deployment import Deployment
+from testkit.rows import add_user
+from testkit.waiting import until
 
 PARTS = ("starts",)
 GOAL_RATIO = 1.5

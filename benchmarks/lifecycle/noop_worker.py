@@ -9,7 +9,7 @@ from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import Ports, connect_temporal, open_database, policy_of, redis_url_of
 from codehub.settings import Settings, load_settings
-from tests.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
+from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
 from worker.__main__ import prepare
 from worker.registry import create_workers
 

@@ -21,8 +21,8 @@ from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.ports import InstanceRequest
-from tests.chaos.harness import BIN, Deployment
-from tests.rows import new_workspace_id
+from testkit.deployment import BIN, Deployment
+from testkit.rows import new_workspace_id
 
 GOAL_MILLISECONDS = 150
 IMAGE = "code-server"

@@ -17,10 +17,10 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.workspaces import request_state
-from tests.chaos.harness import Deployment
-from tests.fake_world import IMAGE
-from tests.rows import add_user, add_workspace
-from tests.waiting import until
+from testkit.deployment import Deployment
+from testkit.fake_world import IMAGE
+from testkit.rows import add_user, add_workspace
+from testkit.waiting import until
 
 WORKSPACES_PER_OWNER = 10
 REQUESTS_AT_ONCE = 20

@@ -22,8 +22,8 @@ from codehub.bootstrap import archive_store_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import archive_key
 from codehub.ports import UNRECORDED
-from tests.chaos.harness import Deployment
-from tests.rows import new_workspace_id
+from testkit.deployment import Deployment
+from testkit.rows import new_workspace_id
 
 GOAL_RATIO = 0.9
 SMALLER = 4

@@ -16,8 +16,8 @@ from codehub.db.credentials import SessionView, insert_session
 from codehub.domain.conditions import WorkspaceId
 from codehub.providers import local_root_of
 from codehub.services.secret_tokens import hash_token
-from tests.chaos.harness import Deployment
-from tests.rows import add_user, add_workspace
+from testkit.deployment import Deployment
+from testkit.rows import add_user, add_workspace
 
 IDE = "code-server"
 

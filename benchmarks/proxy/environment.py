@@ -14,8 +14,8 @@ from benchmarks.proxy.upstream import SMALL
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
 from codehub.services.secret_tokens import new_session_token
-from tests.rows import new_workspace_id
-from tests.waiting import until
+from testkit.rows import new_workspace_id
+from testkit.waiting import until
 
 _CORES = sorted(os.sched_getaffinity(0))
 # One for whoever is measured; the rest, if there is any, for the load, the upstream and our servers.

@@ -12,7 +12,7 @@ from benchmarks.proxy.messages import SMALL_MESSAGE, Talk, exchange_messages, id
 from benchmarks.proxy.pages import Outcome, ask_for_pages
 from benchmarks.proxy.upstream import LARGE, SIZES, SMALL
 from benchmarks.report import MEGABYTE
-from tests.processes import family_of
+from testkit.processes import family_of
 
 MICROSECONDS = 1e6
 BIG_MESSAGE = 64 * 1024

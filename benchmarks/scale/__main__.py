@@ -9,7 +9,7 @@ from benchmarks.scale.parked import ARCHIVED, STANDBY, add_parked
 from benchmarks.scale.sweeps import Sweeper
 from benchmarks.servers import real_deployment, run_to_the_end, worker_of
 from codehub.domain.conditions import Facts, WorkspaceId
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
 
 SIZES = (100, 1_000, 10_000)
 QUICK_SIZES = (100, 1_000)

@@ -20,8 +20,8 @@ from codehub.domain.conditions import (
 from codehub.domain.judge import judge
 from codehub.domain.naming import archive_key, volume_name
 from codehub.domain.states import DesiredState, Phase
-from tests.chaos.harness import Deployment
-from tests.rows import new_workspace_id
+from testkit.deployment import Deployment
+from testkit.rows import new_workspace_id
 
 BATCH = 500
 ARCHIVED = Facts(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)

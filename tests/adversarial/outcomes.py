@@ -11,9 +11,9 @@ from storage_job.errors import JobError, Reason
 from storage_job.meta import parse_meta
 from storage_job.progress import Outcome
 from storage_job.volume import WORK_NAME
+from testkit.trees import Description, describe_tree
 from tests.fixtures_s3 import Bucket
 from tests.storage_job_runs import KEY, archive, restore
-from tests.trees import Description, describe_tree
 
 PROGRAMS = {"tar"}
 

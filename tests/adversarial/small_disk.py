@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.needs import do_without_mounts, need_program, need_root
+from testkit.needs import do_without_mounts, need_program, need_root
 
 MIB = 1024 * 1024
 DISK_MIB = 32

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from storage_job.errors import Reason
+from testkit.trees import describe_tree
+from testkit.waiting import until
 from tests.adversarial.outcomes import assert_meta_is_right, assert_no_processes, failure_of
 from tests.fixtures_s3 import Bucket
 from tests.storage_job_runs import archive, restore
-from tests.trees import describe_tree
-from tests.waiting import until
 
 SIZE = 400_000
 ATTEMPTS = 4

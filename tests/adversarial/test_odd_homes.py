@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from testkit.trees import describe_tree
 from tests.adversarial.outcomes import assert_round_trip
 from tests.fixtures_s3 import Bucket
 from tests.storage_job_runs import archive, restore
-from tests.trees import describe_tree
 
 CONTROL = bytes(range(1, 32)) + b"\x7f"
 NAMES = {

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from storage_job.errors import EXIT_CODES, Reason
+from testkit.needs import need_root
+from testkit.trees import describe_tree
 from tests.adversarial.outcomes import assert_nothing_uploaded, assert_round_trip
 from tests.fixtures_s3 import Bucket
-from tests.needs import need_root
 from tests.storage_job_runs import REPOSITORY, archive, request_for
-from tests.trees import describe_tree
 
 # What root may beyond others: without these, permissions hold for it too.
 _ORDINARY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()

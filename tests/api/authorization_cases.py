@@ -18,11 +18,11 @@ from codehub.db.credentials import SessionView, TokenView, insert_session, inser
 from codehub.db.models import ApiToken, Session, User
 from codehub.domain.states import Operation
 from codehub.services.secret_tokens import hash_token, new_api_token, new_session_token
+from testkit.rows import add_workspace
 from tests.api.behind import claim
 from tests.api.harness import PASSWORD, ApiHarness
 from tests.api.shared import shared_environment, shared_harness
 from tests.api.streams import status_of_stream
-from tests.rows import add_workspace
 
 __all__ = ["harness", "shared_environment", "shared_harness"]
 

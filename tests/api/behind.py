@@ -30,9 +30,9 @@ from codehub.domain.conditions import (
 from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.services.passwords import Passwords
+from testkit.fake_world import FakeWorld
+from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
 from tests.api.harness import ApiHarness
-from tests.fake_world import FakeWorld
-from tests.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
 from tests.identities import CHEAP
 from worker.registry import create_workers
 

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from codehub.bootstrap import database_url_of, open_bus
+from testkit.waiting import until
 from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess, calling, running_api
 from tests.api.shared import served, shared_environment, shared_harness
-from tests.waiting import until
 from worker.relay import RELAY_LOCK, EventRelay, RelayTiming
 
 __all__ = [

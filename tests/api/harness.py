@@ -18,10 +18,10 @@ from api.security.csrf import HEADER as CSRF_HEADER
 from api.wiring import open_context
 from codehub.services.users import add_user
 from codehub.settings import Settings, load_settings
+from testkit.redis_server import RedisServer
+from testkit.seaweed import S3Server
+from testkit.temporal_server import TemporalServer
 from tests.fixtures_s3 import NAME as BUCKET
-from tests.redis_server import RedisServer
-from tests.seaweed import S3Server
-from tests.temporal_server import TemporalServer
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of people who exist for one test)
 ORIGIN = "http://127.0.0.1:8080"

@@ -9,8 +9,8 @@ from typing import Any
 
 import httpx
 
-from tests.service_process import ServiceProcess as ApiProcess
-from tests.service_process import running_service
+from testkit.service_process import ServiceProcess as ApiProcess
+from testkit.service_process import running_service
 
 __all__ = ["ApiProcess", "Event", "EventStream", "api_process", "calling", "follow", "running_api"]
 

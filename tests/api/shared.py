@@ -12,13 +12,13 @@ from api.security.guard import GuardedRoute
 from codehub.bootstrap import prepare_stores
 from codehub.services.passwords import Passwords
 from codehub.settings import load_settings
-from tests import postgres
+from testkit import postgres
+from testkit.redis_server import RedisServer
+from testkit.seaweed import S3Server
+from testkit.temporal_server import TemporalServer
 from tests.api.harness import ApiHarness, environment_of, open_harness
 from tests.api.process import ApiProcess, running_api
 from tests.identities import CHEAP
-from tests.redis_server import RedisServer
-from tests.seaweed import S3Server
-from tests.temporal_server import TemporalServer
 
 # The dashboard's: for people, so the document of the API does not tell of them.
 PAGE_ROUTES = frozenset(

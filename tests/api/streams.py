@@ -6,8 +6,8 @@ from urllib.parse import unquote, urlsplit
 
 from starlette.types import ASGIApp, Message
 
+from testkit.waiting import DEADLINE_SECONDS
 from tests.api.harness import ORIGIN
-from tests.waiting import DEADLINE_SECONDS
 
 
 async def status_of_stream(

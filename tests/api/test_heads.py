@@ -6,8 +6,8 @@ from contextlib import suppress
 import pytest
 
 from api.uvicorn_protocol import MAX_HEAD_BYTES
+from testkit.waiting import DEADLINE_SECONDS
 from tests.api.process import running_api
-from tests.waiting import DEADLINE_SECONDS
 
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: codehub\r\n"
 

@@ -16,6 +16,8 @@ from codehub.db.events import EventKind
 from codehub.db.models import Archive
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation
+from testkit.fake_world import IMAGE, FakeInstance, FakeWorld
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.api.behind import (
     LONG_AGO,
     set_columns,
@@ -25,8 +27,6 @@ from tests.api.behind import (
     write_line,
 )
 from tests.api.harness import ApiHarness, Person, open_harness
-from tests.fake_world import IMAGE, FakeInstance, FakeWorld
-from tests.waiting import DEADLINE_SECONDS, until
 
 UI = "http://127.0.0.1:8233"
 

@@ -16,11 +16,11 @@ from sqlalchemy import text
 from codehub.embedded.stack import EmbeddedStack
 from codehub.services.tokens import create_token
 from codehub.settings import Settings
+from testkit.deployment import BIN, Deployment, make_template, open_deployment
+from testkit.waiting import until
 from tests.api.gates import gate_to, led_through
 from tests.api.process import ApiProcess, calling, follow, running_api
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import BIN, Deployment, make_template, open_deployment
-from tests.waiting import until
 from worker.relay import APPLICATION_NAME, RELAY_LOCK
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}

@@ -14,13 +14,13 @@ from codehub.db.usage import BUCKET, bucket_of, note_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
+from testkit.waiting import until
 from tests.api.behind import begin_operation, set_columns, working
 from tests.api.event_harness import harness, program, relay
 from tests.api.gates import gate_to, led_through
 from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess, EventStream, follow, running_api
 from tests.api.shared import served, shared_environment, shared_harness
-from tests.waiting import until
 
 __all__ = ["harness", "relay", "served", "shared_environment", "shared_harness"]
 

@@ -10,13 +10,13 @@ from temporalio.client import Client
 
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation
+from testkit.fake_world import FakeWorld
+from testkit.waiting import until
 from tests.api.behind import LONG_AGO, claim, working
 from tests.api.event_harness import harness
 from tests.api.gates import gate_to
 from tests.api.harness import ApiHarness, Person, open_harness
 from tests.api.shared import shared_environment, shared_harness
-from tests.fake_world import FakeWorld
-from tests.waiting import until
 
 __all__ = ["harness", "shared_environment", "shared_harness"]
 

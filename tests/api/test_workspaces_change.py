@@ -1,6 +1,7 @@
 """Changes of workspaces over the API: all of one or nothing, and who waits is answered."""
 
 from codehub.domain.states import Operation, Phase
+from testkit.fake_world import FakeWorld
 from tests.api.behind import (
     LONG_AGO,
     begin_operation,
@@ -9,7 +10,6 @@ from tests.api.behind import (
 )
 from tests.api.harness import ApiHarness
 from tests.api.workspace_requests import changed, error_of, harness, patch, settled, world
-from tests.fake_world import FakeWorld
 
 __all__ = ["harness", "world"]
 

@@ -9,6 +9,8 @@ from sqlalchemy import text
 
 from codehub.db.models import Archive
 from codehub.domain.states import Operation, Phase
+from testkit.fake_world import FakeWorld
+from testkit.waiting import until
 from tests.api.behind import (
     LONG_AGO,
     begin_operation,
@@ -19,8 +21,6 @@ from tests.api.behind import (
 )
 from tests.api.harness import ApiHarness, Person
 from tests.api.workspace_requests import error_of, harness, listed, settled, world
-from tests.fake_world import FakeWorld
-from tests.waiting import until
 
 __all__ = ["harness", "world"]
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from temporalio.client import Client
 
+from testkit.fake_world import FakeWorld
+from testkit.waiting import until
 from tests.api.behind import with_cheap_passwords, working
 from tests.api.harness import ApiHarness, Person
-from tests.fake_world import FakeWorld
-from tests.waiting import until
 
 
 @pytest.fixture

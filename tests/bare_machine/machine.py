@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.needs import need_program, need_root
+from testkit.needs import need_program, need_root
 
 REPOSITORY = Path(__file__).parents[2]
 SUITE = "bookworm"

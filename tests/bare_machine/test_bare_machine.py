@@ -10,9 +10,9 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import choose_ports
+from testkit.waiting import until
 from tests.bare_machine.machine import BareMachine, bare_machine
 from tests.e2e.harness import PASSWORD, READY
-from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(1200)
 PROGRAMS = ("git", "make", "python3", "tar")

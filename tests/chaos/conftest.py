@@ -9,7 +9,7 @@ import pytest
 
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
-from tests.chaos.harness import BIN, make_template
+from testkit.deployment import BIN, make_template
 
 
 @dataclass(frozen=True)

@@ -9,14 +9,14 @@ from pathlib import Path
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from tests.chaos.harness import Deployment, until_killed
-from tests.trees import Description, describe_tree, make_rich_home
-from worker.crash_points import CRASH_AT, CRASHED_FILE
+from testkit.crash_points import CRASH_AT, CRASHED_FILE
+from testkit.deployment import Deployment, until_killed
+from testkit.trees import Description, describe_tree, make_rich_home
 
 ROW_STEPS = ("observe", "claim", "settle")
 # The mutation check looks at the one point where a break shows: all of them take minutes.
 ONLY_AT = "CODEHUB_TEST_ONLY_CRASH_AT"
-OpenSite = Callable[[Path], AbstractAsyncContextManager[Deployment]]
+OpenDeployment = Callable[[Path], AbstractAsyncContextManager[Deployment]]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ COURSES = {
 
 
 async def crash_at_every_point(
-    operation: Operation, open_deployment: OpenSite, place: Path, at_once: int
+    operation: Operation, open_deployment: OpenDeployment, place: Path, at_once: int
 ) -> None:
     """Each point has a deployment of its own."""
     course = COURSES[operation]
@@ -76,7 +76,8 @@ async def crash_at_every_point(
 
 async def crash_and_recover(deployment: Deployment, course: Course, point: str, crashed: Path) -> None:
     workspace_id, before = await prepare(deployment, course)
-    with deployment.worker_process(**{CRASH_AT: point, CRASHED_FILE: str(crashed)}) as doomed:
+    crash = {CRASH_AT: point, CRASHED_FILE: str(crashed)}
+    with deployment.worker_process("testkit.crash_points", **crash) as doomed:
         await deployment.wake(workspace_id)
         await until_killed(doomed)
     assert crashed.exists()

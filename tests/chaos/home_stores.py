@@ -6,7 +6,7 @@ import sys
 
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import Snapshot, WorkspaceId
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
 
 
 async def refused(deployment: Deployment, module: str, **extra: str) -> str:

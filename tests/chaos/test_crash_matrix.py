@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from codehub.domain.states import Operation
+from testkit.deployment import open_deployment
 from tests.chaos.conftest import Servers
 from tests.chaos.crash_matrix import COURSES, crash_at_every_point
-from tests.chaos.harness import open_deployment
 
 AT_ONCE = 6
 

@@ -14,12 +14,12 @@ from codehub.domain.conditions import Snapshot
 from codehub.domain.states import ErrorReason, Phase
 from codehub.settings import load_settings
 from migrations import runner
+from testkit.deployment import BIN, Deployment, clone_database, register_namespace
+from testkit.trees import describe_tree
+from testkit.waiting import until
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import BIN, Deployment, clone_database, register_namespace
 from tests.m1.leftovers import ANN, IDS, fill_database, make_homes
-from tests.trees import describe_tree
 from tests.up_command import CODEHUB
-from tests.waiting import until
 
 REFUSED = 2
 

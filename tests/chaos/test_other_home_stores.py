@@ -10,8 +10,8 @@ from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
+from testkit.deployment import Deployment, open_deployment
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Deployment, open_deployment
 from tests.chaos.home_stores import look_again, refused
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}

@@ -18,9 +18,9 @@ from codehub.db.models import WorkspaceEvent
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import OperationInProgress
+from testkit.deployment import Deployment, open_deployment
+from testkit.waiting import until
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Deployment, open_deployment
-from tests.waiting import until
 
 WORKSPACES = 8
 OTHER_BUILD = "tests.chaos.other_build"

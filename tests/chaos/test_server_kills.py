@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
+from testkit.deployment import open_deployment
+from testkit.trees import describe_tree
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import open_deployment
-from tests.trees import describe_tree
 
 BALLAST_BYTES = 150 * 1024 * 1024
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}

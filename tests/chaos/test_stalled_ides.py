@@ -11,8 +11,8 @@ from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.providers import local_root_of
+from testkit.deployment import Deployment, open_deployment
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Deployment, open_deployment
 
 SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 

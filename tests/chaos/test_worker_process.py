@@ -9,10 +9,10 @@ import aiohttp
 import pytest
 
 from codehub.domain.states import DesiredState, Phase
+from testkit.deployment import open_deployment
+from testkit.temporal_server import free_port
+from testkit.waiting import until
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import open_deployment
-from tests.temporal_server import free_port
-from tests.waiting import until
 
 
 @pytest.mark.timeout(600)

@@ -3,7 +3,7 @@
 import asyncio
 from types import TracebackType
 
-from tests.waiting import until
+from testkit.waiting import until
 
 CHUNK = 65_536
 

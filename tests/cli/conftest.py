@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 from temporalio.client import Client
 
-from tests import postgres
+from testkit import postgres
+from testkit.redis_server import RedisServer
+from testkit.seaweed import S3Server
+from testkit.temporal_server import TemporalServer
 from tests.api.harness import environment_of
 from tests.cli.harness import CliHarness, Somebody, open_cli_harness
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
-from tests.redis_server import RedisServer
-from tests.seaweed import S3Server
-from tests.temporal_server import TemporalServer
 
 __all__ = ["redis_server", "s3_server", "temporal_client", "temporal_server"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from threading import Thread
 from types import TracebackType
 
-from tests.waiting import until
+from testkit.waiting import until
 
 CODEHUB = Path(sys.executable).with_name("codehub")
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

@@ -10,10 +10,10 @@ from cli.address import DEFAULT_URL, find_address
 from cli.exit_codes import ExitCode
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import locked, write_state
+from testkit.seaweed import S3Server
+from testkit.temporal_server import free_port
 from tests.api.harness import PASSWORD
 from tests.cli.harness import Somebody
-from tests.seaweed import S3Server
-from tests.temporal_server import free_port
 
 NOBODY = {"CODEHUB_TOKEN": ""}
 

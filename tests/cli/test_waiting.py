@@ -11,10 +11,10 @@ from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.bootstrap import redis_url_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
+from testkit.waiting import until
 from tests.api.behind import set_columns
 from tests.cli.cable import Cable
 from tests.cli.harness import Somebody
-from tests.waiting import until
 
 SNAPSHOT = b"event: snapshot"
 

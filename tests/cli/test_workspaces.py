@@ -9,9 +9,9 @@ import pytest
 from cli.exit_codes import ExitCode
 from codehub.domain.conditions import Condition, Conditions, Reason, Status, conditions_to_json
 from codehub.domain.states import Operation
+from testkit.waiting import until
 from tests.api.behind import begin_operation, fail, lose_data, set_columns
 from tests.cli.harness import Somebody
-from tests.waiting import until
 
 RUNNING = {"phase": "RUNNING", "desired_state": "RUNNING"}
 ARCHIVED = {"phase": "ARCHIVED", "desired_state": "ARCHIVED"}

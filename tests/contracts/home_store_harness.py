@@ -17,8 +17,8 @@ from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource
 from codehub.ports import ArchiveStore, HomeStore, Instances, StorageJobs, Volumes
-from tests.docker_engine import NOBODY_URL, URL, Engine, docker, need_docker, opened_engine
-from tests.fakes import FakeHomeStore, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
+from testkit.docker_engine import NOBODY_URL, URL, Engine, docker, need_docker, opened_engine
+from testkit.fakes import FakeHomeStore, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
 
 # Nobody reaches it: what is tested comes before.
 ARCHIVES = ArchiveStore("codehub", "key", "secret", "http://127.0.0.1:9")

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from aiodocker import Docker
 
+import testkit
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import Limits
@@ -26,11 +27,11 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.naming import container_name
 from codehub.ports import Instances, Upstream, Volumes
-from tests.docker_engine import JOB_IMAGE, NOBODY_URL, Engine, build, docker, need_docker, opened_engine
-from tests.fakes import IMAGE, NEVER_READY_IMAGE, FakeInstances, FakeVolumes, FakeWorld
-from tests.waiting import DEADLINE_SECONDS
+from testkit.docker_engine import JOB_IMAGE, NOBODY_URL, Engine, build, docker, need_docker, opened_engine
+from testkit.fakes import IMAGE, NEVER_READY_IMAGE, FakeInstances, FakeVolumes, FakeWorld
+from testkit.waiting import DEADLINE_SECONDS
 
-TINY_IDE = Path(__file__).with_name("tiny_ide.py")
+TINY_IDE = Path(testkit.__file__).with_name("tiny_ide.py")
 # Enough for a loaded machine: only what is broken uses it up.
 PATIENCE = Patience(start=60, stop=30, kill=30, health=10)
 

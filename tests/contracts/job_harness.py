@@ -16,9 +16,9 @@ from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.ports import StorageJobs
+from testkit.docker_engine import STALLED_JOB_IMAGE, Engine, build, docker
+from testkit.fakes import FakeObject, FakeStorageJobs, FakeWorld
 from tests.contracts.test_archives import store_of
-from tests.docker_engine import STALLED_JOB_IMAGE, Engine, build, docker
-from tests.fakes import FakeObject, FakeStorageJobs, FakeWorld
 from tests.fixtures_s3 import Bucket
 from tests.storage_job_runs import path_with_fake
 

@@ -15,7 +15,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.ports import Archives, ArchiveStore, StoredArchive
-from tests.fakes import FakeArchives, FakeObject, FakeWorld
+from testkit.fakes import FakeArchives, FakeObject, FakeWorld
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.events import RedisEventBus
 from codehub.adapters.redis.subscription import RedisEventSubscription, SubscriptionTiming
 from codehub.ports import BusMessage, EventSubscription
-from tests.fake_subscription import FakeSubscription
-from tests.redis_server import RedisServer, running_redis
-from tests.waiting import DEADLINE_SECONDS, until
+from testkit.fake_subscription import FakeSubscription
+from testkit.redis_server import RedisServer, running_redis
+from testkit.waiting import DEADLINE_SECONDS, until
 
 EVERYBODY = BusMessage(None)
 QUICK = SubscriptionTiming(check=600, confirm=DEADLINE_SECONDS, first_delay=0.02, max_delay=0.1)

@@ -14,9 +14,9 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, InstanceRequest
 from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
 from codehub.services.home_store import Homes, adopt_home_store, claim_home_store
+from testkit.fakes import IMAGE
+from testkit.rows import new_workspace_id
 from tests.contracts.home_store_harness import HomeStoreHarness, open_harness
-from tests.fakes import IMAGE
-from tests.rows import new_workspace_id
 
 KEY = "archives/x/y/home.tar.zst"
 

@@ -9,8 +9,8 @@ import pytest
 
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
+from testkit.rows import new_workspace_id
 from tests.contracts.home_store_harness import HomeStoreHarness, open_harness
-from tests.rows import new_workspace_id
 
 
 @pytest.fixture(params=["fake", "local", "docker"])

@@ -12,6 +12,9 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ImageMissing, InstanceRequest, Progress
+from testkit.fakes import IMAGE, NEVER_READY_IMAGE
+from testkit.needs import need_bubblewrap
+from testkit.waiting import DEADLINE_SECONDS
 from tests.contracts.instance_harness import (
     FakeHarness,
     InstanceHarness,
@@ -19,9 +22,6 @@ from tests.contracts.instance_harness import (
     eventually,
     opened_docker_harness,
 )
-from tests.fakes import IMAGE, NEVER_READY_IMAGE
-from tests.needs import need_bubblewrap
-from tests.waiting import DEADLINE_SECONDS
 
 # What a workspace asks for that names no image: another one may be meant later.
 DEFAULT = "default"

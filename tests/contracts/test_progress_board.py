@@ -12,10 +12,10 @@ from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress, ProgressBoard
+from testkit.fakes import FakeProgressBoard
+from testkit.redis_server import RedisServer, running_redis
+from testkit.waiting import until
 from tests.boards import posted
-from tests.fakes import FakeProgressBoard
-from tests.redis_server import RedisServer, running_redis
-from tests.waiting import until
 
 ONE, OTHER = WorkspaceId("one"), WorkspaceId("other")
 STARTED = Progress("restore")

@@ -13,10 +13,10 @@ from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import META_SUFFIX, archive_key, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ExpectedArchive, Progress, StorageJobs, StoredArchive
+from testkit.docker_engine import JOB_IMAGE, need_docker, opened_engine
+from testkit.waiting import DEADLINE_SECONDS
 from tests.contracts.job_harness import DockerHarness, FakeHarness, JobHarness, LocalHarness
-from tests.docker_engine import JOB_IMAGE, need_docker, opened_engine
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.waiting import DEADLINE_SECONDS
 
 __all__ = ["bucket", "s3_server"]
 EMPTY_ZSTD_FRAME = bytes.fromhex("28b52ffd240001000099e9d851")

@@ -12,9 +12,9 @@ from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest
+from testkit.fakes import IMAGE
 from tests.contracts import instance_harness
 from tests.contracts.instance_harness import InstanceHarness, opened_docker_harness
-from tests.fakes import IMAGE
 
 
 class VolumeHarness(InstanceHarness, Protocol):

@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from testkit.needs import need_program
 from tests.deploy.programs import ROOT, run
-from tests.needs import need_program
 
 FILE = ROOT / "docker-compose.yml"
 SECRETS = (

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from testkit.needs import need_program
+from testkit.waiting import until
 from tests.deploy.programs import ROOT
-from tests.needs import need_program
-from tests.waiting import until
 
 GATE = ROOT / "deploy/docker-gate"
 

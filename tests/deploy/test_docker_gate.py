@@ -10,8 +10,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from codehub.adapters.docker.engine import NOT_NOW
+from testkit.waiting import until
 from tests.deploy.gate import Gate, StandIn, exchange, gate_before, request, stand_in, status_of
-from tests.waiting import until
 
 ID = "0b1c2d3e-4f50-4162-8374-95a6b7c8d9e0"
 WORKSPACE = f"codehub-ws-{ID}"

@@ -14,8 +14,8 @@ from codehub.adapters.docker.options import DockerOptions
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
+from testkit.docker_engine import URL, need_docker
 from tests.deploy.gate import Gate, gate_before
-from tests.docker_engine import URL, need_docker
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import yaml  # type: ignore[import-untyped]
 
 from api.metrics import Metrics
 from proxy import metrics as proxy_metrics
+from testkit.needs import need_program
 from tests.deploy.compose import environment_of, services
 from tests.deploy.programs import ROOT, run
-from tests.needs import need_program
 from workflows.observe import ObserveWorkflow
 
 MONITORING = ROOT / "monitoring"

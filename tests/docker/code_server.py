@@ -7,8 +7,8 @@ from playwright.async_api import Error, Request, expect
 from playwright.async_api import TimeoutError as NotInTime
 
 from codehub.domain.conditions import WorkspaceId
+from testkit.waiting import until
 from tests.e2e.browser import PATIENCE, Tab
-from tests.waiting import until
 
 # What Chromium says of a request that waits for a connection when an interface of this machine comes or
 # goes, as one does with every container.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from testkit.docker_engine import JOB_IMAGE, left_behind, need_docker
 from tests.chaos.conftest import servers
-from tests.docker_engine import JOB_IMAGE, left_behind, need_docker
 
 __all__ = ["servers"]
 

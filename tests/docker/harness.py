@@ -6,10 +6,10 @@ from pathlib import Path
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name
+from testkit.deployment import Deployment, open_deployment
+from testkit.docker_engine import NETWORK, Engine, build, docker, opened_engine
+from testkit.fakes import IMAGE
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Deployment, open_deployment
-from tests.docker_engine import NETWORK, Engine, build, docker, opened_engine
-from tests.fakes import IMAGE
 
 
 @asynccontextmanager

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from uuid import uuid4
 
-from tests.docker_engine import Engine, docker
+from testkit.docker_engine import Engine, docker
 
 
 @contextmanager

@@ -10,9 +10,9 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest, Progress
+from testkit.docker_engine import docker, volume_path
+from testkit.fakes import IMAGE
 from tests.contracts.instance_harness import DockerHarness, opened_docker_harness
-from tests.docker_engine import docker, volume_path
-from tests.fakes import IMAGE
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from codehub.adapters.docker.changes import DockerChanges
 from codehub.adapters.docker.engine import open_engine
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, job_name, volume_name
-from tests.docker_engine import JOB_IMAGE, URL, Engine, docker, opened_engine
-from tests.waiting import until
+from testkit.docker_engine import JOB_IMAGE, URL, Engine, docker, opened_engine
+from testkit.waiting import until
 
 ENGINE_SOCKET = Path(URL.removeprefix("unix://"))
 

@@ -6,12 +6,12 @@ import pytest
 
 from codehub import contracts
 from codehub.domain.conditions import WorkspaceId
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
+from testkit.docker_engine import NETWORK, WORKSPACE_IMAGE, need_docker, opened_engine, volume_path
+from testkit.waiting import until
 from tests.docker.code_server import CodeServer
-from tests.docker_engine import NETWORK, WORKSPACE_IMAGE, need_docker, opened_engine, volume_path
 from tests.e2e.browser import Tab, open_tab, running_browser, wait_for_file
 from tests.e2e.harness import HOUR_SECONDS, QUICK_TO_STOP, Person, running_codehub
-from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -14,10 +14,10 @@ from codehub.domain.naming import container_name, volume_name
 from codehub.ports import InstanceRequest
 from codehub.providers import docker_options_of
 from codehub.settings import Settings
+from testkit.docker_engine import docker
+from testkit.fakes import IMAGE
 from tests.contracts.instance_harness import DockerHarness, opened_docker_harness
 from tests.docker.test_containers import label_image
-from tests.docker_engine import docker
-from tests.fakes import IMAGE
 
 MIB = 1024 * 1024
 KILLED = 137

@@ -15,11 +15,11 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest, Progress
+from testkit.docker_engine import build, docker, opened_engine
+from testkit.fakes import IMAGE, NEVER_READY_IMAGE
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.contracts.instance_harness import DockerHarness, ask, opened_docker_harness
 from tests.docker.networks import own_network
-from tests.docker_engine import build, docker, opened_engine
-from tests.fakes import IMAGE, NEVER_READY_IMAGE
-from tests.waiting import DEADLINE_SECONDS, until
 
 DEAF_IMAGE = "codehub-test-deaf"
 MOVING_IMAGE = "codehub-test-moving"

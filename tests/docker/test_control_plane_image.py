@@ -14,12 +14,12 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
-from tests.docker_engine import NETWORK, URL, build, docker, need_docker, opened_engine, volume_path
+from testkit.docker_engine import NETWORK, URL, build, docker, need_docker, opened_engine, volume_path
+from testkit.fakes import IMAGE
+from testkit.waiting import until
 from tests.e2e.harness import WORKSPACES, Person, enter
-from tests.fakes import IMAGE
 from tests.images.conftest import CONTROL_PLANE_IMAGE
 from tests.images.restrictions import RESTRICTED
-from tests.waiting import until
 
 SOCKET = Path(URL.removeprefix("unix://"))
 # In seconds: what docker-compose.yml gives them to end.

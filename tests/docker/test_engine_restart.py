@@ -10,10 +10,10 @@ import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from gameday.faults.dockerd import Engine
+from testkit.trees import describe_tree
+from testkit.waiting import until
 from tests.chaos.conftest import Servers
 from tests.docker.harness import open_docker_deployment
-from tests.trees import describe_tree
-from tests.waiting import until
 
 BALLAST_BYTES = 100 * 1024 * 1024
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gameday.stage.stage import open_stage
-from tests.docker_engine import docker
+from testkit.docker_engine import docker
 from tests.gameday.players import playing
 
 

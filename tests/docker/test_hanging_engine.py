@@ -19,8 +19,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ArchiveStore, InstanceRequest
-from tests.fakes import IMAGE
-from tests.waiting import DEADLINE_SECONDS
+from testkit.fakes import IMAGE
+from testkit.waiting import DEADLINE_SECONDS
 
 ANSWER_SECONDS = 0.2
 OPTIONS = DockerOptions(patience=Patience(stop=0, answer=ANSWER_SECONDS))

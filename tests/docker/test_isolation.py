@@ -17,11 +17,11 @@ from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
 from codehub.embedded.data_dir import read_json
 from codehub.ports import InstanceRequest, Upstream
+from testkit.docker_engine import docker
+from testkit.fakes import IMAGE
 from tests.chaos.conftest import Servers
 from tests.contracts.instance_harness import DockerHarness, ask, opened_docker_harness
 from tests.docker.networks import own_network
-from tests.docker_engine import docker
-from tests.fakes import IMAGE
 
 LOOPBACK = "127.0.0.1"
 IDE_PORT = 8080

@@ -23,14 +23,14 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import archive_key, job_name, meta_key, volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ArchiveStore, Progress
+from testkit.docker_engine import JOB_IMAGE, STALLED_JOB_IMAGE, URL, docker, opened_engine
+from testkit.trees import describe_tree, make_rich_home
+from testkit.waiting import until
 from tests.contracts.job_harness import DockerHarness
 from tests.contracts.test_archives import store_of
 from tests.contracts.test_storage_jobs import Underway
 from tests.docker.networks import own_network
-from tests.docker_engine import JOB_IMAGE, STALLED_JOB_IMAGE, URL, docker, opened_engine
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.trees import describe_tree, make_rich_home
-from tests.waiting import until
 
 __all__ = ["bucket", "s3_server"]
 REPOSITORY = Path(__file__).parents[2]

@@ -12,9 +12,9 @@ from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import ContainerFact
 from codehub.ports import InstanceRequest
-from tests.docker_engine import URL, build, opened_engine
-from tests.fakes import IMAGE
-from tests.rows import new_workspace_id
+from testkit.docker_engine import URL, build, opened_engine
+from testkit.fakes import IMAGE
+from testkit.rows import new_workspace_id
 
 
 @asynccontextmanager

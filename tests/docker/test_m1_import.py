@@ -9,12 +9,12 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import Phase
+from testkit.deployment import Deployment
+from testkit.docker_engine import docker
+from testkit.rows import add_workspace, new_workspace_id
+from testkit.trees import describe_tree, make_rich_home
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Deployment
 from tests.docker.harness import open_docker_deployment
-from tests.docker_engine import docker
-from tests.rows import add_workspace, new_workspace_id
-from tests.trees import describe_tree, make_rich_home
 from tests.up_command import CODEHUB
 
 COMPLETE = {"storage.volume_ready": {"status": "True", "reason": "Complete", "message": ""}}

@@ -11,11 +11,11 @@ from codehub.adapters.docker.options import STORE_LABEL, DockerOptions
 from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import docker_options_of
+from testkit.deployment import Deployment
+from testkit.docker_engine import URL, docker, opened_engine
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Deployment
 from tests.chaos.home_stores import look_again, refused
 from tests.docker.harness import open_docker_deployment
-from tests.docker_engine import URL, docker, opened_engine
 from tests.stand_in_engine import StandInEngine, stand_in_engine
 
 

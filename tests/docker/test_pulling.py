@@ -22,8 +22,8 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ImageMissing, InstanceRequest, Progress
+from testkit.fakes import FakeProgressBoard
 from tests.contracts.instance_harness import opened_docker_harness
-from tests.fakes import FakeProgressBoard
 
 REFERENCE = "registry.example/team/ide:1"
 Events = tuple[dict[str, object], ...]

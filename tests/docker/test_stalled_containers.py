@@ -7,11 +7,11 @@ import pytest
 from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.naming import container_name
 from codehub.domain.states import DesiredState, Phase
+from testkit.deployment import Deployment
+from testkit.docker_engine import docker
+from testkit.waiting import until
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import Deployment
 from tests.docker.harness import container_id, open_docker_deployment
-from tests.docker_engine import docker
-from tests.waiting import until
 
 SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 NEW_LIMITS = {"CODEHUB_DOCKER_PIDS": "99", "CODEHUB_DOCKER_MEMORY_BYTES": str(256 * 1024 * 1024)}

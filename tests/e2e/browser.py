@@ -20,9 +20,9 @@ from playwright.async_api import (
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import PLAIN_COOKIE
+from testkit.needs import need_program
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.e2e.harness import Person
-from tests.needs import need_program
-from tests.waiting import DEADLINE_SECONDS, until
 
 # In milliseconds, as Playwright wants it.
 PATIENCE = DEADLINE_SECONDS * 1000

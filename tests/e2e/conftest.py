@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser
 
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.browser import Tab, open_tab, running_browser
 from tests.e2e.harness import QUICK_TO_STOP, Person, running_codehub
 

@@ -21,8 +21,8 @@ from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.servers import environment, last_known
 from codehub.origins import PLAIN_COOKIE
 from codehub.settings import Settings, load_settings
-from tests.chaos.harness import Deployment
-from tests.waiting import until
+from testkit.deployment import Deployment
+from testkit.waiting import until
 
 # The last line that it prints: everything else has been said by then.
 READY = "Ctrl-C stops it"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from testkit.needs import need_program
+from testkit.waiting import until
 from tests.e2e.harness import API_URL, PASSWORD, READY, codehub_up
-from tests.needs import need_program
-from tests.waiting import until
 
 TOUR = Path(__file__).parents[2] / "docs" / "api.md"
 LINES = re.compile(r"^```sh\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Page, expect
 
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
+from testkit.needs import need_program
 from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import PHONE, Scheme, add_user, open_dashboard
 from tests.e2e.harness import Person
-from tests.needs import need_program
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser, expect
 
+from testkit.rows import add_workspace
 from tests.api.event_harness import relaying
 from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess
@@ -13,7 +14,6 @@ from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import Dashboard, open_dashboard
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_server
-from tests.rows import add_workspace
 
 __all__ = ["redis_server", "s3_server", "served", "shared_environment", "shared_harness", "temporal_server"]
 

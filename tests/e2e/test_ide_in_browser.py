@@ -4,10 +4,10 @@ from http import HTTPStatus
 
 import pytest
 
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
+from testkit.waiting import until
 from tests.e2e.browser import Tab, wait_for_file
 from tests.e2e.harness import HOUR_SECONDS, Person
-from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

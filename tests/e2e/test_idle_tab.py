@@ -11,10 +11,10 @@ from playwright.async_api import Browser
 
 from codehub import contracts
 from codehub.domain.conditions import WorkspaceId
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
+from testkit.waiting import until
 from tests.e2e.browser import Tab, open_tab
 from tests.e2e.harness import HOUR_SECONDS, STANDBY_SECONDS, SWEEP_SECONDS, Person
-from tests.waiting import until
 
 SWEEPS_IN_THREE_TIMES = 3 * STANDBY_SECONDS // SWEEP_SECONDS + 1
 MORE_SWEEPS = 4

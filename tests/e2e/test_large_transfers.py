@@ -11,7 +11,7 @@ import pytest
 
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import read_running
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
 from tests.e2e.harness import HOUR_SECONDS, Person
 
 # A piece is 1 MiB in base64, as much as JupyterLab sends at once.

@@ -11,9 +11,9 @@ from codehub.adapters.local.instances import LocalInstances
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.providers import local_root_of
-from tests.chaos.harness import Deployment
+from testkit.deployment import Deployment
+from testkit.waiting import until
 from tests.e2e.harness import WORKSPACES, Person, running_codehub
-from tests.waiting import until
 
 NOTE = "every file comes back\n"
 

@@ -7,9 +7,9 @@ import pytest
 
 from codehub.domain.conditions import WorkspaceId
 from proxy.forms import form_token_of
+from testkit.waiting import until
 from tests.e2e.browser import Tab
 from tests.e2e.harness import HOUR_SECONDS, Person
-from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 

@@ -8,7 +8,7 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 
 from codehub.db.session import Database
-from tests.waiting import until
+from testkit.waiting import until
 
 
 class Clock:

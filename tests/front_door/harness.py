@@ -22,8 +22,8 @@ from codehub.services.tokens import create_token
 from codehub.services.users import add_user
 from codehub.settings import Settings, load_settings
 from proxy.wiring import Proxy, open_proxy
+from testkit.rows import add_workspace
 from tests.identities import CHEAP, LIFETIME, PASSWORD
-from tests.rows import add_workspace
 
 NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
 IDLE = {"operation": "NONE", "op_started_at": None, "error_reason": None}

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 import aiohttp
 
 from codehub.domain.conditions import WorkspaceId
+from testkit.waiting import until
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.waiting import until
 
 # Nothing may take longer, whatever is down.
 PATIENCE_SECONDS = 25.0

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.service_process import ServiceProcess, running_service, spawn
-from tests.temporal_server import free_port
+from testkit.service_process import ServiceProcess, running_service, spawn
+from testkit.temporal_server import free_port
 
 # What a program says that has lost control of itself.
 TROUBLE = ("Traceback", "never retrieved", "never awaited", "was destroyed")

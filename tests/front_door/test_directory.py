@@ -23,12 +23,12 @@ from codehub.ports import Upstream
 from proxy import workspace_cache as directory_module
 from proxy.decisions import is_open
 from proxy.workspace_cache import FRESH_SECONDS, KEPT_SECONDS, CachedWorkspace, WorkspaceCache
-from tests.fake_world import IMAGE, FakeInstance, FakeWorld
-from tests.fakes import FakeInstances
+from testkit.fake_world import IMAGE, FakeInstance, FakeWorld
+from testkit.fakes import FakeInstances
+from testkit.rows import NOW, add_user, add_workspace
+from testkit.waiting import until
 from tests.front_door.answers import Clock, HeldDatabase, questions
 from tests.front_door.harness import STATES
-from tests.rows import NOW, add_user, add_workspace
-from tests.waiting import until
 
 
 class Harness:

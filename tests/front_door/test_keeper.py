@@ -20,13 +20,13 @@ from proxy.cache_refresher import CacheRefresher
 from proxy.caller_cache import CallerCache
 from proxy.request_kind import Shown
 from proxy.workspace_cache import WorkspaceCache
-from tests.fake_world import FakeWorld
-from tests.fakes import FakeInstances
+from testkit.fake_world import FakeWorld
+from testkit.fakes import FakeInstances
+from testkit.redis_server import RedisServer, running_redis
+from testkit.rows import add_workspace
+from testkit.waiting import until
 from tests.front_door.answers import Clock
 from tests.identities import add, enter
-from tests.redis_server import RedisServer, running_redis
-from tests.rows import add_workspace
-from tests.waiting import until
 
 NEVER = 3600.0
 

@@ -4,9 +4,9 @@ import asyncio
 
 import aiohttp
 
+from testkit.waiting import until
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
-from tests.waiting import until
 
 SOCKETS = 300
 

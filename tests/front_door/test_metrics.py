@@ -3,13 +3,13 @@
 import psutil
 import pytest
 
+from testkit.rows import new_workspace_id
+from testkit.temporal_server import free_port
 from tests.front_door.figures import families, figure
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.front_door.process import running_proxy
 from tests.front_door.test_process import in_front, open_socket
-from tests.rows import new_workspace_id
-from tests.temporal_server import free_port
 
 
 @pytest.fixture

@@ -16,18 +16,18 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.stack import EmbeddedStack
 from codehub.services.identity import sign_out
 from codehub.settings import Settings
+from testkit.deployment import make_template, open_deployment
+from testkit.service_process import ServiceProcess, running_service
+from testkit.temporal_server import free_port
+from testkit.waiting import until
 from tests.api.gates import gate_to, led_through
 from tests.api.process import running_api
 from tests.chaos.conftest import Servers
-from tests.chaos.harness import make_template, open_deployment
 from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
 from tests.front_door.ide import Ide, running_ide
 from tests.front_door.load import under_load
 from tests.front_door.process import running_proxy
 from tests.front_door.silence import silenceable
-from tests.service_process import ServiceProcess, running_service
-from tests.temporal_server import free_port
-from tests.waiting import until
 
 OFTEN = {"CODEHUB_PROXY_ACTIVITY_SECONDS": "1"}
 

@@ -10,14 +10,14 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from proxy.forms import form_token_of
+from testkit.rows import NOW
+from testkit.waiting import until
 from tests.api.behind import LONG_AGO, damage_archive
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.page_reading import fields as fields_of
 from tests.page_reading import read_text
-from tests.rows import NOW
 from tests.visits import ID
-from tests.waiting import until
 
 
 def form(person: Person, workspace_id: WorkspaceId, **fields: str) -> dict[str, str]:

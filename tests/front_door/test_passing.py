@@ -5,10 +5,10 @@ import os
 
 import pytest
 
-from tests.chaos.harness import BIN
+from testkit.deployment import BIN
+from testkit.rows import NOW, new_workspace_id
 from tests.front_door.harness import NAVIGATION, FrontDoorHarness, Person, open_front_door
 from tests.front_door.ide import Ide, running_ide
-from tests.rows import NOW, new_workspace_id
 
 
 def names(ide: Ide, path: str) -> set[str]:

@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from codehub.domain.conditions import WorkspaceId
+from testkit.rows import NOW
+from testkit.waiting import until
 from tests.front_door.answers import questions
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
-from tests.rows import NOW
-from tests.waiting import until
 
 WAKE = {"X-CodeHub-Wake": "true"}
 WEBSOCKET = {

@@ -12,13 +12,13 @@ from redis.asyncio import Redis
 
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.domain.conditions import WorkspaceId
+from testkit.service_process import ServiceProcess
+from testkit.temporal_server import free_port
+from testkit.waiting import until
 from tests.fixtures_services import redis_client
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.front_door.process import accepts, assert_calm, running_proxy, start_proxy
-from tests.service_process import ServiceProcess
-from tests.temporal_server import free_port
-from tests.waiting import until
 
 __all__ = ["redis_client"]
 

@@ -10,15 +10,15 @@ import psutil
 import pytest
 
 from codehub.domain.conditions import WorkspaceId
+from testkit.processes import family_of, wait_until_ended
+from testkit.service_process import ServiceProcess
+from testkit.temporal_server import free_port
+from testkit.waiting import until
 from tests.front_door.figures import figure
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
 from tests.front_door.process import accepts, assert_calm, free_pair, running_proxy, start_proxy
 from tests.front_door.test_process import ENDS, in_front, open_socket
-from tests.processes import family_of, wait_until_ended
-from tests.service_process import ServiceProcess
-from tests.temporal_server import free_port
-from tests.waiting import until
 
 WORKERS = ("--workers", "2")
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import aiohttp
 
 from gameday.stage import tiny_ide
-from tests.temporal_server import free_port
-from tests.waiting import until
+from testkit.temporal_server import free_port
+from testkit.waiting import until
 
 
 @dataclass(frozen=True)

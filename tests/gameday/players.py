@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 
 from gameday.stage.stage import Stage
-from tests.waiting import until
+from testkit.waiting import until
 
 WORKSPACES = "/api/v1/workspaces"
 PATIENCE = httpx.Timeout(60)

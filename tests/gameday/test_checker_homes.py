@@ -12,7 +12,7 @@ from gameday.checks.homes import check_homes
 from gameday.people.journal import Journal
 from gameday.stage.stage import Stage
 from gameday.stage.tiny_ide import FILES
-from tests.waiting import DEADLINE_SECONDS
+from testkit.waiting import DEADLINE_SECONDS
 
 CONTENT = b"a promise"
 

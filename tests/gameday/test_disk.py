@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gameday.stage.disk import SmallDisk, mounted_disk
-from tests.needs import do_without_mounts
+from testkit.needs import do_without_mounts
 
 
 @pytest.fixture

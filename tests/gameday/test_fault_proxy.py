@@ -15,8 +15,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from gameday.faults.modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
 from gameday.faults.proxy import FaultProxy
+from testkit.waiting import until
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.waiting import until
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client

@@ -16,9 +16,9 @@ from gameday.faults.chances import NothingToBreak
 from gameday.faults.loop import FaultRecord, break_things, run_fault
 from gameday.faults.modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
 from gameday.stage.stage import WORKERS, Stage
+from testkit.needs import do_without_mounts
+from testkit.waiting import until
 from tests.gameday.players import playing
-from tests.needs import do_without_mounts
-from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -12,8 +12,8 @@ from gameday.checks.findings import Findings
 from gameday.people.echoes import EchoClient
 from gameday.people.followers import Follower
 from gameday.people.tally import Tally
+from testkit.waiting import until
 from tests.gameday.front_doors import Answering, FrontDoor, open_front_door
-from tests.waiting import until
 
 
 def event(kind: str, mark: str | None, data: object) -> str:

@@ -20,6 +20,7 @@ from gameday.people.tally import Tally
 from gameday.people.workspaces import WORKSPACES, Workspaces
 from gameday.stage.tiny_ide import FILES, tree_of
 from gameday.stage.users import User
+from testkit.waiting import until
 from tests.gameday.front_doors import (
     FrontDoor,
     losing,
@@ -29,7 +30,6 @@ from tests.gameday.front_doors import (
     saying,
 )
 from tests.gameday.ides import RunningIde, running_ide
-from tests.waiting import until
 
 CHANCE = Random(1)  # noqa: S311
 HOME, FILE = "0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44", "src/main.py"

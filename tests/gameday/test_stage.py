@@ -11,8 +11,8 @@ from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import is_locked
 from gameday.stage.processes import OwnProcesses
 from gameday.stage.stage import Stage, open_stage
+from testkit.waiting import until
 from tests.gameday.players import playing
-from tests.waiting import until
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -13,8 +13,8 @@ import pytest
 from yarl import URL
 
 from gameday.stage.tiny_ide import PARTS, SIGNATURE, tree_of
+from testkit.waiting import until
 from tests.gameday.ides import RunningIde, running_ide
-from tests.waiting import until
 
 MEGABYTE = 1 << 20
 CREATE = {"If-None-Match": "*"}

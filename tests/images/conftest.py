@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.docker_engine import JOB_IMAGE, WORKSPACE_IMAGE, need_docker
+from testkit.docker_engine import JOB_IMAGE, WORKSPACE_IMAGE, need_docker
 
 CONTROL_PLANE_IMAGE = "codehub-control-plane:latest"
 IMAGES = (WORKSPACE_IMAGE, JOB_IMAGE, CONTROL_PLANE_IMAGE)

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.docker_engine import docker
+from testkit.docker_engine import docker
 from tests.images.restrictions import RESTRICTED
 
 

@@ -7,9 +7,9 @@ from uuid import uuid4
 
 import httpx
 
-from tests.docker_engine import docker
+from testkit.docker_engine import docker
+from testkit.waiting import until
 from tests.images.restrictions import RESTRICTED
-from tests.waiting import until
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.docker_engine import docker
+from testkit.docker_engine import docker
 from tests.images.looking import as_root, configuration, labels, programs, shell
 
 BUILD_TOOLS = ("cc", "gcc", "g++", "c++", "clang", "make", "ld", "node-gyp", "uv")

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.docker_engine import docker
+from testkit.docker_engine import docker
 from tests.images.looking import configuration, programs, say, shell
 from tests.images.restrictions import RESTRICTED
 

@@ -9,9 +9,9 @@ import pytest
 from codehub.db.backends import backends_in_use
 from codehub.db.session import Database
 from codehub.services.backends import OtherBackend, require_backend
+from testkit.rows import NOW, add_user, add_workspace
+from testkit.temporal_server import TemporalServer
 from tests.fixtures_services import temporal_server
-from tests.rows import NOW, add_user, add_workspace
-from tests.temporal_server import TemporalServer
 
 __all__ = ["temporal_server"]
 

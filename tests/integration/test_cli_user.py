@@ -21,8 +21,8 @@ from codehub.embedded.state import locked, write_state
 from codehub.services import users
 from codehub.services.errors import SignInRefused
 from codehub.services.passwords import Passwords
+from testkit.rows import NOW
 from tests.identities import PASSWORD, WRONG, add, enter, failures_of
-from tests.rows import NOW
 
 CODEHUB = Path(sys.executable).with_name("codehub")
 NEW = "another battery"

@@ -14,8 +14,8 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState
 from codehub.services.errors import IdempotencyConflict, LimitExceeded
 from codehub.services.workspace_creation import FORGET_AT_ONCE, KEPT_FOR, create_once
+from testkit.rows import NOW, add_user
 from tests.integration.test_limits import new_workspace
-from tests.rows import NOW, add_user
 
 ONE_EACH = RunningLimits(per_user=1, total=100)
 SECOND = timedelta(seconds=1)

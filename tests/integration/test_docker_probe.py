@@ -11,7 +11,7 @@ from aiohttp import web
 
 from codehub.embedded.docker_probe import look, look_and_pull
 from codehub.settings import Settings
-from tests.needs import do_without_engine
+from testkit.needs import do_without_engine
 from tests.stand_in_engine import StandInEngine, stand_in_engine
 
 WORKSPACE, JOB = IMAGES = ("codehub-workspace:latest", "codehub-storage-job:latest")

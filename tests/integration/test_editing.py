@@ -21,7 +21,7 @@ from codehub.services.errors import (
     WorkspaceNotFound,
 )
 from codehub.services.workspace_changes import MetadataChange, patch_workspace
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 NOTHING = MetadataChange()
 RENAME = MetadataChange(name="new")

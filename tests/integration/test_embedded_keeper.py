@@ -13,7 +13,7 @@ import pytest
 from codehub.embedded import managed_process as keeper_module
 from codehub.embedded.children import CannotPrepare, Child, ChildState, StartFailed, Status
 from codehub.embedded.managed_process import ManagedProcess
-from tests.processes import family_of, wait_until_ended
+from testkit.processes import family_of, wait_until_ended
 
 SHELL = "/bin/sh"
 # Says that it is ready, then waits for signals.

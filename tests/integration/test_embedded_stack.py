@@ -24,7 +24,7 @@ from codehub.embedded.seaweed import SERVERS
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
 from codehub.settings import Settings, load_settings
-from tests.processes import family_of, wait_until_ended
+from testkit.processes import family_of, wait_until_ended
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager

@@ -13,7 +13,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.history import OperationRecord, OperationResult
 from codehub.domain.states import ErrorReason, Operation, Phase
-from tests.rows import NOW, new_workspace_id
+from testkit.rows import NOW, new_workspace_id
 
 SECOND = timedelta(seconds=1)
 UNREACHABLE = ErrorReason.UNREACHABLE

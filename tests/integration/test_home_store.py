@@ -29,8 +29,8 @@ from codehub.services.home_store import (
     compare_home_stores,
 )
 from codehub.settings import load_settings
-from tests.fakes import FakeHomeStore, FakeVolumes, FakeWorld
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.fakes import FakeHomeStore, FakeVolumes, FakeWorld
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 COMPLETE = {"storage.volume_ready": {"status": "True", "reason": "Complete"}}
 VANISHED = {"storage.volume_ready": {"status": "False", "reason": "Vanished"}}

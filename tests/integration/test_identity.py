@@ -16,6 +16,7 @@ from codehub.services.errors import CredentialNotFound, InvalidPassword, SignInR
 from codehub.services.identity import Caller, Credential, change_password, find_session, sign_in, sign_out
 from codehub.services.passwords import Passwords
 from codehub.services.sessions import list_sessions, revoke_session
+from testkit.rows import NOW, add_user
 from tests.identities import (
     CHEAP,
     LIFETIME,
@@ -26,7 +27,6 @@ from tests.identities import (
     enter,
     failures_of,
 )
-from tests.rows import NOW, add_user
 
 SECOND = timedelta(seconds=1)
 NEW = "another battery"

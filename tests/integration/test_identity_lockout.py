@@ -12,6 +12,7 @@ from codehub.services.errors import LockedOut, SignInRefused
 from codehub.services.identity import change_password
 from codehub.services.passwords import Passwords
 from codehub.services.unknown_names import UnknownNames
+from testkit.rows import NOW
 from tests.identities import (
     CHEAP,
     PASSWORD,
@@ -22,7 +23,6 @@ from tests.identities import (
     enter,
     failures_of,
 )
-from tests.rows import NOW
 
 LOCK = timedelta(seconds=30)
 

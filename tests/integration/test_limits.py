@@ -17,7 +17,7 @@ from codehub.domain.states import DesiredState
 from codehub.services.errors import LimitExceeded
 from codehub.services.workspace_creation import create_once
 from codehub.services.workspaces import request_state
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 USERS = 20
 READY = {"infra.container_ready": {"status": "True", "reason": "Ready"}}

@@ -20,10 +20,10 @@ from codehub.adapters.local.state import STATE_NAME, InstanceState, read_state
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import InstanceRequest, Upstream
+from testkit.fakes import IMAGE, NEVER_READY_IMAGE
+from testkit.needs import need_bubblewrap
+from testkit.waiting import until
 from tests.contracts.instance_harness import LocalHarness, ask
-from tests.fakes import IMAGE, NEVER_READY_IMAGE
-from tests.needs import need_bubblewrap
-from tests.waiting import until
 
 WORKER = """
 import asyncio, os, sys
@@ -31,7 +31,7 @@ from pathlib import Path
 from codehub.adapters.local import launching, processes
 from codehub.ports import InstanceRequest
 from tests.contracts.instance_harness import LocalHarness
-from tests.fakes import IMAGE
+from testkit.fakes import IMAGE
 
 async def main():
     harness = LocalHarness(Path(sys.argv[1]), sandboxed=sys.argv[3] == "sandboxed")

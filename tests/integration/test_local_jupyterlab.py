@@ -21,7 +21,7 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.health import answers
 from codehub.ports import InstanceRequest, Upstream
-from tests.needs import do_without
+from testkit.needs import do_without
 
 HEALTH_SECONDS = 5
 # About one listing in twenty failed.

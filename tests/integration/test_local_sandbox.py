@@ -14,9 +14,9 @@ from codehub.adapters.local import sandbox
 from codehub.adapters.local.state import LOCK_NAME
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import InstanceRequest
+from testkit.fakes import IMAGE
+from testkit.needs import need_bubblewrap
 from tests.contracts.instance_harness import LocalHarness, ask
-from tests.fakes import IMAGE
-from tests.needs import need_bubblewrap
 
 Lister = Callable[[str], Awaitable[list[str] | None]]
 OWN, OTHER = WorkspaceId(str(uuid.uuid4())), WorkspaceId(str(uuid.uuid4()))

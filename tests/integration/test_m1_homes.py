@@ -18,12 +18,12 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.db.session import connect
 from codehub.domain.naming import volume_name
 from migrations import runner
+from testkit.trees import Description, describe_tree
+from testkit.waiting import until
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.m1.leftovers import IDS, STATUSES, WITH_HOMES, fill_database, home_key, make_homes
 from tests.storage_job_runs import path_with_fake, restore
-from tests.trees import Description, describe_tree
 from tests.up_command import CODEHUB, up
-from tests.waiting import until
 
 __all__ = ["bucket", "s3_server"]
 

@@ -14,7 +14,7 @@ from codehub.domain.judge import judge, phase_of
 from codehub.domain.planner import Decision, Plan, plan
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from migrations import runner
-from tests import postgres
+from testkit import postgres
 
 M1 = "0001_m1"
 NOW = datetime(2026, 7, 1, tzinfo=UTC)

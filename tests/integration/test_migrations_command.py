@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 from cli.migrate import migrate
 from codehub.db.session import Database, connect, create_engine
 from migrations import runner
+from testkit.rows import add_user, add_workspace
 from tests.m1.leftovers import fill_database
-from tests.rows import add_user, add_workspace
 
 HEAD = runner.revisions()[-1]
 

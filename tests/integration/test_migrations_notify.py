@@ -11,8 +11,8 @@ from sqlalchemy import delete, func, select, update
 from codehub.db.models import Workspace
 from codehub.db.session import Database, connect
 from codehub.domain.conditions import WorkspaceId
-from tests.rows import NOW, add_user, add_workspace
-from tests.waiting import DEADLINE_SECONDS
+from testkit.rows import NOW, add_user, add_workspace
+from testkit.waiting import DEADLINE_SECONDS
 
 Notice = tuple[str, str]
 END = ("ws_sse", "end")

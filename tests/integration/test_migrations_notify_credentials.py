@@ -13,8 +13,8 @@ from codehub.db.credentials import delete_dead_sessions
 from codehub.db.models import ApiToken, Session, User
 from codehub.db.session import Connection, Database, connect
 from migrations import runner
+from testkit.rows import NOW, add_user
 from tests.integration.test_migrations_notify import Listener, listener
-from tests.rows import NOW, add_user
 
 __all__ = ["listener"]
 

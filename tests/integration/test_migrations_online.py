@@ -8,7 +8,7 @@ import pytest
 from codehub.db.session import Connection, connect
 from migrations import runner, steps
 from migrations.errors import MigrationBlocked, MigrationInterrupted
-from tests.waiting import DEADLINE_SECONDS
+from testkit.waiting import DEADLINE_SECONDS
 
 HEAD = "0018_purge_notices"
 MANY = 100_000

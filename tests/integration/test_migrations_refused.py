@@ -10,7 +10,7 @@ from codehub.db.models import Archive
 from codehub.db.session import Database, connect, create_engine
 from migrations import runner
 from migrations.errors import MigrationRefused
-from tests.rows import NOW, add_user, add_workspace
+from testkit.rows import NOW, add_user, add_workspace
 
 M1 = "0001_m1"
 KEY = "archives/w/o/home.tar.zst"

@@ -22,8 +22,8 @@ from codehub.db.views import Position, ViewFilter, select_needing_person, select
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.workspace_creation import KEPT_FOR
-from tests import postgres
-from tests.rows import NOW
+from testkit import postgres
+from testkit.rows import NOW
 
 OWNER = UUID("00000000-0000-0000-0000-000000000001")
 SOMEBODY = UUID("00000000-0000-0000-0000-000000000002")

@@ -22,7 +22,7 @@ from codehub.domain.recovery import RecoverChoice, request_deletion
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
 from codehub.services.recovery import request_recovery, undelete_workspace
-from tests.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
 from tests.unit.domain.builders import (
     ARCHIVE_ONLY,
     NOTHING,

@@ -12,9 +12,9 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ActivityBuffer
+from testkit.rows import new_workspace_id
+from testkit.temporal_server import free_port
 from tests.fixtures_services import redis_client, redis_server
-from tests.rows import new_workspace_id
-from tests.temporal_server import free_port
 
 __all__ = ["redis_client", "redis_server"]
 

@@ -19,10 +19,10 @@ from codehub.adapters.redis.events import RedisEventBus, user_channel
 from codehub.adapters.redis.subscription import RedisEventSubscription, SubscriptionTiming
 from codehub.adapters.redis.subscription_link import Link
 from codehub.ports import BusMessage
-from tests.fakes import FakeProgressBoard
+from testkit.fakes import FakeProgressBoard
+from testkit.redis_server import RedisServer, running_redis
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.fixtures_services import redis_client, redis_server
-from tests.redis_server import RedisServer, running_redis
-from tests.waiting import DEADLINE_SECONDS, until
 
 __all__ = ["redis_client", "redis_server"]
 

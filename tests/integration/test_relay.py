@@ -17,11 +17,11 @@ from codehub.adapters.redis.events import RESYNC_CHANNEL, RedisEventBus, user_ch
 from codehub.db.models import User, Workspace
 from codehub.db.session import Database, connect
 from codehub.domain.conditions import WorkspaceId
-from tests import postgres
+from testkit import postgres
+from testkit.redis_server import running_redis
+from testkit.rows import NOW, add_user, add_workspace
+from testkit.waiting import DEADLINE_SECONDS
 from tests.fixtures_services import redis_client, redis_server
-from tests.redis_server import running_redis
-from tests.rows import NOW, add_user, add_workspace
-from tests.waiting import DEADLINE_SECONDS
 from worker.relay import APPLICATION_NAME, RELAY_LOCK, EventRelay, RelayBus, RelayTiming
 
 __all__ = ["redis_client", "redis_server"]

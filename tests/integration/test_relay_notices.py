@@ -12,8 +12,8 @@ import pytest
 from codehub.db.session import Connection, Database, connect
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
-from tests.rows import add_user, add_workspace
-from tests.waiting import DEADLINE_SECONDS
+from testkit.rows import add_user, add_workspace
+from testkit.waiting import DEADLINE_SECONDS
 from worker.relay import DELETED, RESYNC, UPDATED, EventRelay, Notices, RelayTiming, Subject
 
 QUICK = RelayTiming(election=0.02, first_delay=0.02, max_delay=0.1)

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import postgres
-from tests.waiting import DEADLINE_SECONDS
+from testkit import postgres
+from testkit.waiting import DEADLINE_SECONDS
 from worker.relay import EventRelay, RelayTiming
 
 SOCKET = ".s.PGSQL.5432"

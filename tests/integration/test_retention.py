@@ -19,7 +19,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import archive_key
 from codehub.domain.retention import DeletedWorkspace, may_forget
 from codehub.domain.states import Operation, Phase
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 LONG_AGO, RECENTLY = NOW - timedelta(days=1), NOW + timedelta(days=1)
 ALL = 1000

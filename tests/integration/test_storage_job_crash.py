@@ -10,6 +10,8 @@ import psutil
 import pytest
 
 from storage_job.volume import WORK_NAME
+from testkit.trees import describe_tree
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.storage_job_runs import (
     META_KEY,
@@ -19,8 +21,6 @@ from tests.storage_job_runs import (
     request_for,
     restore,
 )
-from tests.trees import describe_tree
-from tests.waiting import DEADLINE_SECONDS, until
 
 __all__ = ["bucket", "s3_server"]
 # More than the compressor may hold back: a block for each of its threads and three more.

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from storage_job.errors import JobError, Reason
+from testkit.needs import need_root
+from testkit.trees import make_rich_home, make_socket
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.needs import need_root
 from tests.storage_job_runs import KEY, archive, verify
-from tests.trees import make_rich_home, make_socket
 
 __all__ = ["bucket", "s3_server"]
 

@@ -20,8 +20,8 @@ from temporalio.worker import Worker
 
 from codehub import contracts
 from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
+from testkit.waiting import until
 from tests.fixtures_services import temporal_client, temporal_server
-from tests.waiting import until
 
 __all__ = ["temporal_client", "temporal_server"]
 

@@ -18,8 +18,8 @@ from codehub.adapters.temporal.connection import connect
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import SearchAttributesUnusable, ensure_search_attributes
 from codehub.domain.conditions import WorkspaceId
-from tests.temporal_server import TemporalServer, temporal_dev_server
-from tests.waiting import DEADLINE_SECONDS
+from testkit.temporal_server import TemporalServer, temporal_dev_server
+from testkit.waiting import DEADLINE_SECONDS
 
 KEYWORD = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
 

@@ -10,9 +10,9 @@ import pytest
 from codehub.adapters.temporal.connection import TemporalUnavailable, temporal_version
 from codehub.bootstrap import connect_temporal
 from codehub.settings import SettingsError, load_settings
+from testkit.temporal_server import TemporalServer
+from testkit.tls_endpoint import Authority, Identity, tls_endpoint
 from tests.fixtures_services import temporal_server
-from tests.temporal_server import TemporalServer
-from tests.tls_endpoint import Authority, Identity, tls_endpoint
 
 __all__ = ["temporal_server"]
 

@@ -20,8 +20,8 @@ from codehub.services.errors import (
 )
 from codehub.services.identity import Credential, find_session, find_token
 from codehub.services.tokens import MOST_TOKENS, CreatedToken, create_token, list_tokens, revoke_token
+from testkit.rows import NOW
 from tests.identities import PASSWORD, add, enter
-from tests.rows import NOW
 
 DAY = timedelta(days=1)
 SECOND = timedelta(seconds=1)

@@ -13,7 +13,7 @@ from codehub.db.session import connect
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.servers import environment, last_known
 from codehub.settings import load_settings
-from tests.processes import family_of, wait_until_ended
+from testkit.processes import family_of, wait_until_ended
 from tests.up_command import codehub, settings_for_up, up
 
 SERVERS_ONLY = "--servers-only"

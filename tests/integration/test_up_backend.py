@@ -15,10 +15,10 @@ from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.servers import environment, last_known
 from codehub.settings import load_settings
-from tests.rows import add_user, add_workspace
+from testkit.rows import add_user, add_workspace
+from testkit.waiting import until
 from tests.stand_in_engine import StandInEngine, stand_in_engine
 from tests.up_command import Up, codehub, settings_for_up, up
-from tests.waiting import until
 
 IMAGES = ("codehub-workspace:latest", "codehub-storage-job:latest")
 VARIABLE = "CODEHUB_WORKSPACES_INSTANCE_BACKEND"

@@ -8,7 +8,7 @@ from codehub.db.retention import remove_usage
 from codehub.db.session import Database
 from codehub.db.usage import BUCKET, bucket_of, list_usage, note_usage
 from codehub.domain.conditions import WorkspaceId
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 
 async def new_workspaces(database: Database, count: int) -> list[WorkspaceId]:

@@ -21,8 +21,8 @@ from codehub.services.identity import find_session, find_token
 from codehub.services.passwords import Passwords
 from codehub.services.tokens import create_token, list_tokens
 from codehub.services.users import UserChange, UserView
+from testkit.rows import NOW
 from tests.identities import CHEAP, PASSWORD, WRONG, add, enter, failures_of
-from tests.rows import NOW
 
 NEW = "another battery"
 

@@ -26,7 +26,7 @@ from codehub.db.views import (
 from codehub.domain.conditions import Condition, Conditions, Status, WorkspaceId, conditions_to_json
 from codehub.domain.naming import archive_key
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 DELETED = {"phase": "DELETED", "desired_state": "DELETED", "deleted_at": NOW}
 DELETING = {**DELETED, "phase": "DELETING"}

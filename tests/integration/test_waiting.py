@@ -15,7 +15,7 @@ from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Phase
 from codehub.services.waiting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, next_pause, wait_converged
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 RUNNING = {"phase": "RUNNING", "desired_state": "RUNNING"}
 STANDBY = {"phase": "STANDBY", "desired_state": "RUNNING"}

@@ -25,7 +25,7 @@ from codehub.domain.conditions import (
 from codehub.domain.judge import judge
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.domain.transitions import claim
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 LATER = NOW + timedelta(minutes=1)
 RUNNING = Facts(ContainerFact.READY, VolumeFact.PRESENT, ArchiveFact.ABSENT)

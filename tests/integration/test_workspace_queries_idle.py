@@ -11,7 +11,7 @@ from codehub.db.models import Workspace
 from codehub.db.session import Database
 from codehub.domain.limits import IdleTimes, Usage, idle_target
 from codehub.domain.states import DesiredState, Operation, Phase
-from tests.rows import NOW, add_user, new_workspace_id
+from testkit.rows import NOW, add_user, new_workspace_id
 
 DEFAULTS = IdleTimes(standby=timedelta(seconds=600), archive=timedelta(seconds=1800))
 ROWS = 3000

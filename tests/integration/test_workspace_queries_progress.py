@@ -35,7 +35,7 @@ from codehub.domain.limits import counts_as_running
 from codehub.domain.planner import Decision, plan
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from tests.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
+from testkit.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
 
 # A container that exited or never answered, or a volume beside its newer archive: only a look finds these.
 FACTS = [

@@ -11,8 +11,8 @@ from codehub.domain.states import DesiredState, Operation
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
 from codehub.services.workspace_creation import create_once
 from codehub.services.workspaces import request_state
+from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 from tests.integration.test_limits import new_workspace
-from tests.rows import NOW, add_user, add_workspace, new_workspace_id
 
 
 async def add(database: Database, **columns: object) -> WorkspaceId:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from codehub.db.session import connect
 from codehub.domain.conditions import WorkspaceId
-from tests.trees import make_rich_home
+from testkit.trees import make_rich_home
 
 SCRIPT = Path(__file__).with_name("database.sql").read_text()
 ANN = UUID("11111111-1111-4111-8111-111111111111")

@@ -14,8 +14,8 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import ActivityObserver, Forward, Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.shared import Limits, Timeouts
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.proxy.wire import RawUpstream, Wire
-from tests.waiting import DEADLINE_SECONDS, until
 
 T = TypeVar("T")
 

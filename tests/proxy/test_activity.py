@@ -17,14 +17,14 @@ from codehub.ports import ActivityBuffer
 from proxy.activity import ActivityLog
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward
+from testkit.redis_server import RedisServer, running_redis
+from testkit.rows import new_workspace_id
+from testkit.waiting import until
 from tests.fixtures_services import redis_client, redis_server
 from tests.proxy.frames import BINARY, CLOSE, PONG, TEXT, frame
 from tests.proxy.harness import Harness
 from tests.proxy.test_tunnel import SWITCH, UPGRADE
 from tests.proxy.wire import Wire
-from tests.redis_server import RedisServer, running_redis
-from tests.rows import new_workspace_id
-from tests.waiting import until
 
 __all__ = ["redis_client", "redis_server"]
 

@@ -6,7 +6,7 @@ import socket
 from types import TracebackType
 from typing import Self
 
-from tests.waiting import DEADLINE_SECONDS
+from testkit.waiting import DEADLINE_SECONDS
 
 READ_BYTES = 256 * 1024
 DATE = re.compile(rb"Date: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n")

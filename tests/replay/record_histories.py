@@ -15,9 +15,9 @@ from codehub.domain.failures import Transient
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason
 from codehub.services.recovery import request_recovery
-from tests import postgres
+from testkit import postgres
+from testkit.waiting import until
 from tests.fixtures_services import redis_client, redis_server
-from tests.waiting import until
 from tests.workflows.harness import LIMITS, ControlPlane
 from tests.workflows.long_runs import long_run_plane
 from tests.workflows.real import real_plane, temporal_client, temporal_server

@@ -10,8 +10,8 @@ import pytest
 
 from api.live.client import MAX_BYTES, MAX_FRAMES, LiveClient
 from api.live.wire import HEARTBEAT
+from testkit.waiting import until
 from tests.live_harness import Event, Harness, beating, read, rest, running
-from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()
 ONE = str(uuid4())

@@ -7,8 +7,8 @@ from uuid import uuid4
 import pytest
 
 from api.live.hub import LiveHub
+from testkit.waiting import DEADLINE_SECONDS
 from tests.live_harness import Harness, read, running
-from tests.waiting import DEADLINE_SECONDS
 
 ANN, BOB = uuid4(), uuid4()
 WORKSPACE = str(uuid4())

@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 from api.live.hub import LiveHub
+from testkit.waiting import until
 from tests.live_harness import QUICK, Event, Harness, Table, read, running
-from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()
 ONE, TWO, THREE = sorted(str(uuid4()) for _ in range(3))

@@ -9,9 +9,9 @@ from api.live.client import MAX_BEFORE_HINT, LiveClient
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
-from tests.fakes import FakeProgressBoard
+from testkit.fakes import FakeProgressBoard
+from testkit.waiting import until
 from tests.live_harness import Event, Harness, read, running
-from tests.waiting import until
 
 ANN, BOB = uuid4(), uuid4()
 ONE, TWO = sorted(str(uuid4()) for _ in range(2))

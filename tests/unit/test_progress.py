@@ -12,9 +12,9 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import Progress
+from testkit.fakes import FakeProgressBoard
+from testkit.waiting import until
 from tests.boards import posted
-from tests.fakes import FakeProgressBoard
-from tests.waiting import until
 
 ONE = WorkspaceId("one")
 STARTED, HALFWAY = Progress("restore"), Progress("download", 21, 42)

@@ -7,7 +7,7 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from codehub.services.progress import SILENCE, WAITING, shown_progress
-from tests.rows import NOW
+from testkit.rows import NOW
 
 ONE = WorkspaceId("one")
 UPLOAD = Progress("upload", 21, 42)

@@ -11,8 +11,8 @@ import pytest
 
 from storage_job.swap import WorkDirectory, moves, stages, swap
 from storage_job.volume import WORK_NAME
-from tests.needs import need_root
-from tests.trees import describe_tree, make_rich_home
+from testkit.needs import need_root
+from testkit.trees import describe_tree, make_rich_home
 
 OLD = ("old-file", "old-directory", "both")
 NEW = ("new-file", "new-directory", "both", "another")

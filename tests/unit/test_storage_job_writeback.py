@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from storage_job.writeback import Writeback
-from tests.waiting import until
+from testkit.waiting import until
 
 
 async def test_nothing_of_it_is_left_when_the_block_ends(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import META_SUFFIX, meta_key
 from codehub.domain.states import DesiredState, Operation
 from codehub.services.workspaces import delete_workspace, request_state
-from tests.fakes import (
+from testkit.fakes import (
     IMAGE,
     FakeArchives,
     FakeInstances,
@@ -43,7 +43,7 @@ from tests.fakes import (
     FakeVolumes,
     FakeWorld,
 )
-from tests.rows import add_user, add_workspace
+from testkit.rows import add_user, add_workspace
 from worker.registry import create_workers
 
 LIMITS = RunningLimits(per_user=100, total=1000)

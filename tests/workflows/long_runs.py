@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 from codehub.adapters.temporal.connection import connect
 from codehub.adapters.temporal.search_attributes import ensure_search_attributes
 from codehub.db.session import Database
-from tests.temporal_server import temporal_dev_server
+from testkit.temporal_server import temporal_dev_server
 from tests.workflows.harness import ControlPlane, running_control_plane
 
 SUGGEST_AFTER = "limit.historyCount.suggestContinueAsNew=20"

@@ -11,7 +11,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import MAX_RETRY, TERMINAL, Failure, Permanent, Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.ports import InstanceRequest, Report
-from tests.fakes import FakeInstances
+from testkit.fakes import FakeInstances
 from tests.workflows.harness import ControlPlane, running_control_plane
 
 

@@ -9,7 +9,7 @@ from temporalio.testing import WorkflowEnvironment
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.naming import META_SUFFIX, archive_key
 from codehub.domain.states import DesiredState, ErrorReason, Phase
-from tests.fakes import FakeObject
+from testkit.fakes import FakeObject
 from tests.workflows.harness import ControlPlane
 
 pytestmark = pytest.mark.usefixtures("own_time")

@@ -21,7 +21,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from tests.fakes import (
+from testkit.fakes import (
     IMAGE,
     FakeArchives,
     FakeInstances,
@@ -30,7 +30,7 @@ from tests.fakes import (
     FakeVolumes,
     FakeWorld,
 )
-from tests.rows import NOW, add_user, add_workspace
+from testkit.rows import NOW, add_user, add_workspace
 
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 OTHER_OP = "44444444-4444-4444-8444-444444444444"

@@ -10,7 +10,7 @@ from temporalio.client import WorkflowExecutionStatus, WorkflowHandle
 from codehub.contracts import operation_workflow_id, workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from tests.waiting import until
+from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
 from tests.workflows.real import real_plane, temporal_client, temporal_server
 

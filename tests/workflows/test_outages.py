@@ -14,8 +14,8 @@ from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import OperationInProgress
-from tests import postgres
-from tests.waiting import until
+from testkit import postgres
+from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
 from workflows.descriptions import NEXT_SWEEP
 

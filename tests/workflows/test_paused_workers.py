@@ -14,8 +14,8 @@ from codehub.db.session import Database
 from codehub.db.workspaces import load_snapshot
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from tests.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
-from tests.rows import add_user, add_workspace
+from testkit.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
+from testkit.rows import add_user, add_workspace
 
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 

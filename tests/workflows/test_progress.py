@@ -10,9 +10,9 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState
 from codehub.ports import Progress
+from testkit.temporal_server import free_port
+from testkit.waiting import until
 from tests.boards import posted
-from tests.temporal_server import free_port
-from tests.waiting import until
 from tests.workflows.harness import ControlPlane, running_control_plane
 
 # What the fakes report while they are held.

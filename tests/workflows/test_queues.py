@@ -15,8 +15,8 @@ from codehub.contracts import workflow_id_of
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-from tests.rows import add_user
-from tests.waiting import until
+from testkit.rows import add_user
+from testkit.waiting import until
 from tests.workflows.harness import ControlPlane, running_control_plane
 from tests.workflows.real import temporal_client, temporal_server
 from workflows.policies import BACKSTOP

@@ -14,7 +14,7 @@ from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState
 from codehub.services.recovery import request_recovery
-from tests.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes
+from testkit.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes
 from tests.workflows.harness import LIMITS, ControlPlane
 
 OBSERVE = "ObserveWorkflow"

@@ -19,8 +19,8 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import ErrorReason, Phase
 from codehub.services.recovery import request_recovery
-from tests.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
-from tests.rows import add_user, add_workspace
+from testkit.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
+from testkit.rows import add_user, add_workspace
 
 LIMITS = RunningLimits()
 

@@ -16,8 +16,8 @@ from codehub.db.workspaces import load_snapshot
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.retention import RetentionPeriods
 from codehub.domain.states import DesiredState, Phase
-from tests.fakes import FakeArchives
-from tests.rows import new_workspace_id
+from testkit.fakes import FakeArchives
+from testkit.rows import new_workspace_id
 from tests.workflows.harness import ControlPlane, skipping_server
 
 pytestmark = pytest.mark.usefixtures("own_time")

@@ -14,7 +14,7 @@ from codehub.domain.garbage import Graces
 from codehub.domain.limits import IdleTimes
 from codehub.domain.naming import archive_key
 from codehub.domain.states import DesiredState
-from tests.fakes import FakeArchives, FakeObject
+from testkit.fakes import FakeArchives, FakeObject
 from tests.workflows.harness import LIMITS, ControlPlane
 
 NOW = datetime.now(UTC)

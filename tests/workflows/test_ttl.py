@@ -14,7 +14,7 @@ from codehub.bootstrap import Policy
 from codehub.contracts import SweepRequest
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from tests.rows import new_workspace_id
+from testkit.rows import new_workspace_id
 from tests.workflows.harness import LIMITS, ControlPlane, skipping_server
 
 pytestmark = pytest.mark.usefixtures("own_time")

@@ -21,8 +21,8 @@ from codehub.domain.garbage import Graces
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState
 from codehub.services.recovery import undelete_workspace
-from tests.fakes import FakeArchives, FakeInstances, FakeVolumes
-from tests.waiting import until
+from testkit.fakes import FakeArchives, FakeInstances, FakeVolumes
+from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
 
 OBSERVE = "ObserveWorkflow"

@@ -9,7 +9,7 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import OperationInProgress
-from tests.waiting import until
+from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
 from tests.workflows.real import operation_runs, real_plane, temporal_client, temporal_server
 

@@ -8,8 +8,8 @@ from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
 
-from tests.temporal_server import TemporalServer
-from tests.waiting import DEADLINE_SECONDS
+from testkit.temporal_server import TemporalServer
+from testkit.waiting import DEADLINE_SECONDS
 from tests.workflows.real import temporal_client, temporal_server
 from worker.workers import Workers
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from gameday.mutations.detectors import Detector, Game, Tests, crash
+from testkit.mutations.detectors import Detector, Game, Tests, crash
 
 
 @dataclass(frozen=True)

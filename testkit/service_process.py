@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.temporal_server import free_port
-from tests.waiting import until
+from testkit.temporal_server import free_port
+from testkit.waiting import until
 
 ATTEMPTS = 3
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")

@@ -17,7 +17,7 @@ from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions, Patience
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
-from tests.needs import do_without, do_without_engine, need_program, need_root
+from testkit.needs import do_without, do_without_engine, need_program, need_root
 
 URL = "unix:///var/run/docker.sock"
 NOBODY_URL = "unix:///nonexistent/docker.sock"
@@ -25,7 +25,7 @@ NETWORK = "codehub-tests"
 JOB_IMAGE = "codehub-storage-job:latest"
 WORKSPACE_IMAGE = "codehub-workspace:latest"
 STALLED_JOB_IMAGE = "codehub-test-stalled-job"
-TESTS = Path(__file__).parent
+CONTEXT = Path(__file__).parent
 # Enough for a loaded machine: only what is broken uses it up.
 PATIENCE = Patience(start=120, stop=5, health=10)
 
@@ -54,9 +54,9 @@ def need_docker(*images: str) -> None:
 def build(name: str, dockerfile: str, *build_args: str) -> None:
     """Build an image that only tests use; it takes seconds, and nothing from a network."""
     arguments = [word for each in build_args for word in ("--build-arg", each)]
-    path = TESTS / "docker_images" / dockerfile
+    path = CONTEXT / "docker_images" / dockerfile
     environment = {**os.environ, "DOCKER_BUILDKIT": "0"}
-    command = ("docker", "build", "--quiet", "--tag", name, *arguments, "--file", str(path), str(TESTS))
+    command = ("docker", "build", "--quiet", "--tag", name, *arguments, "--file", str(path), str(CONTEXT))
     run = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stderr
 

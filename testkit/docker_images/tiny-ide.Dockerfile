@@ -1,6 +1,6 @@
 FROM codehub-storage-job:latest
 ARG FLAG=
-COPY contracts/tiny_ide.py /tiny_ide.py
+COPY tiny_ide.py /tiny_ide.py
 RUN mkdir -p /home/coder && chown 1000:1000 /home/coder
 ENV LISTEN=0.0.0.0 FLAG=$FLAG
 LABEL codehub.io/ide=tiny codehub.io/port=8080 codehub.io/health-path=/w/{id}/health \

@@ -24,7 +24,7 @@ from codehub.ports import (
     StoredArchive,
     Upstream,
 )
-from tests.fake_world import IMAGE, NEVER_READY_IMAGE, FakeInstance, FakeObject, FakeWorld, Home
+from testkit.fake_world import IMAGE, NEVER_READY_IMAGE, FakeInstance, FakeObject, FakeWorld, Home
 
 __all__ = [
     "IMAGE",

@@ -2,9 +2,9 @@
 
 import pytest
 
-from gameday.mutations.__main__ import REPOSITORY, StaleMutation, mutated
-from gameday.mutations.catalog import MUTATIONS, Mutation
-from gameday.mutations.detectors import CRASH_MATRIX, Game
+from testkit.mutations.__main__ import REPOSITORY, StaleMutation, mutated
+from testkit.mutations.catalog import MUTATIONS, Mutation
+from testkit.mutations.detectors import CRASH_MATRIX, Game
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)

@@ -29,10 +29,10 @@ from codehub.providers import local_root_of
 from codehub.services.workspaces import delete_workspace, request_state
 from codehub.settings import Settings, load_settings
 from migrations import runner
-from tests.docker_engine import volume_path
-from tests.rows import add_user, add_workspace
-from tests.trees import make_rich_home
-from tests.waiting import until
+from testkit.docker_engine import volume_path
+from testkit.rows import add_user, add_workspace
+from testkit.trees import make_rich_home
+from testkit.waiting import until
 from worker.registry import create_workers
 
 BIN = Path(__file__).with_name("bin")
@@ -176,7 +176,7 @@ async def open_deployment(
     shared: Mapping[str, str], template: str, directory: Path, **extra: str
 ) -> AsyncIterator[Deployment]:
     """A deployment on servers that are there already; `template` is a migrated database."""
-    name = f"site_{uuid4().hex}"
+    name = f"deployment_{uuid4().hex}"
     database_url = await clone_database(shared["CODEHUB_DATABASE_URL"], template, name)
     environment = {
         **{key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR") if key in os.environ},

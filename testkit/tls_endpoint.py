@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.needs import need_program
+from testkit.needs import need_program
 
 CHUNK_BYTES = 65536
 

@@ -1,4 +1,4 @@
-"""`python -m gameday.mutations`: break a copy of CodeHub in one place at a time."""
+"""`python -m testkit.mutations`: break a copy of CodeHub in one place at a time."""
 
 import argparse
 import shutil
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gameday.mutations.catalog import MUTATIONS, Mutation
-from gameday.mutations.detectors import Verdict
+from testkit.mutations.catalog import MUTATIONS, Mutation
+from testkit.mutations.detectors import Verdict
 
 REPOSITORY = Path(__file__).parents[2]
 _NOT_SOURCE = shutil.ignore_patterns(
@@ -42,7 +42,7 @@ def main() -> int:
 
 
 def _wanted() -> list[Mutation]:
-    parser = argparse.ArgumentParser(prog="gameday.mutations.__main__", description=__doc__)
+    parser = argparse.ArgumentParser(prog="testkit.mutations.__main__", description=__doc__)
     parser.add_argument("--only", metavar="NAME", help="a part of the names of the mutations to try")
     only = parser.parse_args().only or ""
     wanted = [mutation for mutation in MUTATIONS if only in mutation.name]

@@ -1,7 +1,8 @@
-"""Crash points: a test arms one by environment and the worker kills itself there, once; absent otherwise."""
+"""`python -m testkit.crash_points`: a worker that kills itself once, at a point named by the environment."""
 
 import os
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,15 @@ from typing import Any
 from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from worker.__main__ import main
+
 CRASH_AT = "CODEHUB_TEST_CRASH_AT"
 CRASHED_FILE = "CODEHUB_TEST_CRASHED_FILE"
 
 
 @dataclass(frozen=True)
 class CrashPoint:
-    """`before` or `after` the activity of this name; the file remembers that it has happened."""
+    """`before` or `after` the named activity; the file records that the crash has happened."""
 
     moment: str
     activity_name: str
@@ -31,17 +34,14 @@ class CrashPoint:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def armed_crash_points() -> list[Interceptor]:
-    """What the environment asks for: `before:upload_archive` and a file to remember it by."""
-    armed = os.environ.get(CRASH_AT)
-    if not armed:
-        return []
-    moment, _, activity_name = armed.partition(":")
-    return [CrashInterceptor(CrashPoint(moment, activity_name, Path(os.environ[CRASHED_FILE])))]
+def armed_crash_point() -> CrashPoint:
+    """Read the crash point (`before:upload_archive`) and the file that marks it as passed."""
+    moment, _, activity_name = os.environ[CRASH_AT].partition(":")
+    return CrashPoint(moment, activity_name, Path(os.environ[CRASHED_FILE]))
 
 
 class CrashInterceptor(Interceptor):
-    """Stands around every activity, local ones too."""
+    """Wraps every activity, local activities included."""
 
     def __init__(self, point: CrashPoint) -> None:
         self._point = point
@@ -61,3 +61,7 @@ class _Crash(ActivityInboundInterceptor):
         result = await super().execute_activity(input)
         self._point.reached("after", name)
         return result
+
+
+if __name__ == "__main__":
+    sys.exit(main([CrashInterceptor(armed_crash_point())]))
