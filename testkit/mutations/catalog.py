@@ -224,7 +224,7 @@ MUTATIONS = (
         "proxy/admission.py",
         "        if place.view.owner_user_id != known.caller.user_id:\n",
         "        if place.view.owner_user_id is None:\n",
-        Tests("tests/front_door/test_passing.py", "nobody_else_gets_anywhere"),
+        Tests("tests/front_door/test_workspace_handler.py", "nobody_else_gets_anywhere"),
     ),
     Mutation(
         "answers of another store of homes are believed",

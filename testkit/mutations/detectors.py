@@ -94,7 +94,7 @@ def crash(operation: str, point: str) -> Tests:
 
 def _run(copy: Path, command: Sequence[str], environment: Mapping[str, str]) -> int:
     try:
-        run = subprocess.run(  # noqa: S603
+        run = subprocess.run(
             command,
             cwd=copy,
             # Programs that are started must be those of the copy too.

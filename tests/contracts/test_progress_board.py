@@ -15,7 +15,7 @@ from codehub.ports import Progress, ProgressBoard
 from testkit.fakes import FakeProgressBoard
 from testkit.redis_server import RedisServer, running_redis
 from testkit.waiting import until
-from tests.boards import posted
+from tests.progress_boards import posted
 
 ONE, OTHER = WorkspaceId("one"), WorkspaceId("other")
 STARTED = Progress("restore")

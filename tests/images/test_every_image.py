@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from testkit.docker_engine import docker
-from tests.images.looking import as_root, configuration, labels, programs, shell
+from tests.images.inspection import as_root, configuration, labels, programs, shell
 
 BUILD_TOOLS = ("cc", "gcc", "g++", "c++", "clang", "make", "ld", "node-gyp", "uv")
 FOREIGN_VARIABLES = ("PIP_CERT", "SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "HTTP_PROXY", "HTTPS_PROXY")

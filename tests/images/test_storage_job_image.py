@@ -3,7 +3,7 @@
 import json
 
 from testkit.docker_engine import docker
-from tests.images.looking import configuration, programs, say, shell
+from tests.images.inspection import configuration, programs, say, shell
 from tests.images.restrictions import RESTRICTED
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from tests.images.looking import configuration, labels, programs, shell
+from tests.images.inspection import configuration, labels, programs, shell
 from tests.images.running import RunningWorkspace, running_workspace
 
 TOOLS = ("bash", "code-server", "curl", "git", "less", "nano", "node", "npm", "ps", "python3", "ssh", "vi")

@@ -11,8 +11,8 @@ from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from proxy.pages import Pages, Site, Visit
 from proxy.transport.routing import Response
-from tests.page_reading import fields, read, words
-from tests.visits import (
+from tests.api_pages import fields, read, words
+from tests.proxy_visits import (
     ALL_CHOICES,
     ARCHIVES,
     ID,

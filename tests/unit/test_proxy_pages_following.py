@@ -11,8 +11,8 @@ from codehub.ports import Progress
 from codehub.services.progress import NAMED_STEPS, WAITING
 from proxy import pages
 from proxy.pages.amounts import moment, size
-from tests.page_reading import read, shown, words
-from tests.visits import ID, NOW, PAGES, PATH, under_way, visit
+from tests.api_pages import read, shown, words
+from tests.proxy_visits import ID, NOW, PAGES, PATH, under_way, visit
 
 
 @pytest.mark.parametrize("operation", [each for each in Operation if each is not Operation.NONE])

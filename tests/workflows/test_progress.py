@@ -12,7 +12,7 @@ from codehub.domain.states import DesiredState
 from codehub.ports import Progress
 from testkit.temporal_server import free_port
 from testkit.waiting import until
-from tests.boards import posted
+from tests.progress_boards import posted
 from tests.workflows.harness import ControlPlane, running_control_plane
 
 # What the fakes report while they are held.

@@ -14,7 +14,7 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import Progress
 from testkit.fakes import FakeProgressBoard
 from testkit.waiting import until
-from tests.boards import posted
+from tests.progress_boards import posted
 
 ONE = WorkspaceId("one")
 STARTED, HALFWAY = Progress("restore"), Progress("download", 21, 42)

@@ -13,11 +13,11 @@ from proxy.forms import form_token_of
 from testkit.rows import NOW
 from testkit.waiting import until
 from tests.api.behind import LONG_AGO, damage_archive
+from tests.api_pages import fields as fields_of
+from tests.api_pages import read_text
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
-from tests.page_reading import fields as fields_of
-from tests.page_reading import read_text
-from tests.visits import ID
+from tests.proxy_visits import ID
 
 
 def form(person: Person, workspace_id: WorkspaceId, **fields: str) -> dict[str, str]:
