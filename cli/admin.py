@@ -8,11 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.client import connect
-from cli.errors import printable
-from cli.exit_codes import EPILOG
+from cli.errors import EPILOG, printable
 from cli.formatting import ago, at, now, parse_time
 from cli.options import AsJson, Url
-from cli.output import console, print_json, say, table
+from cli.terminal import console, print_json, say, table
 from cli.words import phase_cell, under_way
 from cli.workspace.list import Phases
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.exit_codes import ExitCode
-from cli.output import console
+from cli.errors import ExitCode
+from cli.terminal import console
 
 if TYPE_CHECKING:
     from gameday.options import Options

@@ -7,13 +7,19 @@ from typing import Annotated
 
 import typer
 
-from cli.address import Address, find_address
 from cli.client import Client
-from cli.errors import Failed
-from cli.exit_codes import ExitCode
+from cli.connection import (
+    Address,
+    SavedLogin,
+    find_address,
+    forget_login,
+    load_login,
+    save_login,
+    saved_login_file,
+)
+from cli.errors import ExitCode, Failed
 from cli.options import Url
-from cli.output import require_terminal, say
-from cli.saved_login import SavedLogin, forget_login, load_login, save_login, saved_login_file
+from cli.terminal import require_terminal, say
 
 LONGEST_NAME = 100
 

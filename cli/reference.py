@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from cli.exit_codes import EPILOG, MEANINGS
+from cli.errors import EPILOG, MEANINGS
 from cli.main import app
 
 INTRODUCTION = """\

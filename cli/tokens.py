@@ -8,11 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.client import Client, connect
-from cli.errors import Failed, printable
-from cli.exit_codes import EPILOG, ExitCode
+from cli.errors import EPILOG, ExitCode, Failed, printable
 from cli.formatting import ago, at, clock, now, parse_time
 from cli.options import AsJson, Url
-from cli.output import console, print_json, say, table
+from cli.terminal import console, print_json, say, table
 from cli.workspace.lookup import is_id, pick
 
 tokens = typer.Typer(no_args_is_help=True, help="Manage your personal tokens.", epilog=EPILOG)

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from cli.status import LOOKS, describe_duration
+from cli.up.status import LOOKS, describe_duration
 from codehub.embedded.children import ChildState, StartFailed, Status
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.spawning import last_lines

@@ -2,15 +2,13 @@
 
 import typer
 
-from cli.exit_codes import EPILOG
-from cli.workspace.create import create
+from cli.errors import EPILOG
 from cli.workspace.history import events, logs
-from cli.workspace.lifecycle import archive, restart, restore, start, stop
+from cli.workspace.lifecycle import archive, create, restart, restore, start, stop
 from cli.workspace.list import ls
-from cli.workspace.open import open_in_browser
 from cli.workspace.recover import recover
 from cli.workspace.remove import rm, undelete
-from cli.workspace.show import show
+from cli.workspace.show import open_in_browser, show
 
 workspaces = typer.Typer(no_args_is_help=True, help="Manage your workspaces.", epilog=EPILOG)
 

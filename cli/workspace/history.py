@@ -12,7 +12,7 @@ from cli.client import Client, connect, silence
 from cli.errors import printable
 from cli.formatting import clock
 from cli.options import AsJson, Follow, Target, Url
-from cli.output import console, is_interactive, print_json_line
+from cli.terminal import console, is_interactive, print_json_line
 from cli.workspace.live_events import Seen, follow
 from cli.workspace.lookup import find_workspace
 

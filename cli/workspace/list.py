@@ -11,7 +11,7 @@ from cli.client import connect
 from cli.errors import printable
 from cli.formatting import ago, at, size
 from cli.options import AsJson, Url
-from cli.output import console, print_json, say, table
+from cli.terminal import console, print_json, say, table
 from cli.words import phase_cell, under_way, what_next
 from codehub.domain.states import Phase
 

@@ -9,8 +9,7 @@ from typing import Any
 import httpx
 
 from cli.client import Client, silence
-from cli.errors import Failed
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, Failed
 
 # A server that restarts is back within this time; otherwise somebody should know.
 PATIENCE_SECONDS = 60.0

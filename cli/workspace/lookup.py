@@ -6,8 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from cli.client import Client
-from cli.errors import Failed
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, Failed
 
 Named = dict[str, Any]
 LONGEST_SEARCH = 100

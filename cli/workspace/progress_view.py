@@ -18,7 +18,7 @@ from rich.progress import Progress as Bars
 from rich.text import Text
 
 from cli.formatting import size
-from cli.output import say
+from cli.terminal import say
 from cli.words import doing
 from cli.workspace.live_events import Progress, Seen, Update
 from codehub.services.progress import NAMED_STEPS

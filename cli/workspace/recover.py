@@ -8,11 +8,10 @@ from rich.console import Console
 from rich.prompt import IntPrompt
 
 from cli.client import connect
-from cli.errors import Failed
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, Failed
 from cli.formatting import clock, size
 from cli.options import AsJson, Target, Url, Wait
-from cli.output import can_ask, say
+from cli.terminal import can_ask, say
 from cli.workspace.lifecycle import finish
 from cli.workspace.lookup import find_workspace
 from codehub.domain.recovery import RecoverChoice

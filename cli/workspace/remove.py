@@ -5,10 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from cli.client import Client, connect
-from cli.errors import Failed
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, Failed
 from cli.options import AsJson, DeletedTarget, Target, Url, Wait, Yes
-from cli.output import answer, print_json, require_terminal, say
+from cli.terminal import answer, print_json, require_terminal, say
 from cli.words import command
 from cli.workspace.lifecycle import finish
 from cli.workspace.lookup import find_deleted, find_workspace

@@ -1,9 +1,13 @@
 """`codehub ws show`: everything about one workspace, in plain words."""
 
+import os
+import sys
+import webbrowser
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
@@ -11,7 +15,7 @@ from cli.client import connect
 from cli.errors import printable
 from cli.formatting import ago, at, clock, now, rough, size
 from cli.options import AsJson, Target, Url
-from cli.output import console, print_json
+from cli.terminal import console, print_json, say
 from cli.words import (
     CONDITIONS,
     ONLY_IF_FALSE,
@@ -25,6 +29,7 @@ from cli.words import (
 from cli.workspace.lookup import find_workspace
 from cli.workspace.recover import archive_option, in_words
 from codehub.domain.conditions import Status
+from codehub.domain.states import Phase
 
 Workspace = Mapping[str, Any]
 Row = tuple[str, Text | str]
@@ -109,3 +114,28 @@ def _observed(workspace: Workspace, at_: datetime) -> Iterator[Row]:
             yield title, condition_words(condition, at_)
     if workspace["observed_at"]:
         yield "looked at", f"{rough(at_ - datetime.fromisoformat(workspace['observed_at']))} ago"
+
+
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+
+
+def open_in_browser(
+    name: Target,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="Open a browser if there is one.")
+    ] = True,
+    url: Url = None,
+) -> None:
+    """Print where its IDE is, and open it in a browser."""
+    with connect(url) as client:
+        workspace = find_workspace(client, name)
+    typer.echo(workspace["url"])
+    if workspace["phase"] != Phase.RUNNING:
+        say(f"It is {workspace['phase']}; start it there, or with: {command('start', workspace)}")
+    if browser and _has_browser():
+        webbrowser.open(workspace["url"])
+
+
+def _has_browser() -> bool:
+    """Whether there is a window to open: one in the terminal would take it over."""
+    return sys.platform == "darwin" or any(os.environ.get(name) for name in DISPLAYS)

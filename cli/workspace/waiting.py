@@ -3,9 +3,8 @@
 from typing import Any
 
 from cli.client import Client
-from cli.errors import Failed
-from cli.exit_codes import ExitCode
-from cli.output import is_interactive
+from cli.errors import ExitCode, Failed
+from cli.terminal import is_interactive
 from cli.words import command
 from cli.workspace.live_events import Seen, follow
 from cli.workspace.progress_view import showing

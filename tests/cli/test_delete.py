@@ -2,7 +2,7 @@
 
 import json
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from codehub.domain.states import Phase
 from tests.api.behind import mark_deleted, set_columns
 from tests.cli.harness import Somebody

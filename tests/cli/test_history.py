@@ -2,7 +2,7 @@
 
 import json
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from codehub.adapters.local.root import LocalRoot
 from codehub.db.events import EventKind
 from codehub.domain.conditions import WorkspaceId

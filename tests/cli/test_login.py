@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.address import DEFAULT_URL, find_address
-from cli.exit_codes import ExitCode
+from cli.connection import DEFAULT_URL, find_address
+from cli.errors import ExitCode
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import locked, write_state
 from testkit.seaweed import S3Server

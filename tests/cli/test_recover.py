@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from codehub.domain.conditions import WorkspaceId
 from tests.api.behind import LONG_AGO, damage_archive, fail, halt_deletion, lose_data
 from tests.cli.harness import Somebody

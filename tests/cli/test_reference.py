@@ -6,9 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from api.schemas.errors import Code
-from cli.commands import COMMANDS
-from cli.exit_codes import MEANINGS, OF_PROBLEM, ExitCode
-from cli.main import app
+from cli.errors import MEANINGS, OF_PROBLEM, ExitCode
+from cli.main import COMMANDS, app
 from cli.reference import render
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"

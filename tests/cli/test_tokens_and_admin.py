@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from tests.cli.harness import Somebody
 from tests.cli.terminal import CODEHUB
 

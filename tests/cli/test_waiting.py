@@ -5,7 +5,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.bootstrap import redis_url_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from codehub.domain.conditions import Condition, Conditions, Reason, Status, conditions_to_json
 from codehub.domain.states import Operation
 from testkit.waiting import until

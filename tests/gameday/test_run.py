@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode
 from cli.main import app
 from gameday.options import Options
 from gameday.run import run_gameday

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from cli.doctor import examine, render
 from cli.machine_checks import Finding
 from cli.main import app
-from cli.status import describe_duration
+from cli.up.status import describe_duration
 from codehub.adapters.local.sandbox import find_bubblewrap
 from codehub.embedded.backend_record import record_backend
 from codehub.embedded.data_dir import DataDir

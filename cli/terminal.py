@@ -10,8 +10,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cli.errors import Failed, printable
-from cli.exit_codes import ExitCode
+from cli.errors import ExitCode, Failed, printable
 
 # Nobody wraps a line that goes into a file or another program.
 WIDE = 500

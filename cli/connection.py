@@ -1,13 +1,14 @@
 """Which CodeHub a command talks to."""
 
+import json
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from urllib.parse import urlsplit
 
-from cli.errors import Failed
-from cli.exit_codes import ExitCode
-from cli.saved_login import load_login
+from cli.errors import ExitCode, Failed
+from codehub.embedded.data_dir import make_private_directory, read_json, write_private
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 API = "/api/v1"
@@ -68,3 +69,38 @@ def _checked(text: str) -> str:
         example = f"Write it as in {DEFAULT_URL}"
         raise Failed(f"{text!r} is no address of a CodeHub.", example, code=ExitCode.USAGE)
     return url
+
+
+@dataclass(frozen=True)
+class SavedLogin:
+    """A personal token, and the CodeHub that it is for: it is sent to no other."""
+
+    url: str
+    username: str
+    token: str
+    token_id: str
+
+
+def saved_login_file() -> Path:
+    configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    # The specification of that variable says that a relative path is none.
+    home = configured if configured.is_absolute() else Path.home() / ".config"
+    return home / "codehub" / "login.json"
+
+
+def load_login() -> SavedLogin | None:
+    content = read_json(saved_login_file())
+    try:
+        return SavedLogin(**content)
+    except TypeError:
+        return None
+
+
+def save_login(login: SavedLogin) -> None:
+    file = saved_login_file()
+    make_private_directory(file.parent)
+    write_private(file, json.dumps(asdict(login), indent=2))
+
+
+def forget_login() -> None:
+    saved_login_file().unlink(missing_ok=True)
