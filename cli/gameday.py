@@ -16,7 +16,7 @@ from cli.terminal import console
 
 if TYPE_CHECKING:
     from gameday.options import Options
-    from gameday.report.story import Story
+    from gameday.report.result import Story
 
 VIOLATED = 1
 SEED_BYTES = 4
@@ -73,7 +73,7 @@ def _directory(stack: ExitStack, *, keep: bool) -> Path:
 
 
 def _write(story: "Story", directory: Path) -> None:
-    from gameday.report.report import write_report  # noqa: PLC0415
+    from gameday.report.writer import write_report  # noqa: PLC0415
 
     typer.echo(f"Report: {write_report(story, directory)}")
 

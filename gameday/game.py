@@ -16,8 +16,8 @@ from gameday.people.followers import Follower
 from gameday.people.journal import Journal
 from gameday.people.person import make_person
 from gameday.people.tally import Tally
+from gameday.stage.setup import User
 from gameday.stage.stage import Stage
-from gameday.stage.users import User
 
 WARM_UP_SECONDS = 5.0
 HEAL_SECONDS = 120.0

@@ -16,7 +16,7 @@ from gameday.checks.rows import read_rows, read_trails
 from gameday.game import Game, Say
 from gameday.options import Options
 from gameday.report.lanes import Lane, history_of, lane_of
-from gameday.report.story import Story
+from gameday.report.result import Story
 from gameday.stage.stage import Stage, open_stage
 
 OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, OSError)

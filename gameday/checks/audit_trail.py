@@ -10,7 +10,7 @@ from temporalio.client import Client
 from codehub.db.events import EventKind
 from codehub.db.history import EventView
 from codehub.domain.states import Operation
-from gameday.checks.arrival import EXPLAINED
+from gameday.checks.convergence import EXPLAINED
 from gameday.checks.rows import Row
 
 ENDS = {EventKind.OPERATION_COMPLETED, EventKind.OPERATION_FAILED, EventKind.OPERATION_RELEASED}

@@ -4,12 +4,11 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from gameday.checks.api import Asker
-from gameday.checks.arrival import Arrivals, check_arrivals
+from gameday.checks.api import Asker, check_follower
+from gameday.checks.archives import check_garbage
 from gameday.checks.audit_trail import check_overlap, check_reasons, check_trail, read_runs
-from gameday.checks.collection import check_garbage
+from gameday.checks.convergence import Arrivals, check_arrivals
 from gameday.checks.findings import Findings, Invariant
-from gameday.checks.followers import check_follower
 from gameday.checks.homes import check_homes
 from gameday.checks.orphans import check_orphans
 from gameday.checks.rows import read_rows, read_trails

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from gameday.checks.api import Asker
-from gameday.checks.arrival import EXPLAINED, describe, is_stopped
+from gameday.checks.convergence import EXPLAINED, describe, is_stopped
 from gameday.checks.findings import Findings, Invariant
 from gameday.checks.rows import Row, read_rows
 from gameday.people.journal import Journal

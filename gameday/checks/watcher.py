@@ -1,8 +1,10 @@
-"""Looks at everything while it breaks: what must hold always is not left to the end."""
+"""The running limits, counted as the product counts them."""
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 import aiohttp
 from aiodocker import DockerError
@@ -13,13 +15,69 @@ from codehub.bootstrap import policy_of
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.conditions import ArchiveFact
 from codehub.domain.failures import Failure
+from codehub.domain.limits import RunningLimits, counts_as_running
+from codehub.domain.states import Operation
 from gameday.checks.archives import ArchiveWatch, Loss, committed_of, list_objects
 from gameday.checks.findings import Findings, Invariant
-from gameday.checks.limits import check_limits
-from gameday.checks.outages import OutageWatch, find_locked_out
 from gameday.checks.rows import Row, read_rows
 from gameday.faults.modes import Away
 from gameday.stage.stage import Stage
+
+
+def check_limits(rows: Iterable[Row], limits: RunningLimits) -> Iterator[str]:
+    """What one look at all rows shows; they come from one statement, so they were true at one time."""
+    running = Counter(row.owner_id for row in rows if _takes_a_place(row))
+    for owner, count in running.items():
+        if count > limits.per_user:
+            yield f"User {owner} has {count} workspaces that are or shall be running, of {limits.per_user}."
+    if running.total() > limits.total:
+        yield f"{running.total()} workspaces are or shall be running, of {limits.total}."
+
+
+def _takes_a_place(row: Row) -> bool:
+    # The purge of a broken workspace may find a container that nobody had seen when its place was given away.
+    if row.purge:
+        return False
+    return counts_as_running(
+        row.phase, row.desired_state, deleted=row.deleted, container_exists=row.container_exists
+    )
+
+
+# Of a calm, in which only S3 is away: a job tries for a while before it gives up.
+PATIENCE = timedelta(seconds=60)
+
+
+@dataclass(frozen=True)
+class LockedOut:
+    """A workspace whose owner is refused, although its home is on the disk."""
+
+    workspace_id: str
+    words: str
+
+
+class OutageWatch:
+    """Knows since when nothing but S3 has been away, without a break."""
+
+    def __init__(self) -> None:
+        self._since: datetime | None = None
+
+    def notice(self, now: datetime, *, only_s3_is_away: bool) -> bool:
+        """Whether that has lasted so long that nobody may be locked out any more."""
+        self._since = (self._since or now) if only_s3_is_away else None
+        return self._since is not None and now - self._since >= PATIENCE
+
+
+def is_uploading(row: Row) -> bool:
+    """Return whether an upload is claimed but not committed, so that the home is still on disk."""
+    return row.operation is Operation.ARCHIVING and row.volume_is_complete
+
+
+def find_locked_out(rows: Iterable[Row], now: datetime) -> Iterator[LockedOut]:
+    """Whoever has held the same claim for too long, with nothing uploaded yet."""
+    for row in rows:
+        if is_uploading(row) and row.claimed_at is not None and now - row.claimed_at >= PATIENCE:
+            yield LockedOut(row.workspace_id, f"It has been claimed for ARCHIVING since {row.claimed_at}.")
+
 
 LOOK_SECONDS = 0.3
 # A server that is stopped answers nobody; the next look comes anyway.

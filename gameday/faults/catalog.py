@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from random import Random
 
+from gameday.faults.disk import exchange_homes
 from gameday.faults.dockerd import STARTS_BY_ITSELF, exchange_dockerd, restart_dockerd
-from gameday.faults.homes import exchange_homes
-from gameday.faults.observations import pause_look
-from gameday.faults.processes import kill_part, stop_part
-from gameday.faults.stores import MOODS, end_relay, fill_disk, take_s3_away, trouble_s3
+from gameday.faults.processes import kill_part, pause_look, stop_part
+from gameday.faults.s3 import MOODS, end_relay, fill_disk, take_s3_away, trouble_s3
 from gameday.faults.workspaces import kill_helper, kill_instance, kill_job, remove_instance
 from gameday.stage.stage import LOCAL_DOCKER, Stage
 

@@ -14,7 +14,7 @@ import aiohttp
 import psutil
 from aiodocker import DockerError
 
-from gameday.faults.chances import NothingToBreak
+from gameday.faults.fault import NothingToBreak
 from gameday.stage.stage import WORKERS, Stage
 
 PID_FILE = Path("/var/run/docker.pid")

@@ -12,7 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 from codehub.db.session import DatabaseUnavailable
 from gameday.faults.catalog import Fault, faults_of
-from gameday.faults.chances import NothingToBreak
+from gameday.faults.fault import NothingToBreak
 from gameday.stage.stage import Stage
 
 AT_ONCE = 4

@@ -6,7 +6,7 @@ from random import Random
 
 import psutil
 
-from gameday.faults.chances import NothingToBreak, wait_for_some
+from gameday.faults.fault import NothingToBreak, wait_for_some
 from gameday.stage.stage import Stage
 
 # Jobs are short: a chance to meet one has to be waited for.

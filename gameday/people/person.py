@@ -1,20 +1,42 @@
-"""The people of a game day: each goes about their own business, whatever breaks meanwhile."""
+"""Signing in with a password, looking who one is, and signing out again."""
 
 import asyncio
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.cookies import SimpleCookie
 from random import Random
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from gameday.checks.findings import Findings
 from gameday.people.files import Files
 from gameday.people.journal import Journal
-from gameday.people.requests import Requests
-from gameday.people.sign_in import visit
+from gameday.people.requests import API, NoAnswer, Reply, Requests
 from gameday.people.tally import Tally
 from gameday.people.workspaces import View, Workspaces
-from gameday.stage.users import User
+from gameday.stage.setup import User
+
+
+async def visit(requests: Requests, user: User, tally: Tally) -> None:
+    """An outage ends the visit, and the session is left behind."""
+    with suppress(NoAnswer):
+        form = {"username": user.name, "password": user.password}
+        reply = await requests.ask("POST", f"{API}/login", form=form, as_token=False)
+        if not reply.is_good:
+            return
+        tally.add("sessions: signed in")
+        cookie = {"Cookie": _cookies_of(reply)}
+        await requests.ask("GET", f"{API}/session", headers=cookie, as_token=False)
+        proof = {**cookie, "X-CSRF-Token": str(reply.document["csrf_token"])}
+        ended = await requests.ask("POST", f"{API}/logout", headers=proof, as_token=False)
+        if ended.is_good:
+            tally.add("sessions: signed out")
+
+
+def _cookies_of(reply: Reply) -> str:
+    cookies = SimpleCookie(reply.headers.get("Set-Cookie", ""))
+    return "; ".join(f"{cookie.key}={cookie.value}" for cookie in cookies.values())
+
 
 MOST_WORKSPACES = 4
 PAUSE_SECONDS = (0.05, 0.6)

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gameday.report.story import Story
+from gameday.report.result import Story
 
 # The whole history is in the page; here is what led to it.
 SHOWN_LINES = 40

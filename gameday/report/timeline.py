@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from html import escape
 
-from gameday.report.story import Story
+from gameday.report.result import Story
 
 LABEL_WIDTH = 170
 WIDTH = 1000

@@ -16,7 +16,7 @@ from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_container_name, parse_volume_name, volume_name
 from codehub.settings import Settings
-from gameday.stage.image import build_image
+from gameday.stage.ide import build_image
 
 JOB_PREFIX = "codehub-job-"
 # What the engine answers for a container that is gone, or that does not run.

@@ -1,14 +1,100 @@
-"""The local backend of a stage: homes are directories, IDEs and jobs are processes."""
+"""The processes of a game day's IDEs and storage jobs, found by what only they have in their environment."""
 
 import asyncio
+import contextlib
+import os
+import signal
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from codehub.adapters.local.processes import MARKER
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_volume_name, volume_name
-from gameday.stage.processes import OwnProcesses
+
+PROC = Path("/proc")
+JOB_MODULE = b"storage_job"
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process; `marker` tells the instance that it belongs to, and is empty for a job."""
+
+    pid: int
+    parent: int
+    marker: str
+
+
+class OwnProcesses:
+    """Whatever was started with our programs on its PATH: nobody else has that directory."""
+
+    def __init__(self, programs: Path) -> None:
+        self._programs = os.fsencode(programs)
+
+    def instances(self) -> dict[str, list[int]]:
+        """By marker, the outermost process of each instance: those inside end with it, or count alone."""
+        members = [each for each in self._find() if each.marker]
+        inside = {each.pid: each.marker for each in members}
+        found = defaultdict(list)
+        for each in members:
+            if inside.get(each.parent) != each.marker:
+                found[each.marker].append(each.pid)
+        return dict(found)
+
+    def jobs(self) -> list[int]:
+        return [each.pid for each in self._find() if not each.marker]
+
+    def kill_instance(self, pid: int) -> None:
+        """With everything that has the same marker."""
+        markers = {each.pid: each.marker for each in self._find()}
+        if marker := markers.get(pid):
+            for member in (each for each, other in markers.items() if other == marker):
+                self._kill(member)
+
+    def kill_job(self, pid: int) -> None:
+        self._kill(pid)
+
+    def kill_everything(self) -> None:
+        for each in self._find():
+            self._kill(each.pid)
+
+    def _find(self) -> Iterator[Process]:
+        for entry in os.scandir(PROC):
+            if entry.name.isdecimal():
+                with contextlib.suppress(OSError):
+                    if found := self._read(int(entry.name)):
+                        yield found
+
+    def _read(self, pid: int) -> Process | None:
+        variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        if not any(each.startswith(b"PATH=") and self._programs in each for each in variables):
+            return None
+        named = f"{MARKER}=".encode()
+        marker = next((each.removeprefix(named) for each in variables if each.startswith(named)), b"")
+        if not marker and not _is_job(pid):
+            return None
+        # The name in brackets may contain anything, also spaces and brackets.
+        state, parent, *_ = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        return None if state == "Z" else Process(pid, int(parent), marker.decode())
+
+    def _kill(self, pid: int) -> None:
+        with contextlib.suppress(OSError):
+            handle = os.pidfd_open(pid)
+            try:
+                # Looked at again with the handle open: from here on the number cannot mean another process.
+                if self._read(pid) is not None:
+                    signal.pidfd_send_signal(handle, signal.SIGKILL)
+            finally:
+                os.close(handle)
+
+
+def _is_job(pid: int) -> bool:
+    """The job itself, not the tar that it runs, which ends with it."""
+    words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
+    return JOB_MODULE in words
 
 
 class LocalGround:

@@ -1,6 +1,9 @@
 """How long each part was away: measured from what its supervisor tells."""
 
+import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from codehub.embedded.children import ChildState, Status
@@ -44,3 +47,31 @@ class Recoveries:
             self._away_since.setdefault(status.name, self.clock())
         elif (since := self._away_since.pop(status.name, None)) is not None:
             self.known.append(Recovery(status.name, since, self.clock() - since))
+
+
+class Calm:
+    """Faults that go on already end as they would."""
+
+    def __init__(self) -> None:
+        self._keepers = 0
+        self._over = asyncio.Event()
+        self._over.set()
+
+    @property
+    def is_kept(self) -> bool:
+        return self._keepers > 0
+
+    async def wait_over(self) -> None:
+        """Return when faults may begin."""
+        await self._over.wait()
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        self._keepers += 1
+        self._over.clear()
+        try:
+            yield
+        finally:
+            self._keepers -= 1
+            if not self._keepers:
+                self._over.set()

@@ -15,17 +15,14 @@ from codehub.embedded.processes import PROCESSES, CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
 from codehub.ports import ArchiveStore
 from codehub.settings import Settings, load_settings
-from gameday.checks.calm import Calm
 from gameday.faults.proxy import FaultProxy
+from gameday.stage.backend import Ground
 from gameday.stage.disk import SmallDisk, mounted_disk
 from gameday.stage.docker import docker_ground
-from gameday.stage.ground import Ground
 from gameday.stage.ide import install_ide
 from gameday.stage.local import local_ground
-from gameday.stage.log import logged_to
-from gameday.stage.recoveries import Recoveries, Recovery
-from gameday.stage.settings import inherited, rules_of
-from gameday.stage.users import User, add_users
+from gameday.stage.recoveries import Calm, Recoveries, Recovery
+from gameday.stage.setup import User, add_users, inherited, logged_to, rules_of
 from migrations import runner
 
 LOCAL_DOCKER = "local-docker"

@@ -10,14 +10,13 @@ from codehub.domain.garbage import Graces
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from gameday.checks.api import compare
 from gameday.checks.archives import ArchiveWatch, committed_of, unneeded_of
-from gameday.checks.arrival import is_stopped
+from gameday.checks.convergence import is_stopped
 from gameday.checks.findings import Findings, Invariant
-from gameday.checks.followers import compare
 from gameday.checks.homes import check_fate
-from gameday.checks.limits import check_limits
 from gameday.checks.orphans import misfits
-from gameday.checks.outages import PATIENCE, OutageWatch, find_locked_out
+from gameday.checks.watcher import PATIENCE, OutageWatch, check_limits, find_locked_out
 from gameday.people.journal import Journal
 from tests.gameday.histories import BEGAN, WORKSPACE, row
 

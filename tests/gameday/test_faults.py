@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import text
 
 from gameday.faults.catalog import Fault, faults_of
-from gameday.faults.chances import NothingToBreak
+from gameday.faults.fault import NothingToBreak
 from gameday.faults.loop import FaultRecord, break_things, run_fault
 from gameday.faults.modes import PASSING, Answering, Away, Cutting, Mode, Silent, Slow
 from gameday.stage.stage import WORKERS, Stage

@@ -1,7 +1,6 @@
 """The journal allows what may have happened, and nothing else."""
 
-from gameday.people.journal import Journal
-from gameday.people.journal_fates import Fate
+from gameday.people.journal import Fate, Journal
 
 HOME, FILE = "workspace", "notes.txt"
 

@@ -11,15 +11,14 @@ import pytest
 
 from codehub.domain.states import DesiredState
 from gameday.checks.findings import Findings
-from gameday.people.contents import BIG_NAME
-from gameday.people.files import Files
+from gameday.people.files import BIG_NAME, Files
 from gameday.people.journal import Journal
 from gameday.people.person import make_person
 from gameday.people.requests import NoAnswer, Requests
 from gameday.people.tally import Tally
 from gameday.people.workspaces import WORKSPACES, Workspaces
+from gameday.stage.setup import User
 from gameday.stage.tiny_ide import FILES, tree_of
-from gameday.stage.users import User
 from testkit.waiting import until
 from tests.gameday.front_doors import (
     FrontDoor,

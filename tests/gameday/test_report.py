@@ -12,11 +12,10 @@ from rich.console import Console
 from gameday.checks.findings import Invariant, Violation
 from gameday.faults.loop import FaultRecord
 from gameday.options import Options
-from gameday.report.html import render_html
 from gameday.report.lanes import history_of, lane_of
-from gameday.report.report import write_report
-from gameday.report.story import Story
+from gameday.report.result import Story
 from gameday.report.text import print_report
+from gameday.report.writer import render_html, write_report
 from gameday.stage.recoveries import Recovery
 from tests.gameday.histories import BEGAN, CLAIMED, COMPLETED, CREATED, WORKSPACE
 

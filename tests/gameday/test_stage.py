@@ -9,7 +9,7 @@ from codehub.adapters.s3.archives import S3Archives
 from codehub.domain.naming import ARCHIVE_ROOT
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import is_locked
-from gameday.stage.processes import OwnProcesses
+from gameday.stage.local import OwnProcesses
 from gameday.stage.stage import Stage, open_stage
 from testkit.waiting import until
 from tests.gameday.players import playing

@@ -5,7 +5,7 @@ from contextlib import suppress
 from random import Random
 
 from codehub.adapters.local.root import LocalRoot
-from gameday.faults.chances import NothingToBreak
+from gameday.faults.fault import NothingToBreak
 from gameday.faults.processes import stopped
 from gameday.stage.stage import WORKERS, Stage
 

@@ -11,9 +11,9 @@ from sqlalchemy.exc import DBAPIError
 
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.states import Operation
-from gameday.checks.outages import is_uploading
 from gameday.checks.rows import Row, read_rows
-from gameday.faults.chances import NothingToBreak, wait_for_some
+from gameday.checks.watcher import is_uploading
+from gameday.faults.fault import NothingToBreak, wait_for_some
 from gameday.faults.modes import Answering, Away, Cutting, Mode, Silent, Slow
 from gameday.stage.stage import Stage
 
