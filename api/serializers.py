@@ -1,6 +1,8 @@
 """Turns what was read from the database into what the API shows."""
 
+from dataclasses import fields
 from datetime import datetime, timedelta
+from operator import attrgetter
 
 from api.context import Context
 from api.live.hub import LiveWorkspace
@@ -24,46 +26,35 @@ from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.domain.states import Phase
 from codehub.services.recovery import archives_to_restore, choices_of
 
+# The response copies the fields that it has in common with the view, and computes all others.
+_COMPUTED = frozenset({"conditions"})
+_SAME_FIELDS = tuple(
+    Workspace.model_fields.keys() & {field.name for field in fields(WorkspaceView)} - _COMPUTED
+)
+_read_same_fields = attrgetter(*_SAME_FIELDS)
+
 
 def serialize(view: WorkspaceView, context: Context) -> Workspace:
     times = _idle_times(view, context.idle_times)
     standing = view.standing
     return Workspace(
+        **dict(zip(_SAME_FIELDS, _read_same_fields(view), strict=True)),
         id=view.workspace_id,
-        name=view.name,
-        description=view.description,
-        memo=view.memo,
         url=context.options.url_of(view.workspace_id),
         owner=Owner(id=view.owner_user_id, username=view.owner_username),
-        image_ref=view.image_ref,
-        instance_backend=view.instance_backend,
-        storage_backend=view.storage_backend,
-        phase=view.phase,
-        phase_changed_at=view.phase_changed_at,
-        desired_state=view.desired_state,
-        operation=view.operation,
         operation_started_at=view.op_started_at,
         conditions=_conditions(view),
-        observed_at=view.observed_at,
         restart_to_apply=view.conditions.restart_to_apply is not None,
         error=_error(view),
         settled=standing.is_settled,
         needs_person=standing.needs_person,
-        recovering=view.recovering,
         waiting=_waiting(view),
         recover=_recover(view) if standing.needs_person else None,
         archive=_archive(view),
-        standby_ttl_seconds=view.standby_ttl_seconds,
-        archive_ttl_seconds=view.archive_ttl_seconds,
         effective_standby_ttl_seconds=round(times.standby.total_seconds()),
         effective_archive_ttl_seconds=round(times.archive.total_seconds()),
         next_change=_next_change(view, times),
-        last_access_at=view.last_access_at,
-        created_at=view.created_at,
-        updated_at=view.updated_at,
-        deleted_at=view.deleted_at,
         undelete_until=_undelete_until(view, context.options.undelete_period),
-        version=view.version,
     )
 
 

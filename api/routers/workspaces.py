@@ -23,7 +23,7 @@ from api.security.guard import GuardedRoute
 from api.security.identity import SignedInCaller
 from api.serializers import etag_of, serialize
 from api.workspace_paths import SeenWorkspace, WorkspacePath, load_again
-from codehub.db.requests import NewWorkspace
+from codehub.db.requests import Metadata, NewWorkspace
 from codehub.db.views import ViewFilter, WorkspaceView, list_views
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
@@ -31,7 +31,7 @@ from codehub.domain.states import Phase
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller
 from codehub.services.waiting import wait_converged
-from codehub.services.workspace_changes import MetadataChange, patch_workspace
+from codehub.services.workspace_changes import patch_workspace
 from codehub.services.workspace_creation import create_once
 from codehub.services.workspaces import delete_workspace
 
@@ -135,7 +135,7 @@ async def change_workspace(
     await patch_workspace(
         context.database,
         workspace_id,
-        MetadataChange(**{name: getattr(form, name) for name in METADATA & sent}),
+        form.metadata_sent,
         form.desired_state.desired if "desired_state" in sent else None,
         expected_version=_expected_version(if_match),
         actor=caller.username,
@@ -172,7 +172,6 @@ async def remove_workspace(
     return json_response(Deletion(workspace=serialize(view, context), purge=purged, message=message), 202)
 
 
-METADATA = frozenset({"name", "description", "memo", "standby_ttl_seconds", "archive_ttl_seconds"})
 PURGED = "It is being deleted without a last archive: this cannot be taken back."
 KEPT_FOR_A_WHILE = "It is being deleted after a last archive; until that is removed, undelete brings it back."
 
@@ -200,16 +199,12 @@ def _new_workspace(form: CreateWorkspace, caller: Caller, context: Context) -> N
     return NewWorkspace(
         workspace_id=workspace_id,
         owner_user_id=caller.user_id,
-        name=form.name,
-        description=form.description,
-        memo=form.memo,
+        metadata=Metadata(**form.metadata_sent),
         image_ref=form.image_ref or context.options.default_image_ref,
         instance_backend=context.options.instance_backend,
         storage_backend=context.options.storage_backend,
         home_store_key=volume_name(workspace_id),
         desired_state=form.desired_state.desired,
-        standby_ttl_seconds=form.standby_ttl_seconds,
-        archive_ttl_seconds=form.archive_ttl_seconds,
     )
 
 

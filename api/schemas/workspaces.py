@@ -216,32 +216,37 @@ def _left_out(description: str) -> Any:  # noqa: ANN401
     return Field(default=None, description=description, json_schema_extra=_forget_default)
 
 
-class CreateWorkspace(Form):
+class _MetadataForm(Form):
+    """The fields that a person may write; each is a column of the same name."""
+
+    name: Name
+    description: Description | None = None
+    memo: Memo | None = None
+    standby_ttl_seconds: TtlSeconds | None = None
+    archive_ttl_seconds: TtlSeconds | None = None
+
+    @property
+    def metadata_sent(self) -> dict[str, Any]:
+        return self.model_dump(include=set(_MetadataForm.model_fields), exclude_unset=True)
+
+
+class CreateWorkspace(_MetadataForm):
     """A new workspace."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"name": "compiler", "description": "The new parser"}}
     )
 
-    name: Name
-    description: Description | None = None
-    memo: Memo | None = None
     image_ref: ImageRef | None = Field(None, description="IDE or image; the configured one unless given.")
-    standby_ttl_seconds: TtlSeconds | None = None
-    archive_ttl_seconds: TtlSeconds | None = None
     desired_state: RequestedState = RequestedState.RUNNING
 
 
-class PatchWorkspace(Form):
+class PatchWorkspace(_MetadataForm):
     """What to change; what is left out stays. `null` clears a text, and gives a TTL back to the default."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"desired_state": "STANDBY"}})
 
     name: Name = _left_out("A new name.")
-    description: Description | None = None
-    memo: Memo | None = None
-    standby_ttl_seconds: TtlSeconds | None = None
-    archive_ttl_seconds: TtlSeconds | None = None
     desired_state: RequestedState = _left_out("Where it should be.")
 
 

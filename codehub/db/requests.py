@@ -1,7 +1,7 @@
 """What the service layer reads and writes: the row that a request is about, and the columns that it owns."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
@@ -16,15 +16,18 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Metadata:
-    """What a person calls it, writes about it, and how long it may go unused."""
+    """The columns that a person may write at any time. TTLs of None mean the configured defaults."""
 
     name: str
-    description: str | None
-    memo: str | None
-    standby_ttl_seconds: int | None
-    archive_ttl_seconds: int | None
+    description: str | None = None
+    memo: str | None = None
+    standby_ttl_seconds: int | None = None
+    archive_ttl_seconds: int | None = None
+
+
+METADATA_FIELDS = tuple(field.name for field in fields(Metadata))
 
 
 @dataclass(frozen=True)
@@ -43,20 +46,16 @@ class LockedWorkspace:
 
 @dataclass(frozen=True)
 class NewWorkspace:
-    """What a workspace is made of; TTLs of None mean the configured defaults."""
+    """A workspace to insert."""
 
     workspace_id: WorkspaceId
     owner_user_id: UUID
-    name: str
+    metadata: Metadata
     image_ref: str
     instance_backend: str
     storage_backend: str
     home_store_key: str
     desired_state: DesiredState
-    description: str | None = None
-    memo: str | None = None
-    standby_ttl_seconds: int | None = None
-    archive_ttl_seconds: int | None = None
 
 
 async def lock_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
@@ -121,16 +120,12 @@ async def insert_workspace(session: AsyncSession, new: NewWorkspace, now: dateti
         insert(Workspace).values(
             id=UUID(new.workspace_id),
             owner_user_id=new.owner_user_id,
-            name=new.name,
-            description=new.description,
-            memo=new.memo,
+            **asdict(new.metadata),
             image_ref=new.image_ref,
             instance_backend=new.instance_backend,
             storage_backend=new.storage_backend,
             home_store_key=new.home_store_key,
             desired_state=new.desired_state,
-            standby_ttl_seconds=new.standby_ttl_seconds,
-            archive_ttl_seconds=new.archive_ttl_seconds,
             phase=Phase.PENDING,
             phase_changed_at=now,
             created_at=now,
@@ -151,7 +146,7 @@ async def _lock(
             Workspace.desired_state,
             Workspace.purge,
             Workspace.version,
-            *(getattr(Workspace, field.name) for field in fields(Metadata)),
+            *(getattr(Workspace, name) for name in METADATA_FIELDS),
         )
         .where(Workspace.id == UUID(workspace_id), condition)
         .with_for_update(key_share=True)
@@ -166,6 +161,6 @@ async def _lock(
         op_started_at=row.op_started_at,
         desired_state=DesiredState(row.desired_state),
         purge=row.purge,
-        metadata=Metadata(*(getattr(row, field.name) for field in fields(Metadata))),
+        metadata=Metadata(**{name: getattr(row, name) for name in METADATA_FIELDS}),
         version=row.version,
     )

@@ -1,7 +1,7 @@
 """What a person may see of workspaces: one statement per answer, columns instead of entities."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -13,6 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from codehub.db import predicates
 from codehub.db.archive_views import OtherArchive, read_others, select_others
 from codehub.db.models import Archive, User, Workspace
+from codehub.db.requests import Metadata
 from codehub.domain.attention import Standing
 from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
 from codehub.domain.recovery import CHOOSES_ARCHIVE
@@ -22,65 +23,15 @@ ViewSelect: TypeAlias = Select[*tuple[Any, ...]]
 
 _NEWEST_FIRST = (Workspace.created_at.desc(), Workspace.id.desc())
 _OLDEST_CHANGE_FIRST = (Workspace.phase_changed_at, Workspace.id)
-# A column for each field, in the order of the fields: rows become views without a name being looked up.
-_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
-    "workspace_id": Workspace.id,
-    "owner_user_id": Workspace.owner_user_id,
-    "owner_username": User.username,
-    "name": Workspace.name,
-    "description": Workspace.description,
-    "memo": Workspace.memo,
-    "image_ref": Workspace.image_ref,
-    "instance_backend": Workspace.instance_backend,
-    "storage_backend": Workspace.storage_backend,
-    "conditions": Workspace.conditions,
-    "observed_at": Workspace.observed_at,
-    "phase": Workspace.phase,
-    "phase_changed_at": Workspace.phase_changed_at,
-    "operation": Workspace.operation,
-    "op_started_at": Workspace.op_started_at,
-    "desired_state": Workspace.desired_state,
-    "purge": Workspace.purge,
-    "archive_key": Workspace.archive_key,
-    "archive_size_bytes": Archive.size_bytes,
-    "archived_at": Archive.created_at,
-    "archive_verified_at": Archive.verified_at,
-    # Looked for only where *recover* may ask for one of them.
-    "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_others())),
-    "error_reason": Workspace.error_reason,
-    "error_message": Workspace.error_message,
-    "error_count": Workspace.error_count,
-    "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
-    "waiting_for": Workspace.waiting_for,
-    "waiting_since": Workspace.waiting_since,
-    "standby_ttl_seconds": Workspace.standby_ttl_seconds,
-    "archive_ttl_seconds": Workspace.archive_ttl_seconds,
-    "last_access_at": Workspace.last_access_at,
-    "created_at": Workspace.created_at,
-    "updated_at": Workspace.updated_at,
-    "deleted_at": Workspace.deleted_at,
-    "version": Workspace.version,
-}
-# Built once: it is most of the work of making a statement.
-_VIEWS: ViewSelect = (
-    select(*_COLUMNS.values())
-    .select_from(Workspace)
-    .join(User, User.id == Workspace.owner_user_id)
-    .outerjoin(Archive, Archive.key == Workspace.archive_key)
-)
-_ONE_VIEW = _VIEWS.where(Workspace.id == bindparam("id", type_=Uuid()))
 
 
-@dataclass(frozen=True)
-class WorkspaceView:
-    """Everything that a person may see of one workspace."""
+@dataclass(frozen=True, kw_only=True)
+class WorkspaceView(Metadata):
+    """Everything that a person may see of a workspace; each field is a column unless listed below."""
 
     workspace_id: WorkspaceId
     owner_user_id: UUID
     owner_username: str
-    name: str
-    description: str | None
-    memo: str | None
     image_ref: str
     instance_backend: str
     storage_backend: str
@@ -103,8 +54,6 @@ class WorkspaceView:
     recovering: bool
     waiting_for: tuple[Resource, ...]
     waiting_since: datetime | None
-    standby_ttl_seconds: int | None
-    archive_ttl_seconds: int | None
     last_access_at: datetime | None
     created_at: datetime
     updated_at: datetime
@@ -128,6 +77,30 @@ class WorkspaceView:
     def is_visible(self) -> bool:
         """Also once its deletion was taken back, before its workflow has looked at it again."""
         return self.phase is not Phase.DELETED or self.deleted_at is None
+
+
+_OTHER_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
+    "workspace_id": Workspace.id,
+    "owner_username": User.username,
+    "archive_size_bytes": Archive.size_bytes,
+    "archived_at": Archive.created_at,
+    "archive_verified_at": Archive.verified_at,
+    # Looked for only where *recover* may ask for one of them.
+    "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_others())),
+    "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
+}
+_NAMES = tuple(field.name for field in fields(WorkspaceView))
+_COLUMNS = tuple(
+    _OTHER_COLUMNS[name] if name in _OTHER_COLUMNS else getattr(Workspace, name) for name in _NAMES
+)
+# Built once: it is most of the work of making a statement.
+_VIEWS: ViewSelect = (
+    select(*_COLUMNS)
+    .select_from(Workspace)
+    .join(User, User.id == Workspace.owner_user_id)
+    .outerjoin(Archive, Archive.key == Workspace.archive_key)
+)
+_ONE_VIEW = _VIEWS.where(Workspace.id == bindparam("id", type_=Uuid()))
 
 
 @dataclass(frozen=True)
@@ -237,10 +210,10 @@ async def _load(session: AsyncSession, statement: ViewSelect) -> list[WorkspaceV
 
 
 def _view(row: Row[*tuple[Any, ...]]) -> WorkspaceView:
-    values = list(row)
-    for place, convert in _CONVERSIONS:
-        values[place] = convert(values[place])
-    return WorkspaceView(*values)
+    values = dict(zip(_NAMES, row, strict=True))
+    for name, convert in _CONVERTERS.items():
+        values[name] = convert(values[name])
+    return WorkspaceView(**values)
 
 
 def _workspace_id(found: UUID) -> WorkspaceId:
@@ -265,4 +238,3 @@ _CONVERTERS: dict[str, Callable[[Any], object]] = {
     "waiting_for": _resources,
     "other_archives": read_others,
 }
-_CONVERSIONS = tuple((list(_COLUMNS).index(name), convert) for name, convert in _CONVERTERS.items())

@@ -1,9 +1,8 @@
 """Changing what a person says about a workspace and where it should be: all of it or nothing."""
 
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
 from datetime import datetime
-from enum import Enum
-from typing import Final
+from typing import TypeAlias
 
 from codehub.db.events import EventKind, record_event
 from codehub.db.requests import Metadata, lock_visible_workspace, set_metadata
@@ -14,31 +13,14 @@ from codehub.domain.states import DesiredState
 from codehub.services.errors import VersionConflict, WorkspaceNotFound
 from codehub.services.workspaces import change_desired_state
 
-
-class Unchanged(Enum):
-    """Not None, which is a value: no description, the configured TTL."""
-
-    UNCHANGED = "unchanged"
-
-
-UNCHANGED: Final = Unchanged.UNCHANGED
-
-
-@dataclass(frozen=True)
-class MetadataChange:
-    """What to write; a field that is UNCHANGED is left alone."""
-
-    name: str | Unchanged = UNCHANGED
-    description: str | Unchanged | None = UNCHANGED
-    memo: str | Unchanged | None = UNCHANGED
-    standby_ttl_seconds: int | Unchanged | None = UNCHANGED
-    archive_ttl_seconds: int | Unchanged | None = UNCHANGED
+# Some fields of `Metadata`. None is a value: no description, or the configured TTL.
+MetadataValues: TypeAlias = Mapping[str, str | int | None]
 
 
 async def patch_workspace(
     database: Database,
     workspace_id: WorkspaceId,
-    change: MetadataChange,
+    change: MetadataValues,
     desired: DesiredState | None,
     *,
     expected_version: int | None,
@@ -72,10 +54,5 @@ async def patch_workspace(
             )
 
 
-def _differences(change: MetadataChange, present: Metadata) -> dict[str, str | int | None]:
-    wanted = {field.name: getattr(change, field.name) for field in fields(change)}
-    return {
-        name: value
-        for name, value in wanted.items()
-        if value is not UNCHANGED and value != getattr(present, name)
-    }
+def _differences(change: MetadataValues, present: Metadata) -> dict[str, str | int | None]:
+    return {name: value for name, value in change.items() if value != getattr(present, name)}

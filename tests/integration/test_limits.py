@@ -9,7 +9,7 @@ from sqlalchemy import func, select, text, update
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
-from codehub.db.requests import NewWorkspace
+from codehub.db.requests import Metadata, NewWorkspace
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
@@ -29,7 +29,7 @@ def new_workspace(owner: UUID, desired: DesiredState = DesiredState.RUNNING) -> 
     return NewWorkspace(
         workspace_id=new_workspace_id(),
         owner_user_id=owner,
-        name="home",
+        metadata=Metadata(name="home"),
         image_ref="image",
         instance_backend="local",
         storage_backend="local-dir",

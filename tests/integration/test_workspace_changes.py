@@ -20,11 +20,11 @@ from codehub.services.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
-from codehub.services.workspace_changes import MetadataChange, patch_workspace
+from codehub.services.workspace_changes import MetadataValues, patch_workspace
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
-NOTHING = MetadataChange()
-RENAME = MetadataChange(name="new")
+NOTHING: MetadataValues = {}
+RENAME: MetadataValues = {"name": "new"}
 STANDBY = {"phase": "STANDBY", "desired_state": "STANDBY"}
 STARTING = {**STANDBY, "desired_state": "RUNNING", "operation": "STARTING", "op_started_at": NOW}
 BROKEN = {"phase": "ERROR", "error_reason": "Timeout"}
@@ -39,7 +39,7 @@ async def add(database: Database, **columns: object) -> WorkspaceId:
 async def patch(
     database: Database,
     workspace_id: WorkspaceId,
-    change: MetadataChange = NOTHING,
+    change: MetadataValues = NOTHING,
     desired: DesiredState | None = None,
     expected_version: int | None = None,
     limits: RunningLimits = RunningLimits(),  # noqa: B008
@@ -72,7 +72,7 @@ async def events(database: Database) -> list[tuple[str, str, object]]:
 async def test_metadata_and_state_are_written_together(database: Database) -> None:
     workspace_id = await add(database, **STANDBY, description="old", memo="kept", archive_ttl_seconds=9)
     before = await read_row(database, workspace_id)
-    change = MetadataChange(name="new", description=None, standby_ttl_seconds=60, archive_ttl_seconds=None)
+    change = {"name": "new", "description": None, "standby_ttl_seconds": 60, "archive_ttl_seconds": None}
     await patch(database, workspace_id, change, DesiredState.RUNNING)
     after = await read_row(database, workspace_id)
     assert {column: value for column, value in after.items() if value != before[column]} == {
@@ -98,7 +98,7 @@ async def test_what_is_so_already_is_not_written_and_never_refused(
     workspace_id = await add(database, **columns, description="same")
     before = await read_row(database, workspace_id)
     desired = DesiredState(before["desired_state"])
-    change = MetadataChange(name="home", description="same", memo=None, standby_ttl_seconds=None)
+    change = {"name": "home", "description": "same", "memo": None, "standby_ttl_seconds": None}
     await patch(database, workspace_id, change, None if desired is DesiredState.DELETED else desired)
     assert await read_row(database, workspace_id) == before
     assert await events(database) == []
@@ -176,7 +176,7 @@ async def test_deletion_is_not_a_state_to_ask_for(database: Database) -> None:
 async def test_expected_version_is_that_of_the_last_change(database: Database) -> None:
     workspace_id = await add(database)
     await patch(database, workspace_id, RENAME, expected_version=1)
-    await patch(database, workspace_id, MetadataChange(memo="more"), expected_version=2)
+    await patch(database, workspace_id, {"memo": "more"}, expected_version=2)
     with pytest.raises(VersionConflict) as refusal:
         await patch(database, workspace_id, RENAME, expected_version=2)
     assert refusal.value.current_version == 3
@@ -186,7 +186,7 @@ async def test_of_twenty_concurrent_patches_with_one_version_one_wins(database: 
     workspace_id = await add(database)
     answers = await asyncio.gather(
         *(
-            patch(database, workspace_id, MetadataChange(name=f"name {number}"), expected_version=1)
+            patch(database, workspace_id, {"name": f"name {number}"}, expected_version=1)
             for number in range(20)
         ),
         return_exceptions=True,
