@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from temporalio import activity
 
-from activities.heartbeat import heartbeats
+from activities.step_monitor import heartbeats
 from codehub.contracts import ObserveResult
 from codehub.db.convergence import Unconverged, not_converged
 from codehub.db.drift import Expected, load_all_with_homes, load_expected

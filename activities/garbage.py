@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy.ext.asyncio import AsyncSession
 from temporalio import activity
 
-from activities.heartbeat import heartbeats
+from activities.step_monitor import heartbeats
 from activities.sweep_time import first_seen_time, sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import GcResult, SweepRequest

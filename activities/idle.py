@@ -6,7 +6,7 @@ from datetime import datetime
 
 from temporalio import activity
 
-from activities.heartbeat import heartbeats
+from activities.step_monitor import heartbeats
 from activities.sweep_time import sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest

@@ -1,4 +1,4 @@
-"""Progress that people can watch while a step runs; a step that makes none is ended."""
+"""Heartbeats and progress of a running step."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -6,13 +6,38 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-from activities.heartbeat import heartbeats
+from temporalio import activity
+
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import Progress, ProgressBoard, Report
 
 INTERVAL_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def heartbeats(step: str) -> AsyncIterator[Report]:
+    """Beat with the latest progress until the step ends."""
+    latest = Progress(step)
+
+    def report(progress: Progress) -> None:
+        nonlocal latest
+        latest = progress
+
+    async def beat() -> None:
+        while True:
+            activity.heartbeat(latest)
+            await asyncio.sleep(INTERVAL_SECONDS)
+
+    beating = asyncio.create_task(beat())
+    try:
+        yield report
+    finally:
+        beating.cancel()
+        with suppress(asyncio.CancelledError):
+            await beating
+
 
 # The event loop itself holds its tasks only weakly.
 _showing: set[asyncio.Task[None]] = set()

@@ -2,11 +2,11 @@
 
 import os
 
-from codehub.embedded.backend_record import recorded_backend
-from codehub.embedded.children import ChildState
+from codehub.embedded.backends import recorded_backend
+from codehub.embedded.child_process import ChildState
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.postgres import POSTGRES
-from codehub.embedded.servers import environment, last_known
+from codehub.embedded.servers.postgres import POSTGRES
+from codehub.embedded.servers.registry import environment, last_known
 from codehub.embedded.state import RunningStack, read_running
 from codehub.settings import Settings, load_settings
 

@@ -20,8 +20,14 @@ from cli.homes import find_homes
 from cli.machine_checks import Finding, local_findings
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
-from codehub.embedded.backend_record import recorded_backend
-from codehub.embedded.backends import LOCAL, LOCAL_DOCKER, DockerFound, chosen_backend, docker_images
+from codehub.embedded.backends import (
+    LOCAL,
+    LOCAL_DOCKER,
+    DockerFound,
+    chosen_backend,
+    docker_images,
+    recorded_backend,
+)
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.docker_probe import look
 from codehub.embedded.free_ports import NoFreePort, choose_ports

@@ -15,8 +15,7 @@ from cli.errors import Failed
 from codehub.bootstrap import open_database
 from codehub.db.session import Database, DatabaseUnavailable
 from codehub.domain.failures import Failure
-from codehub.embedded.backend_record import recorded_backend
-from codehub.embedded.backends import chosen_backend
+from codehub.embedded.backends import chosen_backend, recorded_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.providers import open_providers
 from codehub.services.backends import OtherBackend, require_backend

@@ -20,7 +20,7 @@ from codehub.adapters.s3.archives import S3Archives
 from codehub.adapters.temporal.connection import connect, temporal_version
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.histories import TemporalHistories
-from codehub.adapters.temporal.sweeps import TemporalSweeps
+from codehub.adapters.temporal.schedules import TemporalSweeps
 from codehub.clock import Clock, utc_now
 from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version

@@ -12,10 +12,10 @@ from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions, Limits, Patience
 from codehub.adapters.docker.volumes import DockerVolumes
-from codehub.adapters.local.home_store import LocalHomeStore
 from codehub.adapters.local.ides import installed_ides
 from codehub.adapters.local.instances import LocalInstances
-from codehub.adapters.local.jobs import LocalStorageJobs
+from codehub.adapters.local.root import LocalHomeStore
+from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.db.session import Database
 from codehub.ports import ArchiveStore, Changes, HomeStore, Instances, StorageJobs, Volumes

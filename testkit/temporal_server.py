@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from codehub.embedded.temporal import DYNAMIC_CONFIGURATION
+from codehub.embedded.servers.temporal import DYNAMIC_CONFIGURATION
 
 START_SECONDS = 30
 POLL_SECONDS = 0.02

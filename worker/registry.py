@@ -24,18 +24,17 @@ from activities.workspace import WorkspaceActivities
 from codehub.bootstrap import Policy, Ports, StepLimits
 from codehub.contracts import StepQueue, queue_name
 from worker.workers import Workers
-from workflows.archiving import Archiving
 from workflows.converge import WorkspaceWorkflow
-from workflows.create_empty_archive import CreateEmptyArchive
-from workflows.deleting import Deleting
-from workflows.gc import ArchiveGcWorkflow
-from workflows.observe import ObserveWorkflow
-from workflows.provisioning import Provisioning
-from workflows.restoring import Restoring
-from workflows.retention import RetentionWorkflow
-from workflows.starting import Starting
-from workflows.stopping import Stopping
-from workflows.ttl import TtlWorkflow
+from workflows.operations import (
+    Archiving,
+    CreateEmptyArchive,
+    Deleting,
+    Provisioning,
+    Restoring,
+    Starting,
+    Stopping,
+)
+from workflows.sweeps import ArchiveGcWorkflow, ObserveWorkflow, RetentionWorkflow, TtlWorkflow
 
 WORKFLOWS: list[type] = [
     WorkspaceWorkflow,

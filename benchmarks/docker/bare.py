@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from aiodocker.containers import DockerContainer
 
 from benchmarks.docker.environment import START_SECONDS, Failed, Ground
-from codehub.adapters.docker.container_facts import Seen
-from codehub.adapters.docker.containers import instance_configuration
+from codehub.adapters.docker.containers import Seen, instance_configuration
 from codehub.adapters.docker.engine import acting
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import DockerOptions

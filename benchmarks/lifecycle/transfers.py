@@ -15,8 +15,8 @@ from benchmarks.lifecycle.homes import make_home
 from benchmarks.lifecycle.pipes import PlainPipes
 from benchmarks.report import MEGABYTE, Cell, Report, Section, verdict
 from benchmarks.usage import peak_memory
-from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.root import LocalRoot
+from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.bootstrap import archive_store_of
 from codehub.domain.conditions import WorkspaceId

@@ -9,9 +9,9 @@ from uuid import UUID, uuid4
 
 from benchmarks.proxy.environment import Contestant, Stage, Visitor, contestant, free_port
 from benchmarks.servers import real_deployment
+from codehub.adapters.local.instance_files import LOCK_NAME, InstanceState
 from codehub.adapters.local.locks import take_life
 from codehub.adapters.local.root import PRIVATE, LocalRoot
-from codehub.adapters.local.state import LOCK_NAME, InstanceState
 from codehub.db.credentials import SessionView, insert_session
 from codehub.domain.conditions import WorkspaceId
 from codehub.providers import local_root_of

@@ -7,7 +7,6 @@ from cli.machine_checks import local_findings
 from cli.up.view import View
 from codehub.bootstrap import claim_homes
 from codehub.db.session import Database
-from codehub.embedded.backend_record import record_backend, recorded_backend
 from codehub.embedded.backends import (
     LOCAL,
     BackendUnavailable,
@@ -17,6 +16,8 @@ from codehub.embedded.backends import (
     decide,
     docker_images,
     may_be_docker,
+    record_backend,
+    recorded_backend,
 )
 from codehub.embedded.docker_probe import look_and_pull
 from codehub.embedded.stack import EmbeddedStack

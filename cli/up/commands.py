@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from codehub.embedded.children import ChildState
+from codehub.embedded.child_process import ChildState
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import RunningStack, is_locked, read_running
 from codehub.settings import load_settings

@@ -11,8 +11,8 @@ from cli.up.backend import choose_backend, keep_backend
 from cli.up.view import View
 from codehub.db.session import Database, DatabaseUnavailable, create_engine
 from codehub.embedded.backends import BackendUnavailable
-from codehub.embedded.children import CannotPrepare, StartFailed
-from codehub.embedded.credentials import CredentialsDamaged
+from codehub.embedded.child_process import CannotPrepare, StartFailed
+from codehub.embedded.data_dir import CredentialsDamaged
 from codehub.embedded.free_ports import NoFreePort
 from codehub.embedded.processes import CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from codehub.embedded.backends import SENTENCES
-from codehub.embedded.children import ChildState, Status
+from codehub.embedded.child_process import ChildState, Status
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import RunningStack, read_running
 from codehub.settings import load_settings

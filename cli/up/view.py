@@ -11,9 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.up.status import LOOKS, describe_duration
-from codehub.embedded.children import ChildState, StartFailed, Status
+from codehub.embedded.child_process import ChildState, StartFailed, Status, last_lines
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.spawning import last_lines
 
 SHOWN_LOG_LINES = 15
 # Said in a plain log; the states between them are noise there.

@@ -1,8 +1,10 @@
-"""What runs workspaces: set by a person, kept from earlier starts, or whatever works. All of it is pure."""
+"""Chooses the backend of `codehub up` and records the choice."""
 
+import json
 from dataclasses import dataclass
 from typing import Final
 
+from codehub.embedded.data_dir import DataDir, read_json, write_private
 from codehub.settings import Settings
 from codehub.settings.types import IMAGE_OF_INSTANCE
 
@@ -92,3 +94,19 @@ def _explain(recorded: str | None, docker: DockerFound) -> str:
         return f"The homes of this CodeHub are Docker volumes, but {docker.problem}: {docker.remedy}."
     instead = f"or set the variable to {LOCAL}"
     return f"{VARIABLE} is {LOCAL_DOCKER}, but {docker.problem}: {docker.remedy}, {instead}."
+
+
+KEY = "instance_backend"
+
+
+def recorded_backend(data: DataDir) -> str | None:
+    """The one that was used last; None if there was none yet."""
+    recorded = read_json(data.backend).get(KEY)
+    if recorded in SENTENCES:
+        return str(recorded)
+    # Before there was this record, there was only one backend, and its worker made this directory.
+    return LOCAL if data.local_homes.exists() else None
+
+
+def record_backend(data: DataDir, backend: str) -> None:
+    write_private(data.backend, json.dumps({KEY: backend}, indent=2))

@@ -1,9 +1,10 @@
-"""What lies where in the data directory, and files that only their owner can read."""
+"""The data directory: its paths, private files and credentials."""
 
 import json
 import os
+import secrets
 import tempfile
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +85,37 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+class CredentialsDamaged(Exception):
+    """The file is there but cannot be used; new credentials would not open the existing servers' data."""
+
+
+def _new_secret() -> str:
+    return secrets.token_hex(24)
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """None of them is ever on a command line or in a log."""
+
+    database_password: str = field(repr=False, default_factory=_new_secret)
+    redis_password: str = field(repr=False, default_factory=_new_secret)
+    s3_access_key: str = field(repr=False, default_factory=_new_secret)
+    s3_secret_key: str = field(repr=False, default_factory=_new_secret)
+    s3_signing_key: str = field(repr=False, default_factory=_new_secret)
+
+
+def load_or_create(path: Path) -> Credentials:
+    try:
+        text = path.read_text()
+    except FileNotFoundError:
+        credentials = Credentials()
+        write_private(path, json.dumps(asdict(credentials), indent=2))
+        return credentials
+    try:
+        return Credentials(**json.loads(text))
+    except (ValueError, TypeError) as error:
+        raise CredentialsDamaged(
+            f"{path} is damaged. It holds the passwords of the embedded servers: bring it back from a backup."
+        ) from error

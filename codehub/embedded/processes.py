@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from codehub.embedded.children import CannotPrepare, Child
+from codehub.embedded.child_process import CannotPrepare, Child
 from codehub.embedded.data_dir import DataDir
 from codehub.settings import Settings
 

@@ -8,13 +8,12 @@ from typing import Self
 
 from codehub.embedded import processes
 from codehub.embedded.backends import VARIABLE
-from codehub.embedded.backoff import STABLE_SECONDS
-from codehub.embedded.children import CannotPrepare, ChildState, Observer, Status
+from codehub.embedded.child_process import CannotPrepare, ChildState, Observer, Status
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.server import Place
-from codehub.embedded.servers import TITLES, children, environment, external_addresses, prepare
+from codehub.embedded.servers.base import Place
+from codehub.embedded.servers.registry import TITLES, children, environment, external_addresses, prepare
 from codehub.embedded.state import locked, write_state
-from codehub.embedded.supervisor import Supervisor
+from codehub.embedded.supervisor import STABLE_SECONDS, Supervisor
 from codehub.settings import Settings
 
 NOTHING: Mapping[str, str] = {}

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import psutil
 
-from codehub.embedded.children import ChildState, Status
+from codehub.embedded.child_process import ChildState, Status
 from codehub.embedded.data_dir import DataDir, read_json, write_private
 
 # A process is the same if it began at the same time, within what the kernel's clock ticks allow.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codehub.embedded.children import ChildState, Status
+from codehub.embedded.child_process import ChildState, Status
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ LONG_GAME = Game("mutations", minutes=4.0)
 MUTATIONS = (
     Mutation(
         "volume removed before the key is committed",
-        "workflows/archiving.py",
+        "workflows/operations.py",
         """\
             await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
             key = archive.key
@@ -40,7 +40,7 @@ MUTATIONS = (
     ),
     Mutation(
         "restore marker set before extraction",
-        "workflows/restoring.py",
+        "workflows/operations.py",
         """\
         await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
         await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
@@ -207,7 +207,7 @@ MUTATIONS = (
     ),
     Mutation(
         "running container made anew for its configuration",
-        "codehub/adapters/docker/container_facts.py",
+        "codehub/adapters/docker/containers.py",
         '        return self.running and self.configuration != ""\n',
         "        return False\n",
         Tests("tests/docker/test_containers.py", "left_alone"),

@@ -10,10 +10,9 @@ from codehub.adapters.docker.home_store import DockerHomeStore
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.volumes import DockerVolumes
-from codehub.adapters.local.home_store import LocalHomeStore
 from codehub.adapters.local.instances import LocalInstances
-from codehub.adapters.local.jobs import LocalStorageJobs
-from codehub.adapters.local.root import SENTINEL, LocalRoot
+from codehub.adapters.local.root import SENTINEL, LocalHomeStore, LocalRoot
+from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource
 from codehub.ports import ArchiveStore, HomeStore, Instances, StorageJobs, Volumes

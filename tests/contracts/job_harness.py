@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
-from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.root import LocalRoot
+from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.ports import StorageJobs

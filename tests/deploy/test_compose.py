@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from codehub.embedded.temporal import DYNAMIC_CONFIGURATION
+from codehub.embedded.servers.temporal import DYNAMIC_CONFIGURATION
 from codehub.settings import load_settings
 from codehub.settings.loading import unknown_variables
 from tests.deploy.compose import (

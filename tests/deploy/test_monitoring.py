@@ -14,7 +14,7 @@ from proxy import metrics as proxy_metrics
 from testkit.needs import need_program
 from tests.deploy.compose import environment_of, services
 from tests.deploy.programs import ROOT, run
-from workflows.observe import ObserveWorkflow
+from workflows.sweeps import ObserveWorkflow
 
 MONITORING = ROOT / "monitoring"
 DASHBOARD = MONITORING / "grafana/dashboards/codehub.json"

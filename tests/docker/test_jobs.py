@@ -14,7 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
-from codehub.adapters.docker.jobs.configuration import job_configuration
+from codehub.adapters.docker.jobs.container import job_configuration
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions
 from codehub.adapters.docker.volumes import DockerVolumes

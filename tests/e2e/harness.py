@@ -18,7 +18,7 @@ from codehub.bootstrap import connect_temporal, open_database
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import choose_ports
-from codehub.embedded.servers import environment, last_known
+from codehub.embedded.servers.registry import environment, last_known
 from codehub.origins import PLAIN_COOKIE
 from codehub.settings import Settings, load_settings
 from testkit.deployment import Deployment

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from aiohttp import WSMsgType, web
 
+from codehub.adapters.local.instance_files import LOCK_NAME, InstanceState
 from codehub.adapters.local.locks import take_life
 from codehub.adapters.local.root import LocalRoot
-from codehub.adapters.local.state import LOCK_NAME, InstanceState
 from codehub.domain.conditions import WorkspaceId
 
 COOKIES = ("codehub_session=stolen; Path=/", "__Host-codehub_session=stolen; Path=/", "theirs=1; Path=/")

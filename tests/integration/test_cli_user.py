@@ -14,9 +14,8 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from codehub.db.session import Database
-from codehub.embedded.children import ChildState, Status
-from codehub.embedded.credentials import load_or_create
-from codehub.embedded.data_dir import DataDir, write_private
+from codehub.embedded.child_process import ChildState, Status
+from codehub.embedded.data_dir import DataDir, load_or_create, write_private
 from codehub.embedded.state import locked, write_state
 from codehub.services import users
 from codehub.services.errors import SignInRefused

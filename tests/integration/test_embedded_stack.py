@@ -17,10 +17,10 @@ import redis.asyncio
 from temporalio.client import Client
 
 from codehub.db.session import connect
-from codehub.embedded.children import ChildState
-from codehub.embedded.credentials import load_or_create
-from codehub.embedded.probes import http_status
-from codehub.embedded.seaweed import SERVERS
+from codehub.embedded.child_process import ChildState
+from codehub.embedded.data_dir import load_or_create
+from codehub.embedded.servers.base import http_status
+from codehub.embedded.servers.seaweed import SERVERS
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
 from codehub.settings import Settings, load_settings

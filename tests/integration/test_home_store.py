@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from cli.doctor import examine
 from cli.machine_checks import Finding
 from cli.main import app
-from codehub.adapters.local.home_store import LocalHomeStore
+from codehub.adapters.local.root import LocalHomeStore
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.db.home_store import RecordedStore, load_home_store, load_homes
 from codehub.db.session import Database, create_engine

@@ -14,9 +14,9 @@ import psutil
 import pytest
 
 from codehub.adapters.local import processes
+from codehub.adapters.local.instance_files import STATE_NAME, InstanceState, read_state
 from codehub.adapters.local.instances import Patience
 from codehub.adapters.local.processes import Member
-from codehub.adapters.local.state import STATE_NAME, InstanceState, read_state
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import InstanceRequest, Upstream

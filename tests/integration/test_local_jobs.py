@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from codehub.adapters.local.jobs import LocalStorageJobs
 from codehub.adapters.local.locks import exclusive
 from codehub.adapters.local.root import LocalRoot
+from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import archive_key
@@ -30,7 +30,7 @@ SECRET = "very-secret"  # noqa: S105 (and of nobody)
 WORKER = """
 import asyncio, sys
 from pathlib import Path
-from codehub.adapters.local.jobs import LocalStorageJobs
+from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.ports import UNRECORDED, ArchiveStore
 
 store = ArchiveStore("bucket", "id", "secret", endpoint_url=sys.argv[2])

@@ -14,8 +14,8 @@ import pytest
 from aiohttp import ClientSession
 
 from codehub.adapters.local.ides import RUN_JUPYTERLAB, jupyterlab
+from codehub.adapters.local.instance_files import Log
 from codehub.adapters.local.instances import LocalInstances
-from codehub.adapters.local.logs import Log
 from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId

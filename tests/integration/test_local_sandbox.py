@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from codehub.adapters.local import sandbox
-from codehub.adapters.local.state import LOCK_NAME
+from codehub.adapters.local.instance_files import LOCK_NAME
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import InstanceRequest
 from testkit.fakes import IMAGE

@@ -16,8 +16,7 @@ from redis.asyncio import Redis
 from api.live.hub import LiveClient, LiveHub, LiveTiming, LiveWorkspace
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.events import RedisEventBus, user_channel
-from codehub.adapters.redis.subscription import RedisEventSubscription, SubscriptionTiming
-from codehub.adapters.redis.subscription_link import Link
+from codehub.adapters.redis.subscription import Link, RedisEventSubscription, SubscriptionTiming
 from codehub.ports import BusMessage
 from testkit.fakes import FakeProgressBoard
 from testkit.redis_server import RedisServer, running_redis

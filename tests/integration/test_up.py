@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 
 from codehub.db.session import connect
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.servers import environment, last_known
+from codehub.embedded.servers.registry import environment, last_known
 from codehub.settings import load_settings
 from testkit.processes import family_of, wait_until_ended
 from tests.up_command import codehub, settings_for_up, up

@@ -10,10 +10,10 @@ import psutil
 import pytest
 
 from codehub.db.session import Database, create_engine
-from codehub.embedded.backend_record import record_backend, recorded_backend
+from codehub.embedded.backends import record_backend, recorded_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import choose_ports
-from codehub.embedded.servers import environment, last_known
+from codehub.embedded.servers.registry import environment, last_known
 from codehub.settings import load_settings
 from testkit.rows import add_user, add_workspace
 from testkit.waiting import until

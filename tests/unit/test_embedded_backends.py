@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from codehub.embedded.backend_record import record_backend, recorded_backend
 from codehub.embedded.backends import (
     LOCAL,
     LOCAL_DOCKER,
@@ -15,6 +14,8 @@ from codehub.embedded.backends import (
     decide,
     docker_images,
     may_be_docker,
+    record_backend,
+    recorded_backend,
 )
 from codehub.embedded.data_dir import DataDir
 from codehub.providers import local_root_of

@@ -16,7 +16,7 @@ from cli.machine_checks import Finding
 from cli.main import app
 from cli.up.status import describe_duration
 from codehub.adapters.local.sandbox import find_bubblewrap
-from codehub.embedded.backend_record import record_backend
+from codehub.embedded.backends import record_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.settings import load_settings
 from tests.stand_in_engine import stand_in_engine

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from codehub.embedded.credentials import CredentialsDamaged, load_or_create
-from codehub.embedded.data_dir import DataDir, read_json
-from codehub.embedded.spawning import last_lines, rotate
+from codehub.embedded.child_process import last_lines, rotate
+from codehub.embedded.data_dir import CredentialsDamaged, DataDir, load_or_create, read_json
 from codehub.embedded.state import AlreadyRunning, is_locked, locked, read_running, write_state
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.server import Place
-from codehub.embedded.servers import children, environment, external_addresses, last_known, prepare
+from codehub.embedded.servers.base import Place
+from codehub.embedded.servers.registry import children, environment, external_addresses, last_known, prepare
 from codehub.settings import Settings, load_settings
 
 EXTERNAL = {

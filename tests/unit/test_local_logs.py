@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from codehub.adapters.local.instance_files import Log
 from codehub.adapters.local.instances import LocalInstances
-from codehub.adapters.local.logs import Log
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import WorkspaceId
 

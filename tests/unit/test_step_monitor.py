@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from temporalio.testing import ActivityEnvironment
 
-from activities import heartbeat, step_monitor
+from activities import step_monitor
 from activities.step_monitor import ended_when_stalled, visible_progress
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
@@ -47,8 +47,7 @@ class Beats(list[Progress]):
 
 
 def beat_every(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (heartbeat, step_monitor):
-        monkeypatch.setattr(module, "INTERVAL_SECONDS", seconds)
+    monkeypatch.setattr(step_monitor, "INTERVAL_SECONDS", seconds)
 
 
 async def until_shown(board: FakeProgressBoard, expected: Progress | None) -> None:

@@ -1,10 +1,18 @@
-"""What a workspace's container is made of: pure, so that two that are alike say the same of themselves."""
+"""Containers of workspaces: their configuration, what the engine reports about them, and their removal."""
 
+import asyncio
 import hashlib
 import json
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Self
 
-from codehub.adapters.docker.images import Image
+from aiodocker import DockerError
+from aiodocker.containers import DockerContainer
+
+from codehub.adapters.docker.engine import ANSWER_SECONDS, tolerating
+from codehub.adapters.docker.images import Image, ImageTraits, traits_of
 from codehub.adapters.docker.options import CONFIGURATION_LABEL, IMAGE_REF_LABEL, DockerOptions, Limits
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
@@ -96,3 +104,93 @@ def limited(limits: Limits) -> Configuration:
 
 def _digest(configuration: Configuration) -> str:
     return hashlib.sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()
+
+
+# Those whose processes are there, also while they are not scheduled.
+RUNNING_STATES = {"running", "paused"}
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A container; `host_port` is where its IDE is published, if it runs."""
+
+    container_id: str
+    running: bool
+    traits: ImageTraits
+    configuration: str
+    image_ref: str | None
+    host_port: int | None
+
+    @property
+    def is_left_alone(self) -> bool:
+        """A start touches none of ours that runs; one without our label was made by somebody else."""
+        return self.running and self.configuration != ""
+
+    @classmethod
+    def inspected(cls, answer: Mapping[str, Any]) -> Self:
+        labels = answer["Config"]["Labels"] or {}
+        traits = traits_of(labels)
+        published = (answer["NetworkSettings"]["Ports"] or {}).get(f"{traits.port}/tcp") or []
+        return cls(
+            container_id=answer["Id"],
+            running=answer["State"]["Running"],
+            traits=traits,
+            configuration=labels.get(CONFIGURATION_LABEL, ""),
+            image_ref=labels.get(IMAGE_REF_LABEL),
+            host_port=next((int(each["HostPort"]) for each in published), None),
+        )
+
+    @classmethod
+    def listed(cls, answer: Mapping[str, Any]) -> Self:
+        labels = answer["Labels"] or {}
+        traits = traits_of(labels)
+        return cls(
+            container_id=answer["Id"],
+            running=answer["State"] in RUNNING_STATES,
+            traits=traits,
+            configuration=labels.get(CONFIGURATION_LABEL, ""),
+            image_ref=labels.get(IMAGE_REF_LABEL),
+            host_port=next(
+                (
+                    each["PublicPort"]
+                    for each in answer["Ports"]
+                    if each.get("PrivatePort") == traits.port and "PublicPort" in each
+                ),
+                None,
+            ),
+        )
+
+
+POLL_SECONDS = 0.05
+
+
+async def stop_container(container: DockerContainer, grace_seconds: int, answer_seconds: float) -> None:
+    """Ask it to end, kill it after the grace; succeed if it does not run, is going or is not there."""
+    # The client would wait forever for an engine that hangs.
+    async with asyncio.timeout(grace_seconds + answer_seconds):
+        with tolerating(HTTPStatus.NOT_MODIFIED, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            await container.stop(t=grace_seconds)
+
+
+async def remove_container(container: DockerContainer) -> None:
+    """Return once it is gone; succeed if there is none. It is killed if it runs."""
+    async with asyncio.timeout(ANSWER_SECONDS):
+        try:
+            await container.delete(force=True)
+        except DockerError as error:
+            # Removed already, or by somebody else right now.
+            if error.status == HTTPStatus.CONFLICT:
+                await _until_gone(container)
+            elif error.status != HTTPStatus.NOT_FOUND:
+                raise
+
+
+async def _until_gone(container: DockerContainer) -> None:
+    while True:
+        try:
+            await container.show()
+        except DockerError as error:
+            if error.status == HTTPStatus.NOT_FOUND:
+                return
+            raise
+        await asyncio.sleep(POLL_SECONDS)

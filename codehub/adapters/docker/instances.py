@@ -8,9 +8,15 @@ from http import HTTPStatus
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
 
-from codehub.adapters.docker.container_facts import Seen
-from codehub.adapters.docker.container_removal import remove_container, stop_container
-from codehub.adapters.docker.containers import LOOPBACK, Configuration, differences, instance_configuration
+from codehub.adapters.docker.containers import (
+    LOOPBACK,
+    Configuration,
+    Seen,
+    differences,
+    instance_configuration,
+    remove_container,
+    stop_container,
+)
 from codehub.adapters.docker.engine import acting, asking, tolerating
 from codehub.adapters.docker.images import ensure_image, find_image
 from codehub.adapters.docker.network import ensure_network, find_network

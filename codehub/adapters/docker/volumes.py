@@ -7,7 +7,7 @@ from aiodocker import Docker, DockerError
 from aiodocker.volumes import DockerVolume
 
 from codehub.adapters.docker.engine import acting, asking, tolerating
-from codehub.adapters.docker.jobs.leftovers import clear_leftover
+from codehub.adapters.docker.jobs.container import clear_leftover
 from codehub.adapters.docker.options import DockerOptions
 from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from codehub.adapters.local.job_processes import run_job
+from codehub.adapters.local.storage_jobs import run_job
 from codehub.job_request import job_request
 from codehub.ports import UNRECORDED, ArchiveStore, Report, StoredArchive
 

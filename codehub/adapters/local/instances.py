@@ -9,14 +9,19 @@ from pathlib import Path
 
 from codehub.adapters.local import processes, sandbox
 from codehub.adapters.local.ides import Ide, Launch, choose, installed_ides
+from codehub.adapters.local.instance_files import (
+    LIMIT_BYTES,
+    LOCK_NAME,
+    InstanceState,
+    Log,
+    exists,
+    read_state,
+)
 from codehub.adapters.local.launcher import Launcher
 from codehub.adapters.local.locks import is_alive, waited_for
-from codehub.adapters.local.logs import LIMIT_BYTES, Log
-from codehub.adapters.local.removal import remove_tree
+from codehub.adapters.local.processes import end
 from codehub.adapters.local.root import LocalRoot, translated
-from codehub.adapters.local.state import LOCK_NAME, InstanceState, exists, read_state
-from codehub.adapters.local.termination import end
-from codehub.adapters.local.volumes import is_volume
+from codehub.adapters.local.volumes import is_volume, remove_tree
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import parse_workspace_id

@@ -9,10 +9,9 @@ from pathlib import Path
 
 from codehub.adapters.local import processes, sandbox
 from codehub.adapters.local.ides import Ide, Launch
+from codehub.adapters.local.instance_files import LOCK_NAME, InstanceState, Log, read_state
 from codehub.adapters.local.locks import hold_blocking, take_life
-from codehub.adapters.local.logs import Log
 from codehub.adapters.local.root import PRIVATE, LocalRoot
-from codehub.adapters.local.state import LOCK_NAME, InstanceState, read_state
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason

@@ -1,5 +1,6 @@
-"""The processes of an instance: started on their own, found again by a marker, never by a stored id."""
+"""The processes of an instance: start them, find them by a marker, and end them."""
 
+import asyncio
 import contextlib
 import os
 import signal
@@ -8,6 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
+
+from codehub.domain.failures import Transient
+from codehub.domain.states import ErrorReason
 
 MARKER = "CODEHUB_INSTANCE"
 _PROC = Path("/proc")
@@ -119,3 +123,39 @@ def _has_marker(pid: int, marker: str) -> bool:
     with contextlib.suppress(OSError):
         return f"{MARKER}={marker}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
     return False
+
+
+POLL_SECONDS = 0.03
+
+
+async def end(marker: str, *, grace: float, patience: float) -> None:
+    """Return once no process of the instance is left."""
+    members = await asyncio.to_thread(find_members, marker)
+    if members:
+        # The sandbox's outer process would end at once and leave its inside running: ask only those inside.
+        asked = {member for member in members if member.sandboxed} or members
+        await asyncio.to_thread(send, marker, signal.SIGTERM, asked)
+        members = await _outwait(marker, members, grace)
+    deadline = _now() + patience
+    while members:
+        if _now() > deadline:
+            pids = ", ".join(str(member.pid) for member in members)
+            raise Transient(ErrorReason.ACTION_FAILED, f"The instance does not end (processes {pids}).")
+        await asyncio.to_thread(send, marker, signal.SIGKILL, members)
+        await asyncio.sleep(POLL_SECONDS)
+        members = await asyncio.to_thread(find_members, marker)
+
+
+async def _outwait(marker: str, members: set[Member], grace: float) -> set[Member]:
+    """Who is left when the grace is over or the IDE has ended; its children have no say in that."""
+    # If somebody has killed the outer process, those inside still have their grace.
+    ide = outermost(members) or members
+    deadline = _now() + grace
+    while members & ide and _now() < deadline:
+        await asyncio.sleep(POLL_SECONDS)
+        members = await asyncio.to_thread(find_members, marker)
+    return members
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,9 +1,10 @@
-"""The directory that holds all homes and instances of this machine, and proof that it is really there."""
+"""The directory that holds all homes and instances of this machine."""
 
 import asyncio
 import contextlib
 import hashlib
 import os
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,3 +122,22 @@ def translated() -> Iterator[None]:
         raise Transient(
             ErrorReason.UNREACHABLE, f"The data directory cannot be used ({error}); check its disk."
         ) from error
+
+
+class LocalHomeStore:
+    """The identity is in the root's sentinel file, so it goes wherever the homes go."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = LocalRoot.at(root)
+
+    @property
+    def location(self) -> str:
+        return f"the directory {self._root.path} on {socket.gethostname()}"
+
+    async def read_identity(self) -> str | None:
+        with translated():
+            return await asyncio.to_thread(self._root.read_identity)
+
+    async def create_identity(self) -> str:
+        with translated():
+            return await asyncio.to_thread(self._root.prepare)

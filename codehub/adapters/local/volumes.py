@@ -5,18 +5,49 @@ import fcntl
 import logging
 import os
 import secrets
+import shutil
 import stat
-from collections.abc import Iterator, Sequence
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from codehub.adapters.local import state
+from codehub.adapters.local import instance_files
 from codehub.adapters.local.locks import exclusive, is_alive
-from codehub.adapters.local.removal import remove_tree
 from codehub.adapters.local.root import PRIVATE, LocalRoot, sync_directory
 from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_volume_name
 from codehub.domain.states import ErrorReason
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory with all that is in it; nothing there is fine."""
+    try:
+        shutil.rmtree(path, onerror=_make_writable_and_retry)
+    except RecursionError:
+        # Deeper than Python's stack; by now everything on the way down may be changed.
+        command = ("rm", "-rf", "--", path)
+        run = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 (a path of ours)
+        if run.returncode != 0:
+            raise OSError(run.stderr.strip()) from None
+
+
+def _make_writable_and_retry(function: Callable[..., object], path: str, error: object) -> None:
+    if isinstance(error, tuple) and isinstance(error[1], FileNotFoundError):
+        return
+    place = Path(path)
+    if function in (os.unlink, os.rmdir):
+        _allow(place.parent)
+        place.unlink(missing_ok=True) if function is os.unlink else place.rmdir()
+    else:
+        # Opening or listing a directory failed.
+        _allow(place)
+        shutil.rmtree(place)
+
+
+def _allow(directory: Path) -> None:
+    directory.chmod(stat.S_IMODE(directory.stat().st_mode) | stat.S_IRWXU)
+
 
 TRASH_PREFIX = ".trash-"
 _log = logging.getLogger(__name__)
@@ -67,7 +98,7 @@ class LocalVolumes:
             except BlockingIOError as error:
                 raise _in_use("somebody is at work on it") from error
             instance = self._root.instance(workspace_id)
-            if state.exists(instance) or is_alive(instance / state.LOCK_NAME):
+            if instance_files.exists(instance) or is_alive(instance / instance_files.LOCK_NAME):
                 raise _in_use("an instance uses it")
             yield
 

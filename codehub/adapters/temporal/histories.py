@@ -1,18 +1,135 @@
-"""What Temporal remembers of operations."""
+"""Reads the steps of an operation from the history of its workflow."""
 
 import asyncio
+import json
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from temporalio.api.failure.v1 import Failure
+from temporalio.api.history.v1 import HistoryEvent
+from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import Client, WorkflowExecution
 from temporalio.service import RPCError, RPCStatusCode
 
 from codehub import contracts
-from codehub.adapters.temporal.steps import Run, steps_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation
-from codehub.ports import StepRecord
+from codehub.ports import StepRecord, StepResult
+
+ENDS = {
+    "activity_task_completed_event_attributes": StepResult.COMPLETED,
+    "activity_task_failed_event_attributes": StepResult.FAILED,
+    "activity_task_timed_out_event_attributes": StepResult.FAILED,
+    "activity_task_canceled_event_attributes": StepResult.CANCELLED,
+}
+LOCAL_ACTIVITY = "core_local_activity"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One workflow of an operation: its history, what it waits for, and when it ended."""
+
+    events: Sequence[HistoryEvent]
+    pending: Sequence[PendingActivityInfo]
+    closed_at: datetime | None
+
+
+def steps_of(run: Run, operation_attempt: int) -> list[StepRecord]:
+    """In the order in which they began."""
+    steps = _Steps(operation_attempt)
+    for event in run.events:
+        steps.take(event)
+    for info in run.pending:
+        steps.take_pending(info)
+    return steps.list(run.closed_at)
+
+
+class _Steps:
+    """What the events so far tell; steps are known by the event that scheduled them."""
+
+    def __init__(self, operation_attempt: int) -> None:
+        self._operation_attempt = operation_attempt
+        self._steps: dict[int, StepRecord] = {}
+        self._places: dict[str, int] = {}
+
+    def take(self, event: HistoryEvent) -> None:
+        kind = event.WhichOneof("attributes")
+        at = event.event_time.ToDatetime(UTC)
+        if kind == "activity_task_scheduled_event_attributes":
+            self._schedule(event, at)
+        elif kind == "activity_task_started_event_attributes":
+            started = event.activity_task_started_event_attributes
+            error = _message(started.last_failure)
+            self._change(started.scheduled_event_id, started_at=at, attempts=started.attempt, error=error)
+        elif kind == "marker_recorded_event_attributes":
+            self._take_marker(event, at)
+        elif kind in ENDS:
+            self._end(getattr(event, kind), ENDS[kind], at)
+
+    def take_pending(self, info: PendingActivityInfo) -> None:
+        """One whose end may have been told of meanwhile."""
+        place = self._places.get(info.activity_id)
+        if place is None or self._steps[place].ended_at is not None:
+            return
+        started_at = info.last_started_time.ToDatetime(UTC) if info.HasField("last_started_time") else None
+        error = _message(info.last_failure)
+        self._change(place, started_at=started_at, attempts=max(1, info.attempt), error=error)
+
+    def list(self, closed_at: datetime | None) -> list[StepRecord]:
+        """Nothing goes on after the end of the whole."""
+        return [
+            replace(step, result=StepResult.CANCELLED, ended_at=closed_at)
+            if closed_at is not None and step.ended_at is None
+            else step
+            for step in self._steps.values()
+        ]
+
+    def _schedule(self, event: HistoryEvent, at: datetime) -> None:
+        scheduled = event.activity_task_scheduled_event_attributes
+        self._places[scheduled.activity_id] = event.event_id
+        self._steps[event.event_id] = StepRecord(
+            scheduled.activity_type.name, self._operation_attempt, StepResult.RUNNING, at
+        )
+
+    def _end(self, ended: Any, result: StepResult, at: datetime) -> None:  # noqa: ANN401 (one of four)
+        place = ended.scheduled_event_id
+        error = _message(ended.failure) if result is StepResult.FAILED else self._steps[place].error
+        self._change(place, result=result, ended_at=at, error=error)
+
+    def _take_marker(self, event: HistoryEvent, at: datetime) -> None:
+        """A local step leaves nothing but a marker at its end."""
+        marker = event.marker_recorded_event_attributes
+        if marker.marker_name != LOCAL_ACTIVITY:
+            return
+        failed = marker.HasField("failure")
+        told = json.loads(marker.details["data"].payloads[0].data)
+        began_at = _moment(told["original_schedule_time"])
+        self._steps[event.event_id] = StepRecord(
+            name=told["activity_type"],
+            operation_attempt=self._operation_attempt,
+            result=StepResult.FAILED if failed else StepResult.COMPLETED,
+            scheduled_at=began_at,
+            started_at=began_at,
+            # It tells its own end by another clock, on which it may be before its beginning.
+            ended_at=max(began_at, at),
+            attempts=told["attempt"],
+            error=_message(marker.failure) if failed else None,
+        )
+
+    def _change(self, place: int, **fields: Any) -> None:  # noqa: ANN401
+        self._steps[place] = replace(self._steps[place], **fields)
+
+
+def _message(failure: Failure) -> str | None:
+    return failure.message or None
+
+
+def _moment(told: dict[str, int]) -> datetime:
+    return datetime.fromtimestamp(told["seconds"] + told["nanos"] / 1e9, UTC)
+
 
 TIMEOUT_SECONDS = 3.0
 # By how much the clocks of workers and server may differ.

@@ -1,20 +1,20 @@
-"""Storage jobs as throw-away containers: told everything on stdin, ended with their caller."""
+"""Storage jobs as throwaway containers that read their request from stdin and end with their caller."""
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 from aiodocker import Docker, DockerError
 from aiodocker.containers import DockerContainer
 from aiodocker.stream import Stream
 
-from codehub.adapters.docker.container_removal import remove_container, stop_container
+from codehub.adapters.docker.containers import remove_container, stop_container
 from codehub.adapters.docker.engine import acting
 from codehub.adapters.docker.images import ensure_image
-from codehub.adapters.docker.jobs.configuration import DATA, job_configuration
-from codehub.adapters.docker.jobs.leftovers import clear_leftover
-from codehub.adapters.docker.jobs.output_lines import JobLines
+from codehub.adapters.docker.jobs.container import DATA, clear_leftover, job_configuration
 from codehub.adapters.docker.options import DockerOptions
 from codehub.adapters.docker.volumes import is_volume, make_volume, remove_bare_volume
 from codehub.domain.conditions import WorkspaceId
@@ -24,6 +24,33 @@ from codehub.domain.states import ErrorReason
 from codehub.job_output import JobOutput
 from codehub.job_request import job_request
 from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, StoredArchive
+
+STDERR = 2
+LINE_LIMIT = 1_000_000
+SHOWN_LENGTH = 1000
+_log = logging.getLogger(__name__)
+
+
+@dataclass
+class JobLines:
+    """What it says on stdout is for us, what it says on stderr for the log."""
+
+    output: JobOutput
+    _pending: dict[int, bytes] = field(default_factory=dict)
+
+    def take(self, stream: int, data: bytes) -> None:
+        *lines, rest = (self._pending.get(stream, b"") + data).split(b"\n")
+        self._pending[stream] = rest[-LINE_LIMIT:]
+        for line in lines:
+            if stream == STDERR:
+                self._complain(line)
+            else:
+                self.output.take(line)
+
+    def _complain(self, line: bytes) -> None:
+        text = line.decode(errors="replace").rstrip()[:SHOWN_LENGTH]
+        self.output.complaint = text
+        _log.warning("storage job: %s", text)
 
 
 class DockerStorageJobs:

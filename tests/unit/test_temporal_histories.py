@@ -18,7 +18,7 @@ from temporalio.api.history.v1 import (
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowHistory
 
-from codehub.adapters.temporal.steps import Run, steps_of
+from codehub.adapters.temporal.histories import Run, steps_of
 from codehub.ports import StepRecord, StepResult
 
 HISTORIES = Path(__file__).parents[1] / "replay" / "histories"

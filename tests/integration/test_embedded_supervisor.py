@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codehub.embedded import managed_process as keeper_module
-from codehub.embedded.children import CannotPrepare, Child, ChildState, StartFailed, Status
-from codehub.embedded.managed_process import ManagedProcess
+from codehub.embedded import supervisor as keeper_module
+from codehub.embedded.child_process import CannotPrepare, Child, ChildState, StartFailed, Status
+from codehub.embedded.supervisor import ManagedProcess
 from testkit.processes import family_of, wait_until_ended
 
 SHELL = "/bin/sh"

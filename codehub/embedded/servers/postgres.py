@@ -3,20 +3,20 @@
 import asyncio
 import importlib.util
 import os
+import pwd
 import shutil
 import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import asyncpg  # type: ignore[import-untyped]
 
 from codehub.db.session import DatabaseUnavailable, connect
-from codehub.embedded.children import CannotPrepare, Child
+from codehub.embedded.child_process import CannotPrepare, Child, user_options
 from codehub.embedded.data_dir import write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.postgres_user import reachable_for, unprivileged_user
-from codehub.embedded.server import Place, Server
-from codehub.embedded.spawning import user_options
+from codehub.embedded.servers.base import Place, Server
 
 NAME = "postgres"
 PORT = "postgres"
@@ -144,3 +144,39 @@ async def _answers(url: str) -> bool:
 
 
 POSTGRES = Server(NAME, "PostgreSQL", (PORT,), child, environment)
+
+
+SYSTEM_USER = "pgserver"
+
+
+def unprivileged_user() -> str | None:
+    """The name of the user to run as; None if it is the one that we are."""
+    return SYSTEM_USER if os.geteuid() == 0 else None
+
+
+def reachable_for(user: str, *paths: Path) -> None:
+    """Make the user if need be, and let it pass (not read) the directories above these paths."""
+    _ensure_exists(user)
+    for path in paths:
+        for directory in (path, *path.parents):
+            mode = stat.S_IMODE(directory.stat().st_mode)
+            if not mode & stat.S_IXOTH:
+                directory.chmod(mode | stat.S_IXOTH)
+
+
+def _ensure_exists(user: str) -> None:
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        _create(user)
+
+
+def _create(user: str) -> None:
+    command = ("useradd", "--system", "--user-group", "--no-create-home", "--shell", "/bin/false", user)
+    try:
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 (fixed words only)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise CannotPrepare(
+            f"PostgreSQL does not run as root, and the user {user} for it cannot be made; "
+            f"make it (useradd --system {user}), or run as another user."
+        ) from error

@@ -12,12 +12,10 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as AwsCredentials
 
-from codehub.embedded.children import Child
-from codehub.embedded.credentials import Credentials
-from codehub.embedded.data_dir import write_private
+from codehub.embedded.child_process import Child
+from codehub.embedded.data_dir import Credentials, write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.probes import http_ok, http_status
-from codehub.embedded.server import Place, Server
+from codehub.embedded.servers.base import Place, Server, http_ok, http_status
 
 NAME = "s3"
 SERVERS = ("s3", "master", "volume", "filer")

@@ -1,11 +1,17 @@
-"""What a storage job's container is made of."""
+"""The container of a storage job: its configuration, and removal of a leftover one."""
 
 import ipaddress
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from typing import Any
 from urllib.parse import urlsplit
 
-from codehub.adapters.docker.containers import Configuration, confined, home_mount
+from aiodocker import Docker, DockerError
+
+from codehub.adapters.docker.containers import Configuration, confined, home_mount, remove_container
 from codehub.adapters.docker.options import DockerOptions
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import job_name
 from codehub.ports import ArchiveStore
 
 DATA = "/data"
@@ -61,3 +67,29 @@ def _is_loopback(host: str | None) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
+
+
+# Between making and starting it a living caller needs no more than that.
+LEFT_BEHIND = timedelta(seconds=30)
+SECONDS_OF_A_TIME = len("2026-01-31T23:59:59")
+
+
+async def clear_leftover(engine: Docker, workspace_id: WorkspaceId) -> bool:
+    """True if there is no job any more: none was there, or one that nobody waits for."""
+    container = engine.containers.container(job_name(workspace_id))
+    try:
+        found = await container.show()
+    except DockerError as error:
+        if error.status == HTTPStatus.NOT_FOUND:
+            return True
+        raise
+    if _is_at_work(found, datetime.now(UTC)):
+        return False
+    await remove_container(container)
+    return True
+
+
+def _is_at_work(found: dict[str, Any], now: datetime) -> bool:
+    state = found["State"]["Status"]
+    made_at = datetime.fromisoformat(found["Created"][:SECONDS_OF_A_TIME]).replace(tzinfo=UTC)
+    return state == "running" or (state == "created" and now - made_at < LEFT_BEHIND)

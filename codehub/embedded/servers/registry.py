@@ -3,15 +3,14 @@
 import json
 from urllib.parse import urlsplit
 
-from codehub.embedded.children import Child
-from codehub.embedded.credentials import load_or_create
-from codehub.embedded.data_dir import DataDir, read_json, write_private
+from codehub.embedded.child_process import Child
+from codehub.embedded.data_dir import DataDir, load_or_create, read_json, write_private
 from codehub.embedded.free_ports import choose_ports
-from codehub.embedded.postgres import POSTGRES
-from codehub.embedded.redis import REDIS
-from codehub.embedded.seaweed import S3
-from codehub.embedded.server import Place, Server
-from codehub.embedded.temporal import TEMPORAL
+from codehub.embedded.servers.base import Place, Server
+from codehub.embedded.servers.postgres import POSTGRES
+from codehub.embedded.servers.redis import REDIS
+from codehub.embedded.servers.seaweed import S3
+from codehub.embedded.servers.temporal import TEMPORAL
 from codehub.settings import Settings
 
 SERVERS = (POSTGRES, REDIS, S3, TEMPORAL)

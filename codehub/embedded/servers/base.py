@@ -1,9 +1,37 @@
-"""One quick look whether a server on loopback answers."""
+"""What the embedded servers share."""
 
 import asyncio
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
 
+from codehub.embedded.child_process import Child
+from codehub.embedded.data_dir import Credentials, DataDir
 from codehub.embedded.free_ports import LOOPBACK
+from codehub.settings import Settings
+
+
+@dataclass(frozen=True)
+class Place:
+    """One data directory: ports and credentials stay the same from start to start."""
+
+    data: DataDir
+    settings: Settings
+    ports: Mapping[str, int]
+    credentials: Credentials = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that is started here, unless its URL is set."""
+
+    name: str
+    title: str
+    ports: tuple[str, ...]
+    child: Callable[[Place], Child]
+    environment: Callable[[Place], dict[str, str]]
+    """The settings that lead a CodeHub process to it."""
+
 
 PROBE_SECONDS = 5.0
 

@@ -3,11 +3,10 @@
 import sys
 from pathlib import Path
 
-from codehub.embedded.children import Child
+from codehub.embedded.child_process import Child
 from codehub.embedded.data_dir import write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.probes import exchange
-from codehub.embedded.server import Place, Server
+from codehub.embedded.servers.base import Place, Server, exchange
 
 NAME = "redis"
 PORT = "redis"

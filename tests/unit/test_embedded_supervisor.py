@@ -2,7 +2,7 @@
 
 import pytest
 
-from codehub.embedded.backoff import (
+from codehub.embedded.supervisor import (
     SLOW_DELAY_SECONDS,
     STABLE_SECONDS,
     TOO_MANY_CRASHES,

@@ -5,10 +5,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from codehub.embedded.children import Child
+from codehub.embedded.child_process import Child
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.probes import http_ok
-from codehub.embedded.server import Place, Server
+from codehub.embedded.servers.base import Place, Server, http_ok
 
 NAME = "temporal"
 PORTS = ("temporal", "temporal.ui", "temporal.http", "temporal.metrics")
