@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
 PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks gameday testkit tests
+# Tests start thousands of short-lived processes: compile each module once, even if the caller's shell turned that off.
+unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
@@ -20,6 +22,7 @@ $(SYNCED): requirements/bootstrap.lock requirements/dev.lock pyproject.toml
 	  $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock; }
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.lock requirements/dev.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 
 up: $(SYNCED) ## Start CodeHub on this machine
