@@ -17,8 +17,8 @@ from codehub.embedded.stack import EmbeddedStack
 from codehub.services.tokens import create_token
 from codehub.settings import Settings
 from testkit.deployment import BIN, Deployment, make_template, open_deployment
+from testkit.network_faults import FaultRelay
 from testkit.waiting import until
-from tests.api.gates import gate_to, led_through
 from tests.api.process import ApiProcess, calling, follow, running_api
 from tests.chaos.conftest import Servers
 from worker.relay import APPLICATION_NAME, RELAY_LOCK
@@ -110,18 +110,18 @@ async def test_without_temporal_what_is_asked_for_is_kept_and_carried_out_later(
 async def test_nobody_waits_for_a_temporal_that_does_not_answer(servers: Servers, tmp_path: Path) -> None:
     address = servers.stack.environment["CODEHUB_TEMPORAL_ADDRESS"]
     async with (
-        gate_to(address) as gate,
-        open_place(servers, tmp_path, CODEHUB_TEMPORAL_ADDRESS=gate.address) as place,
+        FaultRelay.to(address) as relay,
+        open_place(servers, tmp_path, CODEHUB_TEMPORAL_ADDRESS=relay.address) as place,
     ):
         workspace_id = await place.create()
         await place.until_ready("temporal")
-        await gate.close()
+        await relay.close()
         for desired in ("ARCHIVED", "RUNNING", "STANDBY"):
             answer = await place.client.patch(f"{WORKSPACES}/{workspace_id}", json={"desired_state": desired})
             assert answer.status_code == 200, answer.text
         status, healthy = await place.readiness()
         assert (status, healthy["temporal"], healthy["postgresql"]) == (200, False, True)
-        await gate.open()
+        await relay.open()
         await place.until_ready("temporal")
         # The wakes that were lost are made up for by the sweep, the next one arrives by itself.
         with place.deployment.worker_process():
@@ -182,11 +182,11 @@ def assert_is_an_outage(answer: httpx.Response) -> None:
 async def test_while_postgresql_is_away_it_is_alive_but_not_ready(servers: Servers, tmp_path: Path) -> None:
     async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
         url = deployment.environment["CODEHUB_DATABASE_URL"]
-        async with gate_to(url) as gate:
-            environment = {**deployment.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
+        async with FaultRelay.to(url) as relay:
+            environment = {**deployment.environment, "CODEHUB_DATABASE_URL": relay.rewrite(url)}
             async with running_api(environment) as api, calling(api.base_url) as client:
                 assert (await client.get("/readyz")).status_code == 200
-                await gate.close()
+                await relay.close()
                 answer = await client.get("/readyz")
                 assert (answer.status_code, answer.json()["ready"]) == (503, False)
                 assert (await client.get("/healthz")).status_code == 200
@@ -194,7 +194,7 @@ async def test_while_postgresql_is_away_it_is_alive_but_not_ready(servers: Serve
                 assert "codehub_database_up 0.0" in metrics.text
                 form = {"username": "ada", "password": "correct horse"}
                 assert_is_an_outage(await client.post("/api/v1/login", json=form))
-                await gate.open()
+                await relay.open()
 
                 async def ready() -> bool:
                     return (await client.get("/readyz")).status_code == 200
@@ -245,16 +245,16 @@ async def test_a_statement_that_takes_too_long_is_an_outage_whose_values_are_not
 async def test_without_s3_the_api_works_and_readiness_tells(servers: Servers, tmp_path: Path) -> None:
     url = servers.stack.environment["CODEHUB_S3_ENDPOINT_URL"]
     async with (
-        gate_to(url) as gate,
-        open_place(servers, tmp_path, CODEHUB_S3_ENDPOINT_URL=led_through(url, gate)) as place,
+        FaultRelay.to(url) as relay,
+        open_place(servers, tmp_path, CODEHUB_S3_ENDPOINT_URL=relay.rewrite(url)) as place,
     ):
         await place.until_ready("s3")
-        await gate.close()
+        await relay.close()
         status, healthy = await place.readiness()
         assert (status, healthy["s3"]) == (200, False)
         workspace_id = await place.create()
         assert (await place.client.get(f"{WORKSPACES}/{workspace_id}/archives")).json() == {"items": []}
-        await gate.open()
+        await relay.open()
         await place.until_ready("s3")
 
 
@@ -264,17 +264,17 @@ async def test_an_api_starts_without_temporal_redis_and_s3_and_heals(
     shared = servers.stack.environment
     names = ("CODEHUB_TEMPORAL_ADDRESS", "CODEHUB_REDIS_URL", "CODEHUB_S3_ENDPOINT_URL")
     async with (
-        gate_to(shared[names[0]]) as temporal,
-        gate_to(shared[names[1]]) as redis,
-        gate_to(shared[names[2]]) as s3,
+        FaultRelay.to(shared[names[0]]) as temporal,
+        FaultRelay.to(shared[names[1]]) as redis,
+        FaultRelay.to(shared[names[2]]) as s3,
     ):
         through = {
             names[0]: temporal.address,
-            names[1]: led_through(shared[names[1]], redis),
-            names[2]: led_through(shared[names[2]], s3),
+            names[1]: redis.rewrite(shared[names[1]]),
+            names[2]: s3.rewrite(shared[names[2]]),
         }
-        for gate in (temporal, redis, s3):
-            await gate.close()
+        for relay in (temporal, redis, s3):
+            await relay.close()
         async with open_place(servers, tmp_path, **through) as place:
             status, healthy = await place.readiness()
             assert (status, healthy) == (
@@ -285,8 +285,8 @@ async def test_an_api_starts_without_temporal_redis_and_s3_and_heals(
             async with follow(place.client) as stream:
                 snapshot = await stream.next_named("snapshot")
                 assert [each["id"] for each in snapshot.data["workspaces"]] == [workspace_id]
-                for gate in (temporal, redis, s3):
-                    await gate.open()
+                for relay in (temporal, redis, s3):
+                    await relay.open()
                 await place.until_ready("redis", "temporal", "s3")
                 with place.deployment.worker_process():
                     await place.arrive(workspace_id, "STANDBY")
@@ -297,12 +297,12 @@ async def test_an_api_starts_without_temporal_redis_and_s3_and_heals(
 async def test_an_api_starts_without_postgresql_and_heals(servers: Servers, tmp_path: Path) -> None:
     async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
         url = deployment.environment["CODEHUB_DATABASE_URL"]
-        async with gate_to(url) as gate:
-            await gate.close()
-            environment = {**deployment.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
+        async with FaultRelay.to(url) as relay:
+            await relay.close()
+            environment = {**deployment.environment, "CODEHUB_DATABASE_URL": relay.rewrite(url)}
             async with running_api(environment) as api, calling(api.base_url) as client:
                 assert (await client.get("/readyz")).status_code == 503
-                await gate.open()
+                await relay.open()
 
                 async def ready() -> bool:
                     return (await client.get("/readyz")).status_code == 200

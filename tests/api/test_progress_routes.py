@@ -14,10 +14,10 @@ from codehub.db.usage import BUCKET, bucket_of, note_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
+from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.behind import begin_operation, set_columns, working
 from tests.api.event_harness import harness, program, relay
-from tests.api.gates import gate_to, led_through
 from tests.api.harness import ApiHarness, Person
 from tests.api.process import ApiProcess, EventStream, follow, running_api
 from tests.api.shared import served, shared_environment, shared_harness
@@ -158,8 +158,8 @@ async def test_without_redis_progress_is_unknown_and_all_else_goes_on(
     workspace_id = (await ada.create())["id"]
     await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
     url = shared_environment["CODEHUB_REDIS_URL"]
-    async with gate_to(url) as gate:
-        environment = {**shared_environment, "CODEHUB_REDIS_URL": led_through(url, gate)}
+    async with FaultRelay.to(url) as relay:
+        environment = {**shared_environment, "CODEHUB_REDIS_URL": relay.rewrite(url)}
         async with (
             running_api(environment) as api,
             program(harness, ada, api) as client,
@@ -168,10 +168,10 @@ async def test_without_redis_progress_is_unknown_and_all_else_goes_on(
             await stream.next_named("snapshot")
             await board.post(WorkspaceId(workspace_id), HALFWAY)
             assert await next_step(stream) == "upload"
-            await gate.close()
+            await relay.close()
             assert await next_step(stream) is None
             answer = await client.get(f"{ada.workspaces}/{workspace_id}/progress")
             assert (answer.status_code, answer.json()) == (200, {"progress": None})
             await board.post(WorkspaceId(workspace_id), Progress("verify"))
-            await gate.open()
+            await relay.open()
             assert await next_step(stream) == "verify"

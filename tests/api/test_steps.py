@@ -11,10 +11,10 @@ from temporalio.client import Client
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation
 from testkit.fake_world import FakeWorld
+from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.behind import LONG_AGO, claim, working
 from tests.api.event_harness import harness
-from tests.api.gates import gate_to
 from tests.api.harness import ApiHarness, Person, open_harness
 from tests.api.shared import shared_environment, shared_harness
 
@@ -179,15 +179,15 @@ async def test_without_temporal_steps_are_unavailable_for_now(
     workspace_id = (await ada.create())["id"]
     operation_id = await claim(harness.context.database, workspace_id, Operation.STARTING)
     path = f"{ada.workspaces}/{workspace_id}/operations/{operation_id}/steps"
-    async with gate_to(shared_environment["CODEHUB_TEMPORAL_ADDRESS"]) as gate:
-        environment = {**shared_environment, "CODEHUB_TEMPORAL_ADDRESS": gate.address}
+    async with FaultRelay.to(shared_environment["CODEHUB_TEMPORAL_ADDRESS"]) as relay:
+        environment = {**shared_environment, "CODEHUB_TEMPORAL_ADDRESS": relay.address}
         async with open_harness(environment) as cut_off:
             client, _ = await cut_off.token_client(ada)
-            await gate.close()
+            await relay.close()
             answer = await client.get(path)
             assert (answer.status_code, answer.json()["error"]["code"]) == (503, "DEPENDENCY_UNAVAILABLE")
             assert "retry-after" in answer.headers
-            await gate.open()
+            await relay.open()
 
             async def answered() -> bool:
                 return (await client.get(path)).status_code == 200

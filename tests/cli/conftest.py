@@ -19,7 +19,7 @@ __all__ = ["redis_server", "s3_server", "temporal_client", "temporal_server"]
 
 
 @pytest.fixture(scope="package")
-async def stand(
+async def harness(
     tmp_path_factory: pytest.TempPathFactory,
     postgres_server: postgres.Server,
     migrated_template: str,

@@ -11,9 +11,9 @@ from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.bootstrap import redis_url_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
+from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.behind import set_columns
-from tests.cli.cable import Cable
 from tests.cli.harness import Somebody
 
 SNAPSHOT = b"event: snapshot"
@@ -124,13 +124,13 @@ async def test_a_failure_is_a_document_for_scripts(ann: Somebody) -> None:
 
 async def test_waiting_outlives_a_lost_connection(ann: Somebody) -> None:
     await new_home(ann)
-    async with held(ann, "jobs.archive"), Cable(ann.harness.api.port) as cable:
+    async with held(ann, "jobs.archive"), FaultRelay.to(f"127.0.0.1:{ann.harness.api.port}") as relay:
         waiting = asyncio.create_task(
-            ann.run("ws", "archive", "notes", "--wait", CODEHUB_URL=f"http://127.0.0.1:{cable.port}")
+            ann.run("ws", "archive", "notes", "--wait", CODEHUB_URL=f"http://{relay.address}")
         )
-        await cable.until_passed(SNAPSHOT, times=1)
-        cable.cut()
-        await cable.until_passed(SNAPSHOT, times=2)
+        await relay.wait_until_received(SNAPSHOT, times=1)
+        relay.cut()
+        await relay.wait_until_received(SNAPSHOT, times=2)
         ann.harness.world.gates["jobs.archive"].set()
         result = await waiting
     assert (result.exit_code, result.stdout) == (0, "notes is ARCHIVED\n"), result.output

@@ -17,17 +17,16 @@ from codehub.embedded.stack import EmbeddedStack
 from codehub.services.identity import sign_out
 from codehub.settings import Settings
 from testkit.deployment import make_template, open_deployment
+from testkit.network_faults import FaultRelay
 from testkit.service_process import ServiceProcess, running_service
 from testkit.temporal_server import free_port
 from testkit.waiting import until
-from tests.api.gates import gate_to, led_through
 from tests.api.process import running_api
 from tests.chaos.conftest import Servers
 from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
 from tests.front_door.ide import Ide, running_ide
 from tests.front_door.load import under_load
 from tests.front_door.process import running_proxy
-from tests.front_door.silence import silenceable
 
 OFTEN = {"CODEHUB_PROXY_ACTIVITY_SECONDS": "1"}
 
@@ -141,17 +140,17 @@ async def test_postgresql_is_restarted(scene: Scene, servers: Servers) -> None:
 
 async def test_a_session_revoked_before_an_outage_is_never_let_in_again(scene: Scene) -> None:
     url = scene.environment["CODEHUB_DATABASE_URL"]
-    async with gate_to(url) as gate:
-        environment = {**scene.environment, "CODEHUB_DATABASE_URL": led_through(url, gate)}
+    async with FaultRelay.to(url) as relay:
+        environment = {**scene.environment, "CODEHUB_DATABASE_URL": relay.rewrite(url)}
         async with running_proxy(environment) as proxy:
             assert await scene.ask(proxy) == 200
-            await gate.close()
+            await relay.close()
             await sign_out(scene.harness.database, scene.ann.session_id, now=datetime.now(UTC))
             # Believed for seconds, then nobody can tell.
             seen = await scene.until_answered(proxy, 503)
             asked = len(scene.ide.seen)
             seen += [await scene.ask(proxy) for _ in range(20)]
-            await gate.open()
+            await relay.open()
             seen += await scene.until_answered(proxy, 401)
             assert [status for status, _ in groupby(seen)] in ([200, 503, 401], [503, 401])
             assert len(scene.ide.seen) == asked
@@ -160,12 +159,12 @@ async def test_a_session_revoked_before_an_outage_is_never_let_in_again(scene: S
 async def test_a_proxy_starts_without_postgresql_and_redis_and_heals(scene: Scene) -> None:
     names = ("CODEHUB_DATABASE_URL", "CODEHUB_REDIS_URL")
     urls = [scene.environment[name] for name in names]
-    async with gate_to(urls[0]) as postgresql, gate_to(urls[1]) as redis:
-        for gate in (postgresql, redis):
-            await gate.close()
+    async with FaultRelay.to(urls[0]) as postgresql, FaultRelay.to(urls[1]) as redis:
+        for relay in (postgresql, redis):
+            await relay.close()
         through = {
-            names[0]: led_through(urls[0], postgresql),
-            names[1]: led_through(urls[1], redis),
+            names[0]: postgresql.rewrite(urls[0]),
+            names[1]: redis.rewrite(urls[1]),
         }
         async with running_service("proxy", {**scene.environment, **OFTEN, **through}) as proxy:
             assert await scene.ask(proxy) == 503
@@ -181,12 +180,12 @@ async def test_a_proxy_starts_without_postgresql_and_redis_and_heals(scene: Scen
 
 async def test_a_database_that_has_gone_silent_holds_nobody_for_ever(scene: Scene) -> None:
     url = scene.environment["CODEHUB_DATABASE_URL"]
-    async with silenceable(url) as way:
-        environment = {**scene.environment, "CODEHUB_DATABASE_URL": led_through(url, way)}
+    async with FaultRelay.to(url) as relay:
+        environment = {**scene.environment, "CODEHUB_DATABASE_URL": relay.rewrite(url)}
         async with running_proxy(environment) as proxy:
             assert await scene.ask(proxy) == 200
-            way.fall_silent()
+            relay.go_silent()
             await scene.until_answered(proxy, 503)
             # Those that are open stay silent; new ones are answered, as after a failover.
-            way.answer_again()
+            relay.resume()
             assert set(await scene.until_answered(proxy, 200)) <= {503, 200}

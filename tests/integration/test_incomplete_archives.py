@@ -10,11 +10,20 @@ from codehub.adapters.s3.archives import S3Archives
 from codehub.domain.failures import Transient
 from codehub.ports import ArchiveStore
 from storage_job.errors import JobError, Reason
+from testkit.network_faults import FaultRelay
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.slow_line import slow_line
 from tests.storage_job_runs import KEY, META_KEY, archive, restore
 
 __all__ = ["bucket", "s3_server"]
+
+IN_A_META = b"sha256:"
+
+
+@asynccontextmanager
+async def slow_connection(endpoint_url: str, *, cut: bool) -> AsyncIterator[str]:
+    """Yield a URL at which responses come in small pieces, and end in the middle of a meta if `cut`."""
+    async with FaultRelay.to(endpoint_url, slow=True, cut_after=IN_A_META if cut else None) as relay:
+        yield relay.rewrite(endpoint_url)
 
 
 @pytest.fixture
@@ -40,7 +49,7 @@ async def test_a_job_finds_the_commit_although_its_meta_comes_in_pieces(
     bucket: Bucket, home: Path, tmp_path: Path
 ) -> None:
     before = await bucket.read(META_KEY)
-    async with slow_line(bucket.server.endpoint_url, cut=False) as url:
+    async with slow_connection(bucket.server.endpoint_url, cut=False) as url:
         outcome = await archive(bucket, home, endpoint_url=url)
     assert outcome.skipped
     assert await bucket.read(META_KEY) == before
@@ -51,7 +60,7 @@ async def test_a_job_that_gets_half_a_meta_has_learned_nothing(
     bucket: Bucket, home: Path, tmp_path: Path
 ) -> None:
     before = await bucket.read(META_KEY)
-    async with slow_line(bucket.server.endpoint_url, cut=True) as url:
+    async with slow_connection(bucket.server.endpoint_url, cut=True) as url:
         with pytest.raises(JobError) as caught:
             await archive(bucket, home, endpoint_url=url)
     assert caught.value.reason is Reason.UNREACHABLE
@@ -62,7 +71,7 @@ async def test_a_job_that_gets_half_a_meta_has_learned_nothing(
 @asynccontextmanager
 async def control_plane(bucket: Bucket, *, cut: bool) -> AsyncIterator[S3Archives]:
     server = bucket.server
-    async with slow_line(server.endpoint_url, cut=cut) as url:
+    async with slow_connection(server.endpoint_url, cut=cut) as url:
         store = ArchiveStore(bucket.name, server.access_key, server.secret_key, url)
         async with S3Archives.open(store) as archives:
             yield archives
@@ -85,6 +94,6 @@ async def test_half_a_meta_is_no_answer_to_the_control_plane(bucket: Bucket, hom
 
 @pytest.mark.parametrize("cut", [False, True])
 async def test_a_restore_reads_on_where_a_meta_was_cut(cut: bool, bucket: Bucket, home: Path) -> None:
-    async with slow_line(bucket.server.endpoint_url, cut=cut) as url:
+    async with slow_connection(bucket.server.endpoint_url, cut=cut) as url:
         await restore(bucket, home, endpoint_url=url)
     assert {each.name for each in home.iterdir()} == {"kept", "removed"}
