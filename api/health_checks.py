@@ -6,14 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy.exc import SQLAlchemyError
-from temporalio.service import RPCError
 
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 
 DEADLINE_SECONDS = 2.0
-# A lazy Temporal client that cannot connect raises RuntimeError.
-SILENCE = (DatabaseUnavailable, SQLAlchemyError, RPCError, RuntimeError, Failure, OSError, TimeoutError)
+SILENCE = (DatabaseUnavailable, SQLAlchemyError, Failure, OSError, TimeoutError)
 
 
 @dataclass(frozen=True)

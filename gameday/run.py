@@ -11,6 +11,7 @@ from temporalio.service import RPCError
 
 from codehub.adapters.temporal.connection import temporal_version
 from codehub.db.session import DatabaseUnavailable, server_version
+from codehub.domain.failures import Failure
 from gameday.checks.findings import Invariant
 from gameday.checks.rows import read_rows, read_trails
 from gameday.game import Game, Say
@@ -19,7 +20,7 @@ from gameday.report.lanes import Lane, history_of, lane_of
 from gameday.report.result import Story
 from gameday.stage.stage import Stage, open_stage
 
-OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, OSError)
+OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, Failure, OSError)
 
 
 async def run_gameday(options: Options, directory: Path, say: Say, show: Say, stop: asyncio.Event) -> Story:

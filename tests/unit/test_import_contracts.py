@@ -33,6 +33,12 @@ ONE_WAY = "Imports point one way"
 NO_WORKFLOWS = "The API and the proxy know no workflows or activities"
 TRANSPORT = "The proxy's transport moves bytes and knows nothing of people and workspaces"
 ADAPTERS = "Adapters do not import each other"
+NO_DATABASE = "Adapters import no database code and no services"
+DOCKER = "Only the Docker adapter, the embedded stack and the game day use aiodocker"
+TEMPORAL = "Only Temporal code uses temporalio: workflows, activities, the worker, its adapter and wiring"
+REDIS = "Only the Redis adapter uses redis"
+S3 = "Only the S3 adapter, the embedded S3 server and the storage job use S3 libraries"
+WEB = "Only the API uses FastAPI and Starlette"
 SETTINGS = "Only entry points and wiring read settings"
 JOB_STANDS_ALONE = "The storage job stands alone"
 JOB_IS_RUN = "Nobody imports the storage job: it is run, not called"
@@ -60,6 +66,20 @@ VIOLATIONS = (
     Violation(NO_WORKFLOWS, "proxy", "activities"),
     Violation(TRANSPORT, "proxy.transport.server", "codehub.services.identity"),
     Violation(ADAPTERS, "codehub.adapters.docker", "codehub.adapters.local"),
+    Violation(NO_DATABASE, "codehub.adapters.docker.instances", "codehub.db.session"),
+    Violation(NO_DATABASE, "codehub.adapters.redis.events", "codehub.services.workspaces"),
+    Violation(DOCKER, "codehub.adapters.local.instances", "aiodocker"),
+    Violation(DOCKER, "codehub.embedded.stack", "aiodocker"),
+    Violation(TEMPORAL, "api.health_checks", "temporalio"),
+    Violation(TEMPORAL, "codehub.services.workspaces", "temporalio"),
+    Violation(REDIS, "codehub.bootstrap", "redis"),
+    Violation(REDIS, "worker.relay", "redis"),
+    Violation(S3, "activities.archive", "aioboto3"),
+    Violation(S3, "codehub.embedded.stack", "aiobotocore"),
+    Violation(S3, "cli.main", "botocore"),
+    Violation(S3, "codehub.adapters.s3.archives", "obstore"),
+    Violation(WEB, "proxy.front_door", "starlette"),
+    Violation(WEB, "codehub.services.errors", "fastapi"),
     Violation(SETTINGS, "codehub.services", "codehub.settings"),
     Violation(SETTINGS, "activities", "codehub.settings"),
     Violation(JOB_STANDS_ALONE, "storage_job.__main__", "codehub.domain"),

@@ -1,13 +1,16 @@
-"""The way to Temporal."""
+"""Connects to Temporal."""
 
 from datetime import timedelta
 
 from temporalio.api.workflowservice.v1 import GetSystemInfoRequest
 from temporalio.client import Client
 from temporalio.runtime import Runtime
-from temporalio.service import TLSConfig
+from temporalio.service import RPCError, TLSConfig
 
-ANSWER_SECONDS = 2
+from codehub.domain.failures import Transient
+from codehub.domain.states import ErrorReason
+
+RESPONSE_SECONDS = 2
 
 
 class TemporalUnavailable(Exception):
@@ -23,7 +26,7 @@ async def connect(
     lazy: bool = False,
     runtime: Runtime | None = None,
 ) -> Client:
-    """Connect now, or with `lazy` on the first call; workers cannot be lazy. Without `tls`, in the clear."""
+    """Connect now, or on the first call if `lazy`; workers cannot be lazy. Without `tls`, do not encrypt."""
     try:
         return await Client.connect(
             address,
@@ -34,14 +37,17 @@ async def connect(
             runtime=runtime,
         )
     except RuntimeError as error:
-        # The library has no class of its own for it.
+        # The library has no exception class of its own for this.
         how = "with TLS" if tls else "without TLS"
         raise TemporalUnavailable(f"Temporal cannot be reached at {address} {how}: {error}") from error
 
 
 async def temporal_version(client: Client) -> str:
-    """Which server answers."""
-    answer = await client.workflow_service.get_system_info(
-        GetSystemInfoRequest(), timeout=timedelta(seconds=ANSWER_SECONDS)
-    )
-    return answer.server_version
+    """Return the version of the server. Raise Transient(UNREACHABLE) if it does not respond."""
+    timeout = timedelta(seconds=RESPONSE_SECONDS)
+    try:
+        response = await client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=timeout)
+    # A lazy client that cannot connect raises RuntimeError.
+    except (RPCError, RuntimeError) as error:
+        raise Transient(ErrorReason.UNREACHABLE, f"Temporal cannot be reached: {error}") from error
+    return response.server_version
