@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.events import EventKind, record_event
-from codehub.db.workspaces import save_observation
+from codehub.db.snapshots import save_observation
 from codehub.domain.conditions import Snapshot
 from codehub.domain.states import Operation
 

@@ -22,8 +22,8 @@ from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.histories import TemporalHistories
 from codehub.adapters.temporal.schedules import TemporalSweeps
 from codehub.clock import Clock, utc_now
-from codehub.db.requests import has_workspaces
 from codehub.db.session import Database, create_engine, server_version
+from codehub.db.workspaces import has_workspaces
 from codehub.domain.garbage import Graces
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.retention import RetentionPeriods

@@ -19,7 +19,7 @@ from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.db.session import Database
 from codehub.ports import ArchiveStore, Changes, HomeStore, Instances, StorageJobs, Volumes
-from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
+from codehub.services.guarded_providers import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
 from codehub.services.home_store import Homes
 from codehub.settings import Settings, SettingsError
 

@@ -10,7 +10,7 @@ from codehub.db.archives import mark_verified, record_archive
 from codehub.db.events import EventKind, record_event
 from codehub.db.m1_homes import Backend, M1Home, begin_import, load_homes, move_home
 from codehub.db.session import Database
-from codehub.db.workspaces import load_snapshot, save_observation
+from codehub.db.snapshots import load_snapshot, save_observation
 from codehub.domain.conditions import (
     NOT_OBSERVED,
     ArchiveFact,

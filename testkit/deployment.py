@@ -21,7 +21,7 @@ from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import ensure_search_attributes
 from codehub.bootstrap import connect_temporal, open_database, open_ports, policy_of, prepare_stores
 from codehub.db.session import Connection, Database, DatabaseUnavailable, connect
-from codehub.db.workspaces import load_snapshot
+from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Snapshot, Status, WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import DesiredState, Operation, Phase

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from codehub.db.running import RunningWorkspace
+from codehub.db.running_slots import RunningWorkspace
 from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import Condition, Conditions, Reason, Status, WorkspaceId
 from codehub.domain.recovery import RecoverChoice

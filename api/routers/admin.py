@@ -25,7 +25,7 @@ from api.security.guard import GuardedRoute
 from api.security.identity import SignedInCaller
 from api.serializers import serialize
 from api.version import VERSION
-from codehub.db.running import count_running
+from codehub.db.running_slots import count_running
 from codehub.db.views import (
     ViewFilter,
     WorkspaceView,

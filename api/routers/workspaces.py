@@ -23,8 +23,8 @@ from api.security.guard import GuardedRoute
 from api.security.identity import SignedInCaller
 from api.serializers import etag_of, serialize
 from api.workspace_paths import SeenWorkspace, WorkspacePath, load_again
-from codehub.db.requests import Metadata, NewWorkspace
 from codehub.db.views import ViewFilter, WorkspaceView, list_views
+from codehub.db.workspaces import Metadata, NewWorkspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import Phase

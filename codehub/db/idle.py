@@ -9,7 +9,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
-from codehub.db.workspaces import workspace_ids
+from codehub.db.snapshots import workspace_ids
 from codehub.domain.conditions import WorkspaceId
 
 

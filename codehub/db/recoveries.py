@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
-from codehub.db.workspaces import NOT_WAITING, load_snapshot
+from codehub.db.snapshots import NOT_WAITING, load_snapshot
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState

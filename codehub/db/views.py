@@ -13,7 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from codehub.db import predicates
 from codehub.db.archive_views import OtherArchive, read_others, select_others
 from codehub.db.models import Archive, User, Workspace
-from codehub.db.requests import Metadata
+from codehub.db.workspaces import Metadata
 from codehub.domain.attention import Standing
 from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
 from codehub.domain.recovery import CHOOSES_ARCHIVE

@@ -1,141 +1,166 @@
-"""What the workspace's workflow reads and writes: the snapshot and the columns that it owns."""
+"""What the service layer reads and writes: the row that a request is about, and the columns that it owns."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, Update, Uuid, bindparam, case, func, null, select, update
-from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy import TextClause, case, func, insert, not_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from codehub.db import predicates
+from codehub.db.m1_homes import never_ours
 from codehub.db.models import Workspace
-from codehub.domain.conditions import (
-    Resource,
-    Snapshot,
-    WorkspaceId,
-    conditions_from_json,
-    conditions_to_json,
-)
-from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-
-RESTORE_MARKER = "restore_marker"
-# A new request may need other providers than the last one did, so it is looked at as soon as possible.
-NOT_WAITING: Mapping[str, Any] = {"waiting_for": None, "waiting_since": None}
-
-_SNAPSHOT_COLUMNS = (
-    Workspace.id,
-    Workspace.desired_state,
-    Workspace.phase,
-    Workspace.operation,
-    Workspace.conditions,
-    Workspace.archive_key,
-    Workspace.archive_op_id,
-    Workspace.home_ctx,
-    Workspace.error_reason,
-    Workspace.error_message,
-    Workspace.error_count,
-    Workspace.deleted_at,
-    Workspace.purge,
-    Workspace.op_started_at,
-    Workspace.waiting_for,
-    Workspace.waiting_since,
-    Workspace.retry_at,
-)
-# Built once: that is most of the work of a statement, and every step of an operation begins with one.
-_SNAPSHOT = select(*_SNAPSHOT_COLUMNS).where(Workspace.id == bindparam("id", type_=Uuid()))
-_LOCKED_SNAPSHOT = _SNAPSHOT.with_for_update(key_share=True)
+from codehub.db.snapshots import NOT_WAITING
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import DesiredState, Operation, Phase
 
 
-async def load_snapshot(
-    session: AsyncSession, workspace_id: WorkspaceId, *, for_update: bool = False
-) -> Snapshot | None:
-    """Read what decisions look at. `for_update` keeps others from changing it until the transaction ends."""
-    statement = _LOCKED_SNAPSHOT if for_update else _SNAPSHOT
-    row = (await session.execute(statement, {"id": UUID(workspace_id)})).one_or_none()
-    return _snapshot(row) if row else None
+@dataclass(frozen=True, kw_only=True)
+class Metadata:
+    """The columns that a person may write at any time. TTLs of None mean the configured defaults."""
+
+    name: str
+    description: str | None = None
+    memo: str | None = None
+    standby_ttl_seconds: int | None = None
+    archive_ttl_seconds: int | None = None
 
 
-async def save_observation(session: AsyncSession, snapshot: Snapshot, now: datetime) -> None:
-    """Store what was judged: every column that the workflow owns, and no other."""
-    statement = _update(snapshot.workspace_id).values(
-        conditions=conditions_to_json(snapshot.conditions),
-        observed_at=now,
-        phase=snapshot.phase,
-        phase_changed_at=case((Workspace.phase == snapshot.phase, Workspace.phase_changed_at), else_=now),
-        operation=snapshot.operation,
-        op_started_at=_op_started_at(snapshot.operation, now),
-        archive_op_id=_uuid(snapshot.archive_op_id),
-        archive_key=snapshot.archive_key,
-        home_ctx=_home_ctx(snapshot),
-        error_reason=snapshot.error_reason,
-        error_message=snapshot.error_message,
-        error_count=snapshot.error_count,
-        waiting_for=list(snapshot.waiting_for) or None,
-        waiting_since=snapshot.waiting_since,
-        retry_at=snapshot.retry_at,
+METADATA_FIELDS = tuple(field.name for field in fields(Metadata))
+
+
+@dataclass(frozen=True)
+class LockedWorkspace:
+    """A workspace that nobody else changes until the transaction ends."""
+
+    owner_user_id: UUID
+    phase: Phase
+    operation: Operation
+    op_started_at: datetime | None
+    desired_state: DesiredState
+    purge: bool
+    metadata: Metadata
+    version: int
+
+
+@dataclass(frozen=True)
+class NewWorkspace:
+    """A workspace to insert."""
+
+    workspace_id: WorkspaceId
+    owner_user_id: UUID
+    metadata: Metadata
+    image_ref: str
+    instance_backend: str
+    storage_backend: str
+    home_store_key: str
+    desired_state: DesiredState
+
+
+async def lock_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
+    """Lock the row; None if there is none or it is deleted."""
+    return await _lock(session, workspace_id, text(predicates.NOT_DELETED))
+
+
+async def lock_visible_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
+    """Lock the row, also of one that is being deleted; None where `load_view` would show none."""
+    return await _lock(session, workspace_id, text(predicates.VISIBLE_BY_ID))
+
+
+async def has_workspaces(session: AsyncSession) -> bool:
+    """Whether there ever was one; deleted ones count, those that only M1 had do not."""
+    return await session.scalar(select(Workspace.id).where(not_(never_ours())).limit(1)) is not None
+
+
+async def set_desired_state(
+    session: AsyncSession, workspace_id: WorkspaceId, desired: DesiredState, now: datetime
+) -> None:
+    await session.execute(
+        update(Workspace)
+        .where(Workspace.id == UUID(workspace_id))
+        .values(desired_state=desired, updated_at=now, **NOT_WAITING)
     )
-    await session.execute(statement)
 
 
-async def claim_operation(session: AsyncSession, claimed: Snapshot, now: datetime) -> bool:
-    """Store a claim where none is (compare-and-set); False means that somebody else has it."""
-    statement = (
-        _update(claimed.workspace_id)
-        .where(Workspace.operation == Operation.NONE)
+async def set_metadata(
+    session: AsyncSession, workspace_id: WorkspaceId, values: Mapping[str, str | int | None], now: datetime
+) -> None:
+    """Write some fields of `Metadata`."""
+    await session.execute(
+        update(Workspace).where(Workspace.id == UUID(workspace_id)).values(**values, updated_at=now)
+    )
+
+
+async def set_deleted(
+    session: AsyncSession, workspace_id: WorkspaceId, *, purge: bool, now: datetime
+) -> None:
+    """Begin a deletion, or turn one into a purge; the time of the first request stays."""
+    await session.execute(
+        update(Workspace)
+        .where(Workspace.id == UUID(workspace_id))
         .values(
-            operation=claimed.operation,
-            op_started_at=now,
-            archive_op_id=_uuid(claimed.archive_op_id),
-            home_ctx=_home_ctx(claimed),
+            # `phase_at_deletion` of the domain: no sweep would look at a deletion that seems to be over.
+            phase=case((Workspace.phase == Phase.DELETED, Phase.DELETING), else_=Workspace.phase),
+            desired_state=DesiredState.DELETED,
+            deleted_at=func.coalesce(Workspace.deleted_at, now),
+            purge=purge,
+            updated_at=now,
+            # A deletion has all of its attempts, whatever failed before it.
+            error_count=0,
+            retry_at=None,
+            **NOT_WAITING,
         )
     )
-    return await session.scalar(statement.returning(Workspace.id)) is not None
 
 
-def workspace_ids(ids: Iterable[UUID]) -> list[WorkspaceId]:
-    """Ids as the domain spells them."""
-    return [WorkspaceId(str(each)) for each in ids]
+async def insert_workspace(session: AsyncSession, new: NewWorkspace, now: datetime) -> None:
+    """Add the row; nothing of it has been observed yet."""
+    await session.execute(
+        insert(Workspace).values(
+            id=UUID(new.workspace_id),
+            owner_user_id=new.owner_user_id,
+            **asdict(new.metadata),
+            image_ref=new.image_ref,
+            instance_backend=new.instance_backend,
+            storage_backend=new.storage_backend,
+            home_store_key=new.home_store_key,
+            desired_state=new.desired_state,
+            phase=Phase.PENDING,
+            phase_changed_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+    )
 
 
-def _update(workspace_id: WorkspaceId) -> Update:
-    statement = update(Workspace).where(Workspace.id == UUID(workspace_id))
-    return statement.execution_options(synchronize_session=False)
-
-
-def _op_started_at(operation: Operation, now: datetime) -> ColumnElement[Any]:
-    if operation is Operation.NONE:
-        return null()
-    return case((Workspace.operation == operation, Workspace.op_started_at), else_=now)
-
-
-def _home_ctx(snapshot: Snapshot) -> ColumnElement[dict[str, Any]]:
-    """Only our key: a storage backend may keep others beside it."""
-    marker = func.jsonb_build_object(RESTORE_MARKER, snapshot.restore_marker, type_=JSONB)
-    return Workspace.home_ctx.concat(marker)
-
-
-def _uuid(text: str | None) -> UUID | None:
-    return UUID(text) if text else None
-
-
-def _snapshot(row: Row[Any]) -> Snapshot:
-    return Snapshot(
-        workspace_id=WorkspaceId(str(row.id)),
-        desired_state=DesiredState(row.desired_state),
+async def _lock(
+    session: AsyncSession, workspace_id: WorkspaceId, condition: TextClause
+) -> LockedWorkspace | None:
+    statement = (
+        select(
+            Workspace.owner_user_id,
+            Workspace.phase,
+            Workspace.operation,
+            Workspace.op_started_at,
+            Workspace.desired_state,
+            Workspace.purge,
+            Workspace.version,
+            *(getattr(Workspace, name) for name in METADATA_FIELDS),
+        )
+        .where(Workspace.id == UUID(workspace_id), condition)
+        .with_for_update(key_share=True)
+    )
+    row = (await session.execute(statement)).one_or_none()
+    if row is None:
+        return None
+    return LockedWorkspace(
+        owner_user_id=row.owner_user_id,
         phase=Phase(row.phase),
         operation=Operation(row.operation),
-        conditions=conditions_from_json(row.conditions),
-        archive_key=row.archive_key,
-        archive_op_id=str(row.archive_op_id) if row.archive_op_id else None,
-        restore_marker=row.home_ctx.get(RESTORE_MARKER),
-        error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
-        error_message=row.error_message,
-        error_count=row.error_count,
-        deleted=row.deleted_at is not None,
+        op_started_at=row.op_started_at,
+        desired_state=DesiredState(row.desired_state),
         purge=row.purge,
-        claimed_at=row.op_started_at,
-        waiting_for=tuple(Resource(each) for each in row.waiting_for or ()),
-        waiting_since=row.waiting_since,
-        retry_at=row.retry_at,
+        metadata=Metadata(**{name: getattr(row, name) for name in METADATA_FIELDS}),
+        version=row.version,
     )

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from codehub.db.running import RunningWorkspace
+from codehub.db.running_slots import RunningWorkspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope
 from codehub.domain.recovery import RecoverChoice

@@ -4,7 +4,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from codehub.db.running import count_running, lock_running_limits, running_of
+from codehub.db.running_slots import count_running, lock_running_limits, running_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits, exceeded_limit
 from codehub.services.errors import LimitExceeded

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import TypeAlias
 
 from codehub.db.events import EventKind, record_event
-from codehub.db.requests import Metadata, lock_visible_workspace, set_metadata
 from codehub.db.session import Database
+from codehub.db.workspaces import Metadata, lock_visible_workspace, set_metadata
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.idempotency import FirstRequest, forget_keys, take_key
-from codehub.db.requests import NewWorkspace
 from codehub.db.session import Database
+from codehub.db.workspaces import NewWorkspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.services.errors import IdempotencyConflict

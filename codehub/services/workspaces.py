@@ -5,7 +5,8 @@ from datetime import datetime
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.events import EventKind, record_event
-from codehub.db.requests import (
+from codehub.db.session import Database
+from codehub.db.workspaces import (
     LockedWorkspace,
     NewWorkspace,
     insert_workspace,
@@ -14,7 +15,6 @@ from codehub.db.requests import (
     set_deleted,
     set_desired_state,
 )
-from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import is_purge

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import timedelta
 
-from codehub.db.running import RunningWorkspace
+from codehub.db.running_slots import RunningWorkspace
 from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
 from codehub.ports import Progress
 from codehub.services.recovery import ArchiveToRestore

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from codehub.db.running import RunningWorkspace
+from codehub.db.running_slots import RunningWorkspace
 from codehub.db.views import WorkspaceView
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.recovery import RecoverChoice

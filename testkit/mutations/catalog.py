@@ -88,7 +88,7 @@ MUTATIONS = (
     ),
     Mutation(
         "claim without compare-and-set",
-        "codehub/db/workspaces.py",
+        "codehub/db/snapshots.py",
         "        .where(Workspace.operation == Operation.NONE)\n",
         "",
         Tests("tests/integration/test_workspace_queries.py", "fifty_concurrent_claims"),
@@ -214,7 +214,7 @@ MUTATIONS = (
     ),
     Mutation(
         "limits counted without a lock",
-        "codehub/db/running.py",
+        "codehub/db/running_slots.py",
         "    await session.execute(select(func.pg_advisory_xact_lock(RUNNING_LIMITS_LOCK)))\n",
         "    await session.execute(select(func.now()))\n",
         Tests("tests/integration/test_limits.py", "two_hundred_concurrent"),
@@ -228,7 +228,7 @@ MUTATIONS = (
     ),
     Mutation(
         "answers of another store of homes are believed",
-        "codehub/services/guarded.py",
+        "codehub/services/guarded_providers.py",
         "        if problem := self._explain(identity):\n            raise",
         "        if problem := identity is None and self._explain(identity):\n            raise",
         Tests("tests/contracts/test_guarded_providers.py", "fake and until_it_is_adopted"),

@@ -12,7 +12,7 @@ from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, InstanceRequest
-from codehub.services.guarded import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
+from codehub.services.guarded_providers import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
 from codehub.services.home_store import Homes, adopt_home_store, claim_home_store
 from testkit.fakes import IMAGE
 from testkit.rows import new_workspace_id

@@ -14,7 +14,7 @@ import pytest
 from playwright.async_api import Browser, expect
 
 from codehub.bootstrap import archive_store_of
-from codehub.db.workspaces import save_observation
+from codehub.db.snapshots import save_observation
 from codehub.domain.conditions import Condition, Reason, Status, WorkspaceId
 from testkit.deployment import Deployment
 from tests.api.behind import halt_deletion

@@ -19,7 +19,7 @@ from codehub.db.session import Database, create_engine
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
-from codehub.services.guarded import HomeGuard
+from codehub.services.guarded_providers import HomeGuard
 from codehub.services.home_store import (
     Homes,
     OtherHomeStore,

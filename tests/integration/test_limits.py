@@ -9,8 +9,8 @@ from sqlalchemy import func, select, text, update
 
 from codehub.db import predicates
 from codehub.db.models import Workspace
-from codehub.db.requests import Metadata, NewWorkspace
 from codehub.db.session import Database
+from codehub.db.workspaces import Metadata, NewWorkspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.states import DesiredState

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from codehub.db.session import Database, connect, create_engine
-from codehub.db.workspaces import load_snapshot
+from codehub.db.snapshots import load_snapshot
 from codehub.domain.states import DesiredState, Phase
 from migrations import runner
 from migrations.errors import MigrationRefused

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from codehub.db.session import Database, connect, create_engine
-from codehub.db.workspaces import load_snapshot
+from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, VolumeFact, WorkspaceId
 from codehub.domain.judge import judge, phase_of
 from codehub.domain.planner import Decision, Plan, plan

@@ -15,7 +15,7 @@ from codehub.db.history import last_event_id, select_counts, select_events
 from codehub.db.idempotency import delete_forgotten
 from codehub.db.idle import select_due_for_archive, select_due_for_standby
 from codehub.db.operations import select_lines_of, select_operation_lines
-from codehub.db.running import select_count_running, select_running_of
+from codehub.db.running_slots import select_count_running, select_running_of
 from codehub.db.session import Database, create_engine
 from codehub.db.usage import select_usage
 from codehub.db.views import Position, ViewFilter, select_needing_person, select_page

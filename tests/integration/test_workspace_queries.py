@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from codehub.db.models import Workspace
 from codehub.db.session import Database
-from codehub.db.workspaces import claim_operation, load_snapshot, save_observation
+from codehub.db.snapshots import claim_operation, load_snapshot, save_observation
 from codehub.domain.conditions import (
     ArchiveFact,
     ContainerFact,

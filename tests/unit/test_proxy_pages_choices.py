@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from codehub.db.running import RunningWorkspace
+from codehub.db.running_slots import RunningWorkspace
 from codehub.domain.conditions import Conditions
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice

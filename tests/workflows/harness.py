@@ -29,7 +29,7 @@ from codehub.adapters.temporal.search_attributes import NAMES
 from codehub.bootstrap import Policy, Ports
 from codehub.db.models import WorkspaceEvent
 from codehub.db.session import Database
-from codehub.db.workspaces import load_snapshot
+from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import META_SUFFIX, meta_key

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from codehub.db.workspaces import save_observation
+from codehub.db.snapshots import save_observation
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.judge import HANG_GRACE
 from codehub.domain.states import DesiredState, ErrorReason, Phase

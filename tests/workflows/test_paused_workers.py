@@ -11,7 +11,7 @@ from activities.workspace import StaleLook, WorkspaceActivities
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.history import list_events
 from codehub.db.session import Database
-from codehub.db.workspaces import load_snapshot
+from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from testkit.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld

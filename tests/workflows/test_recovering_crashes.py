@@ -12,7 +12,7 @@ from activities.workspace import WorkspaceActivities
 from codehub.contracts import with_plan
 from codehub.db.recoveries import RecoverRequest, load_recover_request
 from codehub.db.session import Database
-from codehub.db.workspaces import load_snapshot
+from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.judge import judge
 from codehub.domain.limits import RunningLimits

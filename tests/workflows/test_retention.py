@@ -11,8 +11,8 @@ from activities.retention import BATCH, RetentionActivities
 from codehub.contracts import SweepRequest
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
+from codehub.db.snapshots import load_snapshot
 from codehub.db.usage import bucket_of, list_usage
-from codehub.db.workspaces import load_snapshot
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.retention import RetentionPeriods
 from codehub.domain.states import DesiredState, Phase
