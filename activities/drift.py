@@ -8,9 +8,8 @@ from temporalio import activity
 
 from activities.step_monitor import heartbeats
 from codehub.contracts import ObserveResult
-from codehub.db.convergence import Unconverged, not_converged
-from codehub.db.drift import Expected, load_all_with_homes, load_expected
 from codehub.db.session import Database
+from codehub.db.sweeps import Expected, Unconverged, load_all_with_homes, load_expected, not_converged
 from codehub.domain.conditions import Conditions, ContainerFact, Resource, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge_instance

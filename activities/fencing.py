@@ -3,9 +3,8 @@
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.contracts import OperationRequest
-from codehub.db.claims import load_claim
 from codehub.db.session import Database
-from codehub.db.snapshots import load_snapshot
+from codehub.db.snapshots import load_claim, load_snapshot
 from codehub.domain.conditions import Snapshot
 from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason

@@ -10,9 +10,8 @@ from activities.step_monitor import heartbeats
 from activities.sweep_time import sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
-from codehub.db.convergence import count_unfinished
-from codehub.db.idle import due_for_archive, due_for_standby
 from codehub.db.session import Database
+from codehub.db.sweeps import count_unfinished, due_for_archive, due_for_standby
 from codehub.db.usage import load_owner_ids, note_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits

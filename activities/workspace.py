@@ -22,11 +22,10 @@ from codehub.contracts import (
     with_plan,
 )
 from codehub.db.archives import mark_verified, record_archive
-from codehub.db.claims import load_claim
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import load_recover_request
 from codehub.db.session import Database
-from codehub.db.snapshots import claim_operation, load_snapshot, save_observation
+from codehub.db.snapshots import claim_operation, load_claim, load_snapshot, save_observation
 from codehub.domain import transitions
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
 from codehub.domain.judge import conclude, judge

@@ -18,8 +18,8 @@ from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.origins import Origins, session_cookie_name
 from codehub.ports import Histories, Instances, ProgressBoard, Sweeps
 from codehub.providers import Editors
+from codehub.services.convergence import Waker
 from codehub.services.passwords import Passwords
-from codehub.services.waking import Waker
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from prometheus_client import (
 )
 
 from codehub.db.archive_views import count_collected
-from codehub.db.events import EventKind
-from codehub.db.history import EventCount, count_events_since, last_event_id
+from codehub.db.events import EventCount, EventKind, count_events_since, last_event_id
 from codehub.db.session import Database
 from codehub.db.views import count_by_phase, count_needing_person
 from codehub.domain.states import Phase

@@ -28,8 +28,8 @@ from codehub.db.views import ViewFilter, list_views, list_views_by_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import Origins, origin_of
 from codehub.providers import editors_of
+from codehub.services.convergence import Waker
 from codehub.services.passwords import Passwords
-from codehub.services.waking import Waker
 from codehub.settings import Settings
 
 # The database alone is needed for every answer; what the others are for is made up for later.

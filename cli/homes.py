@@ -18,13 +18,14 @@ from codehub.domain.failures import Failure
 from codehub.embedded.backends import chosen_backend, recorded_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.providers import open_providers
-from codehub.services.backends import OtherBackend, require_backend
 from codehub.services.home_store import (
     Comparison,
     Homes,
+    OtherBackend,
     adopt_home_store,
     compare_home_stores,
     explain_difference,
+    require_backend,
 )
 from codehub.settings import SecretUrl, Settings, load_settings
 

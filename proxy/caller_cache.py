@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from codehub.db.credentials import find_valid
 from codehub.db.session import Database
-from codehub.db.validity import find_valid
 from codehub.services.identity import Caller, find_session, find_token
 from proxy.request_kind import Shown
 

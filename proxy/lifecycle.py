@@ -14,10 +14,10 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
+from codehub.services.convergence import Waker
 from codehub.services.errors import LimitExceeded, OperationInProgress
 from codehub.services.identity import Caller
 from codehub.services.recovery import request_recovery, undelete_workspace
-from codehub.services.waking import Waker
 from codehub.services.workspaces import delete_workspace, request_state
 
 FIRST_DELAY_SECONDS = 0.1

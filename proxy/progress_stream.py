@@ -9,8 +9,8 @@ from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation, Phase
 from codehub.ports import Progress, ProgressBoard
+from codehub.services.convergence import progress_since
 from codehub.services.outages import is_outage
-from codehub.services.progress import progress_since
 from proxy.decisions import is_open
 from proxy.pages.words import under_way
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache

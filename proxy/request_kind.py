@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import OWN_SITES, SAFE_METHODS, Origins
-from codehub.services.secret_tokens import API_TOKEN_PREFIX
+from codehub.services.credentials import API_TOKEN_PREFIX
 from proxy.transport.forwarded_head import asks_for_websocket, cookie_name
 from proxy.transport.header_fields import FieldBlock
 from proxy.transport.request_head import RequestHead

@@ -10,7 +10,7 @@ from codehub.bootstrap import FrontPorts, connect_temporal, open_front_ports, po
 from codehub.db.session import Database
 from codehub.origins import Origins, origin_of, session_cookie_name
 from codehub.ports import Upstream
-from codehub.services.waking import Waker
+from codehub.services.convergence import Waker
 from codehub.settings import Settings
 from proxy.activity import ActivityLog
 from proxy.admission import Admission

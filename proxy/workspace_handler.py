@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 
 from codehub.origins import HOST_COOKIE, PLAIN_COOKIE
 from codehub.ports import ProgressBoard, Upstream
+from codehub.services.credentials import API_TOKEN_PREFIX
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
-from codehub.services.secret_tokens import API_TOKEN_PREFIX
 from proxy.activity import ActivityLog
 from proxy.admission import ID_END, Admitted
 from proxy.caller_cache import CachedCaller

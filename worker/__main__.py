@@ -29,8 +29,12 @@ from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
 from codehub.readiness import say_ready
-from codehub.services.backends import OtherBackend, require_backend
-from codehub.services.m1_homes import HomesNotImported, require_homes_imported
+from codehub.services.home_store import (
+    HomesNotImported,
+    OtherBackend,
+    require_backend,
+    require_homes_imported,
+)
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.change_watcher import Watcher
 from worker.registry import create_workers

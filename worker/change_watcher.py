@@ -4,8 +4,8 @@ import logging
 from dataclasses import dataclass
 from typing import NoReturn
 
-from codehub.db.drift import load_expected
 from codehub.db.session import Database
+from codehub.db.sweeps import load_expected
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Changes, Convergence
 from codehub.services.outages import is_outage

@@ -12,7 +12,7 @@ from api.schemas.progress import ProgressView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress, ProgressBoard
-from codehub.services.progress import shown_progress
+from codehub.services.convergence import shown_progress
 
 PROGRESS = "workspace_progress"
 

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from api.context import Context
 from api.health_checks import SILENCE
-from codehub.db.validity import find_valid
+from codehub.db.credentials import find_valid
 
 log = logging.getLogger(__name__)
 

@@ -25,8 +25,8 @@ from api.security.access import API
 from api.security.guard import GuardedRoute
 from api.workspace_paths import SeenWorkspace
 from codehub.db.archive_views import list_archives
-from codehub.db.history import list_events
-from codehub.db.operations import LAST_BIGINT, list_operations, load_operation
+from codehub.db.events import LAST_BIGINT, list_events
+from codehub.db.operations import list_operations, load_operation
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.history import OperationRecord, OperationResult
 

@@ -15,7 +15,7 @@ from api.security.csrf import csrf_token_of
 from api.security.guard import GuardedRoute, client_address
 from api.security.identity import SignedInCaller, read_credentials
 from api.security.origin import cookie_may_speak
-from codehub.services import identity, sessions
+from codehub.services import credentials, identity
 from codehub.services.identity import Caller, Credential
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["identity"])
@@ -69,7 +69,7 @@ async def read_session(request: Request, caller: SignedInCaller, context: Provid
 @router.post("/password", status_code=204, response_class=Response, summary="Change my password")
 async def change_password(form: ChangePassword, caller: SignedInCaller, context: Provided) -> Response:
     """All other sessions of mine end."""
-    others = await sessions.list_sessions(context.database, caller.user_id, now=context.now())
+    others = await credentials.list_sessions(context.database, caller.user_id, now=context.now())
     await identity.change_password(
         context.database,
         context.passwords,
@@ -87,7 +87,7 @@ async def change_password(form: ChangePassword, caller: SignedInCaller, context:
 @router.get("/sessions", response_model=SessionList, summary="My sign-ins")
 async def list_sessions(caller: SignedInCaller, context: Provided) -> Response:
     """Those that are still valid."""
-    found = await sessions.list_sessions(context.database, caller.user_id, now=context.now())
+    found = await credentials.list_sessions(context.database, caller.user_id, now=context.now())
     items = [
         SessionItem(
             id=each.id,
@@ -107,7 +107,7 @@ async def list_sessions(caller: SignedInCaller, context: Provided) -> Response:
 )
 async def revoke_session(session_id: Id, caller: SignedInCaller, context: Provided) -> Response:
     """It is signed out at once, wherever it is."""
-    await sessions.revoke_session(context.database, caller.user_id, session_id, now=context.now())
+    await credentials.revoke_session(context.database, caller.user_id, session_id, now=context.now())
     context.hub.end_credential(str(session_id))
     return Response(status_code=204)
 

@@ -13,7 +13,7 @@ from api.security.guard import GuardedRoute
 from api.workspace_paths import SeenWorkspace
 from codehub.db.usage import BUCKET, bucket_of, list_usage
 from codehub.domain.states import Operation
-from codehub.services.progress import progress_since
+from codehub.services.convergence import progress_since
 
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["history"])
 

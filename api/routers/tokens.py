@@ -13,9 +13,9 @@ from api.schemas.identity import CreatedToken, CreateToken, TokenItem, TokenList
 from api.security.access import API
 from api.security.guard import GuardedRoute
 from api.security.identity import SignedInCaller
-from codehub.services import tokens
+from codehub.db.credentials import TokenView
+from codehub.services import credentials
 from codehub.services.identity import Caller, Credential
-from codehub.services.tokens import TokenView
 
 router = APIRouter(prefix=f"{API}/tokens", route_class=GuardedRoute, tags=["tokens"])
 
@@ -23,7 +23,7 @@ router = APIRouter(prefix=f"{API}/tokens", route_class=GuardedRoute, tags=["toke
 @router.get("", response_model=TokenList, summary="My tokens")
 async def list_tokens(caller: SignedInCaller, context: Provided) -> Response:
     """Those that were not revoked."""
-    found = await tokens.list_tokens(context.database, caller.user_id)
+    found = await credentials.list_tokens(context.database, caller.user_id)
     return json_response(TokenList(items=[TokenItem(**_fields(each)) for each in found]))
 
 
@@ -33,7 +33,7 @@ async def create_token(form: CreateToken, caller: SignedInCaller, context: Provi
     now = context.now()
     expires_at = now + timedelta(days=form.expires_in_days) if form.expires_in_days else None
     _refuse_to_outlive(caller, expires_at)
-    created = await tokens.create_token(
+    created = await credentials.create_token(
         context.database, caller.user_id, form.name, expires_at=expires_at, now=now
     )
     return json_response(CreatedToken(**_fields(created.view), token=created.token), 201)
@@ -42,7 +42,7 @@ async def create_token(form: CreateToken, caller: SignedInCaller, context: Provi
 @router.delete("/{token_id}", status_code=204, response_class=Response, summary="Revoke a token")
 async def revoke_token(token_id: Id, caller: SignedInCaller, context: Provided) -> Response:
     """It stops working at once, streams included."""
-    await tokens.revoke_token(context.database, caller.user_id, token_id, now=context.now())
+    await credentials.revoke_token(context.database, caller.user_id, token_id, now=context.now())
     context.hub.end_credential(str(token_id))
     return Response(status_code=204)
 

@@ -28,12 +28,10 @@ from codehub.db.workspaces import Metadata, NewWorkspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import Phase
+from codehub.services.convergence import wait_converged
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller
-from codehub.services.waiting import wait_converged
-from codehub.services.workspace_changes import patch_workspace
-from codehub.services.workspace_creation import create_once
-from codehub.services.workspaces import delete_workspace
+from codehub.services.workspaces import create_once, delete_workspace, patch_workspace
 
 router = APIRouter(prefix=f"{API}/workspaces", route_class=GuardedRoute, tags=["workspaces"])
 

@@ -17,7 +17,7 @@ from benchmarks.servers import STOP_SECONDS
 from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
-from codehub.services.tokens import create_token
+from codehub.services.credentials import create_token
 from testkit.deployment import Deployment
 from testkit.rows import add_user
 from testkit.waiting import until

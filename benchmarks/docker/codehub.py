@@ -16,7 +16,7 @@ from benchmarks.servers import real_deployment, worker_of
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from codehub.services.tokens import create_token
+from codehub.services.credentials import create_token
 from testkit.deployment import Deployment
 from testkit.rows import add_workspace
 

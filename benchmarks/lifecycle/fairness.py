@@ -14,8 +14,8 @@ from benchmarks.report import MEGABYTE, Cell, Report, Section, milliseconds, per
 from benchmarks.servers import real_deployment, worker_of
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.contracts import workspace_workflow_id
-from codehub.db.convergence import count_unfinished
 from codehub.db.models import Workspace
+from codehub.db.sweeps import count_unfinished
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of

@@ -15,7 +15,7 @@ from codehub.adapters.local.root import PRIVATE, LocalRoot
 from codehub.db.credentials import SessionView, insert_session
 from codehub.domain.conditions import WorkspaceId
 from codehub.providers import local_root_of
-from codehub.services.secret_tokens import hash_token
+from codehub.services.credentials import hash_token
 from testkit.deployment import Deployment
 from testkit.rows import add_user, add_workspace
 

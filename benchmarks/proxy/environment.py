@@ -13,7 +13,7 @@ from benchmarks.api.deployment import child
 from benchmarks.proxy.upstream import SMALL
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
-from codehub.services.secret_tokens import new_session_token
+from codehub.services.credentials import new_session_token
 from testkit.rows import new_workspace_id
 from testkit.waiting import until
 

@@ -21,8 +21,7 @@ from codehub.embedded.backends import (
 )
 from codehub.embedded.docker_probe import look_and_pull
 from codehub.embedded.stack import EmbeddedStack
-from codehub.services.backends import require_backend
-from codehub.services.m1_homes import require_homes_imported
+from codehub.services.home_store import require_backend, require_homes_imported
 from codehub.settings import Settings, load_settings
 
 

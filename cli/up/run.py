@@ -17,9 +17,8 @@ from codehub.embedded.free_ports import NoFreePort
 from codehub.embedded.processes import CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
-from codehub.services.accounts import ensure_admin
-from codehub.services.backends import OtherBackend
-from codehub.services.m1_homes import HomesNotImported
+from codehub.services.home_store import HomesNotImported, OtherBackend
+from codehub.services.users import ensure_admin
 from codehub.settings import Settings, SettingsError
 from migrations import runner
 from migrations.errors import MigrationError

@@ -21,7 +21,7 @@ from cli.formatting import size
 from cli.terminal import say
 from cli.words import doing
 from cli.workspace.live_events import Progress, Seen, Update
-from codehub.services.progress import NAMED_STEPS
+from codehub.services.convergence import NAMED_STEPS
 
 
 class View(Protocol):

@@ -1,5 +1,6 @@
 """Rows of sessions and API tokens: found by the hash of the secret, which itself is not stored."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from sqlalchemy import (
     insert,
     or_,
     select,
+    union_all,
     update,
 )
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -228,3 +230,17 @@ async def delete_dead_sessions(session: AsyncSession, user_id: UUID, now: dateti
 
 def _is_stale(used_at: datetime | None, now: datetime) -> bool:
     return used_at is None or used_at <= now - USE_IS_WRITTEN_EVERY
+
+
+async def find_valid(session: AsyncSession, ids: Collection[str], now: datetime) -> set[str]:
+    """Those that are neither expired nor revoked and whose user is not disabled; one query for all."""
+    wanted = [UUID(each) for each in ids]
+    sessions = select(Session.id).join(User, User.id == Session.user_id).where(User.disabled_at.is_(None))
+    tokens = select(ApiToken.id).join(User, User.id == ApiToken.user_id).where(User.disabled_at.is_(None))
+    found = await session.scalars(
+        union_all(
+            sessions.where(Session.id.in_(wanted), *live_session(now)),
+            tokens.where(ApiToken.id.in_(wanted), *live_token(now)),
+        )
+    )
+    return {str(each) for each in found}

@@ -57,3 +57,11 @@ async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
         for row in rows
         if row.phase in WITH_HOME or conditions_from_json(row.conditions).volume_exists
     )
+
+
+async def backends_in_use(session: AsyncSession) -> set[str]:
+    """Those of all workspaces but the deleted ones, which have no home any more."""
+    rows = await session.scalars(
+        select(Workspace.instance_backend).where(text(predicates.VISIBLE_BY_ID)).distinct()
+    )
+    return set(rows)

@@ -7,7 +7,7 @@ from uuid import UUID
 from sqlalchemy import Row, Select, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from codehub.db.events import EventKind
+from codehub.db.events import LAST_BIGINT, EventKind
 from codehub.db.models import WorkspaceEvent
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.history import Line, Mark, OperationRecord, fold
@@ -21,7 +21,6 @@ MARKS = {
     EventKind.OPERATION_FAILED: Mark.FAILED,
     EventKind.OPERATION_RELEASED: Mark.RELEASED,
 }
-LAST_BIGINT = 2**63 - 1
 
 
 async def list_operations(

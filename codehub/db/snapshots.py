@@ -1,6 +1,7 @@
 """What the workspace's workflow reads and writes: the snapshot and the columns that it owns."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -139,3 +140,21 @@ def _snapshot(row: Row[Any]) -> Snapshot:
         waiting_since=row.waiting_since,
         retry_at=row.retry_at,
     )
+
+
+@dataclass(frozen=True)
+class Claim:
+    """Operation and start name one claim and no other."""
+
+    owner_id: str
+    image_ref: str
+    operation: Operation
+    claimed_at: datetime | None
+
+
+async def load_claim(session: AsyncSession, workspace_id: WorkspaceId) -> Claim | None:
+    statement = select(
+        Workspace.owner_user_id, Workspace.image_ref, Workspace.operation, Workspace.op_started_at
+    ).where(Workspace.id == UUID(workspace_id))
+    row = (await session.execute(statement)).one_or_none()
+    return Claim(str(row[0]), row[1], Operation(row[2]), row[3]) if row else None

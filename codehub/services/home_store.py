@@ -4,13 +4,17 @@ import logging
 from dataclasses import dataclass
 from datetime import datetime
 
+from sqlalchemy.ext.asyncio import AsyncSession
+
 from codehub.db.home_store import (
     RecordedStore,
+    backends_in_use,
     load_home_store,
     load_homes,
     record_home_store,
     replace_home_store,
 )
+from codehub.db.m1_homes import find_waiting
 from codehub.db.session import Database
 from codehub.domain.failures import Transient
 from codehub.ports import HomeStore, Volumes
@@ -119,3 +123,41 @@ async def _require_homes(database: Database, homes: Homes) -> None:
 async def _load(database: Database) -> RecordedStore | None:
     async with database.transaction() as session:
         return await load_home_store(session)
+
+
+class OtherBackend(Exception):
+    """There are workspaces whose homes the configured backend does not have; the message is for a person."""
+
+
+async def require_backend(session: AsyncSession, configured: str) -> None:
+    """Raise OtherBackend unless every workspace that is not deleted is of this backend."""
+    in_use = await backends_in_use(session)
+    if not in_use <= {configured}:
+        raise OtherBackend(_explain(in_use, configured))
+
+
+def _explain(in_use: set[str], configured: str) -> str:
+    others = sorted(in_use - {configured})
+    remedy = (
+        f"set CODEHUB_WORKSPACES_INSTANCE_BACKEND={others[0]}"
+        if in_use == set(others[:1])
+        else "use a database for each backend"
+    )
+    return (
+        f"The database holds workspaces of the backend {' and '.join(others)}, but CodeHub is set to run "
+        f"{configured}, which does not have their homes: {remedy}, or delete those workspaces first."
+    )
+
+
+class HomesNotImported(Exception):
+    """There are homes of M1 to import first; the message is for a person."""
+
+
+async def require_homes_imported(session: AsyncSession) -> None:
+    """Raise HomesNotImported while a workspace's home is still in M1's directories."""
+    if (waiting := await find_waiting(session)) is not None:
+        raise HomesNotImported(
+            f"The homes of {waiting.count} workspaces (one is {waiting.example!r}) are still in the "
+            "directories of M1: import them with `codehub migrate --import-homes DIR`, where DIR is the "
+            "directory that has M1's users/ in it, then start CodeHub again."
+        )

@@ -25,10 +25,9 @@ from codehub.db.credentials import (
     use_token,
 )
 from codehub.db.session import Database
-from codehub.services.attempts import refuse_unknown, try_password
+from codehub.services.credentials import API_TOKEN_PREFIX, hash_token, new_session_token
 from codehub.services.errors import SignInRefused
-from codehub.services.passwords import Passwords, check_password_rules
-from codehub.services.secret_tokens import API_TOKEN_PREFIX, hash_token, new_session_token
+from codehub.services.passwords import Passwords, check_password_rules, refuse_unknown, try_password
 
 LONGEST_USER_AGENT = 512
 

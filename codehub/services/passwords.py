@@ -1,18 +1,24 @@
 """Passwords: argon2id, in a few threads, with the same work whether or not the user exists."""
 
 import asyncio
+import hashlib
 import secrets
 import unicodedata
 from base64 import b64encode
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from datetime import datetime
+from typing import NoReturn, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
+from sqlalchemy.ext.asyncio import AsyncSession
 
-from codehub.services.errors import InvalidPassword
-from codehub.services.unknown_names import UnknownNames
+from codehub.db.accounts import Account, lock_account, set_failures, write_like_a_failure
+from codehub.db.session import Database
+from codehub.domain.lockout import Failures, time_left, with_one_more
+from codehub.services.errors import InvalidPassword, LockedOut, RequestRefused, SignInRefused
 
 SHORTEST = 8
 LONGEST = 1024
@@ -84,3 +90,93 @@ def _normalized(password: str) -> str:
 
 def _bytes(password: str) -> bytes:
     return _normalized(password).encode(errors="surrogatepass")
+
+
+MOST_NAMES = 10_000
+
+
+class UnknownNames:
+    """Counts as the rows of real users do, but in the memory of this process.
+
+    Its limits: a restart forgets it, other API processes do not see it, and after `most` further unknown
+    names, each of which costs a verification, the one that was tried longest ago is forgotten. Somebody who
+    brings one of these about can find out whether a name exists; real users stay locked all the same.
+    """
+
+    def __init__(self, most: int = MOST_NAMES) -> None:
+        self._most = most
+        self._failures: OrderedDict[bytes, Failures] = OrderedDict()
+
+    def failures(self, username: str) -> Failures:
+        return self._failures.get(_key(username), Failures())
+
+    def count_failure(self, username: str, now: datetime) -> None:
+        key = _key(username)
+        self._failures[key] = with_one_more(self._failures.pop(key, Failures()), now)
+        if len(self._failures) > self._most:
+            self._failures.popitem(last=False)
+
+
+def _key(username: str) -> bytes:
+    """Of one size, however long the name is."""
+    return hashlib.sha256(username.lower().encode(errors="surrogatepass")).digest()
+
+
+async def try_password(
+    database: Database,
+    passwords: Passwords,
+    account: Account,
+    password: str,
+    accepted: Callable[[AsyncSession, Account], Awaitable[T]],
+    *,
+    now: datetime,
+) -> T:
+    """Do what is to be done with the right password, in the transaction that accepts it; or refuse."""
+    _refuse_while_locked(account.failures, now)
+    matches = await passwords.verify(account.password_hash, password)
+    async with database.transaction() as session:
+        current = await lock_account(session, account.user_id)
+        if current is None:
+            raise SignInRefused
+        # Hashing takes a while, and the account may have changed since it was read.
+        if current.password_hash == account.password_hash:
+            refusal = _refusal(current, matches, now)
+            if refusal is None:
+                await set_failures(session, current.user_id, Failures())
+                return await accepted(session, current)
+            # The right password that comes too late is counted too: nothing may tell it from a wrong one.
+            await set_failures(session, current.user_id, with_one_more(current.failures, now))
+        else:
+            refusal = None
+    if refusal is None:
+        return await try_password(database, passwords, current, password, accepted, now=now)
+    raise refusal
+
+
+async def refuse_unknown(
+    database: Database, passwords: Passwords, username: str, password: str, *, now: datetime
+) -> NoReturn:
+    """Do for a name that nobody has what is done for a wrong password, with the same answers."""
+    names = passwords.unknown_names
+    _refuse_while_locked(names.failures(username), now)
+    await passwords.verify(None, password)
+    async with database.transaction() as session:
+        await write_like_a_failure(session)
+    before = names.failures(username)
+    names.count_failure(username, now)
+    _refuse_while_locked(before, now)
+    raise SignInRefused
+
+
+def _refusal(account: Account, matches: bool, now: datetime) -> RequestRefused | None:
+    """Locked comes first: others, at the same time, may have used up the tries."""
+    if (left := time_left(account.failures, now)) is not None:
+        return LockedOut(left)
+    if not matches or account.disabled_at is not None:
+        return SignInRefused()
+    return None
+
+
+def _refuse_while_locked(failures: Failures, now: datetime) -> None:
+    if (left := time_left(failures, now)) is not None:
+        raise LockedOut(left)

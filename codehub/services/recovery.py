@@ -26,7 +26,7 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import MEANINGS, RecoverChoice, can_restore_current, choices, undelete
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
-from codehub.services.running_slots import take_place
+from codehub.services.workspaces import take_place
 
 # What PostgreSQL tells apart.
 NEXT_MOMENT = timedelta(microseconds=1)

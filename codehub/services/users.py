@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -11,6 +11,7 @@ from codehub.db.accounts import (
     Account,
     Role,
     find_account,
+    has_admin,
     has_enabled_admin,
     insert_account,
     list_accounts,
@@ -23,7 +24,7 @@ from codehub.db.accounts import (
 from codehub.db.credentials import revoke_sessions, revoke_tokens
 from codehub.db.session import Database
 from codehub.services.errors import InvalidUsername, LastAdmin, UsernameTaken, UserNotFound
-from codehub.services.passwords import Passwords, check_password_rules
+from codehub.services.passwords import Passwords, check_password_rules, generate_password
 
 USERNAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
@@ -181,3 +182,17 @@ def _view(account: Account) -> UserView:
         disabled_at=account.disabled_at,
         locked_until=account.failures.locked_until,
     )
+
+
+ADMIN_NAME = "admin"
+
+
+async def ensure_admin(session: AsyncSession) -> str | None:
+    """Create the first administrator and return its password, which is kept nowhere; None if there is one."""
+    if await has_admin(session):
+        return None
+    password = generate_password()
+    password_hash = await Passwords().hash(password)
+    # Another `codehub up` on the same database may have been quicker.
+    created = await insert_account(session, ADMIN_NAME, password_hash, Role.ADMIN, datetime.now(UTC))
+    return password if created else None

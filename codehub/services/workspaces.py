@@ -1,26 +1,39 @@
 """What may be asked of a workspace: one short transaction each, and waking its workflow comes after."""
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import TypeAlias
+from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.events import EventKind, record_event
+from codehub.db.idempotency import FirstRequest, forget_keys, take_key
+from codehub.db.running_slots import count_running, lock_running_limits, running_of
 from codehub.db.session import Database
 from codehub.db.workspaces import (
     LockedWorkspace,
+    Metadata,
     NewWorkspace,
     insert_workspace,
     lock_visible_workspace,
     lock_workspace,
     set_deleted,
     set_desired_state,
+    set_metadata,
 )
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.limits import RunningLimits
+from codehub.domain.limits import RunningLimits, exceeded_limit
 from codehub.domain.recovery import is_purge
 from codehub.domain.states import DesiredState, Operation, Phase
-from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
-from codehub.services.running_slots import take_place
+from codehub.services.errors import (
+    IdempotencyConflict,
+    InvalidState,
+    LimitExceeded,
+    OperationInProgress,
+    VersionConflict,
+    WorkspaceNotFound,
+)
 
 
 async def request_state(
@@ -121,3 +134,100 @@ def _check_may_change(workspace: LockedWorkspace) -> None:
         raise InvalidState(workspace.phase, "The workspace is being deleted: undelete it first.")
     if workspace.operation is not Operation.NONE:
         raise OperationInProgress(workspace.operation, workspace.op_started_at)
+
+
+KEPT_FOR = timedelta(hours=24)
+# More than one for each that is added, so that they do not pile up; few enough to be quick.
+FORGET_AT_ONCE = 100
+
+
+async def create_once(
+    database: Database,
+    new: NewWorkspace,
+    *,
+    idempotency_key: str | None,
+    request_hash: bytes,
+    actor: str,
+    limits: RunningLimits,
+    now: datetime,
+) -> WorkspaceId:
+    """Add a workspace and tell its id; the owner's same request with the same key gets the first one's."""
+    async with database.transaction() as session:
+        if idempotency_key is not None:
+            earlier = await _earlier(session, new, idempotency_key, request_hash, now)
+            if earlier is not None:
+                return earlier
+        await add_workspace(session, new, actor=actor, limits=limits, now=now)
+    return new.workspace_id
+
+
+async def _earlier(
+    session: AsyncSession, new: NewWorkspace, key: str, request_hash: bytes, now: datetime
+) -> WorkspaceId | None:
+    """What the same request has made; the key is stored with the workspace or, if that is refused, not."""
+    mine = FirstRequest(request_hash, new.workspace_id)
+    forget_before = now - KEPT_FOR
+    first = await take_key(session, new.owner_user_id, key, mine, now=now, forget_before=forget_before)
+    if first is None:
+        await forget_keys(session, forget_before, FORGET_AT_ONCE)
+        return None
+    if first.request_hash != request_hash:
+        raise IdempotencyConflict
+    return first.workspace_id
+
+
+# Some fields of `Metadata`. None is a value: no description, or the configured TTL.
+MetadataValues: TypeAlias = Mapping[str, str | int | None]
+
+
+async def patch_workspace(
+    database: Database,
+    workspace_id: WorkspaceId,
+    change: MetadataValues,
+    desired: DesiredState | None,
+    *,
+    expected_version: int | None,
+    actor: str,
+    limits: RunningLimits,
+    now: datetime,
+) -> None:
+    """Write what differs. Only a change of the desired state has to wait for an operation to end."""
+    async with database.transaction() as session:
+        workspace = await lock_visible_workspace(session, workspace_id)
+        if workspace is None:
+            raise WorkspaceNotFound(workspace_id)
+        if expected_version not in {None, workspace.version}:
+            raise VersionConflict(workspace.version)
+        values = _differences(change, workspace.metadata)
+        if values:
+            await set_metadata(session, workspace_id, values, now)
+            await record_event(
+                session,
+                workspace_id,
+                EventKind.METADATA_CHANGED,
+                now,
+                actor=actor,
+                phase=workspace.phase,
+                # Names only: what a person writes is not for the audit trail.
+                detail={"fields": sorted(values)},
+            )
+        if desired is not None:
+            await change_desired_state(
+                session, workspace_id, workspace, desired, actor=actor, limits=limits, now=now
+            )
+
+
+def _differences(change: MetadataValues, present: Metadata) -> dict[str, str | int | None]:
+    return {name: value for name, value in change.items() if value != getattr(present, name)}
+
+
+async def take_place(
+    session: AsyncSession, owner_user_id: UUID, limits: RunningLimits, besides: WorkspaceId | None = None
+) -> None:
+    """Hold the limits until the transaction ends, so that what was counted stays true until it is written."""
+    await lock_running_limits(session)
+    own = await running_of(session, owner_user_id, besides=besides)
+    total = await count_running(session, besides=besides)
+    scope = exceeded_limit(len(own), total, limits)
+    if scope is not None:
+        raise LimitExceeded(scope, own)

@@ -7,8 +7,7 @@ from itertools import pairwise
 
 from temporalio.client import Client
 
-from codehub.db.events import EventKind
-from codehub.db.history import EventView
+from codehub.db.events import EventKind, EventView
 from codehub.domain.states import Operation
 from gameday.checks.convergence import EXPLAINED
 from gameday.checks.rows import Row

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from codehub.db.history import EventView, list_events
+from codehub.db.events import EventView, list_events
 from codehub.db.models import Archive, Workspace
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId, conditions_from_json

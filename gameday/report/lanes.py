@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from codehub.db.events import EventKind
-from codehub.db.history import EventView
+from codehub.db.events import EventKind, EventView
 from gameday.checks.audit_trail import ENDS
 from gameday.faults.loop import FaultRecord
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from codehub.db.session import Database
 from codehub.embedded.free_ports import choose_ports
+from codehub.services.credentials import create_token
 from codehub.services.passwords import Passwords, generate_password
-from codehub.services.tokens import create_token
 from codehub.services.users import add_user
 
 MAX_RUNNING_PER_USER = 2

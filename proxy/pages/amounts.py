@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from codehub.ports import Progress
-from codehub.services.progress import NAMED_STEPS
+from codehub.services.convergence import NAMED_STEPS
 
 UNITS = ("B", "kB", "MB", "GB", "TB")
 STEP = 1000

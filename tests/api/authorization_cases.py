@@ -17,7 +17,7 @@ from api.security.csrf import csrf_token_of
 from codehub.db.credentials import SessionView, TokenView, insert_session, insert_token
 from codehub.db.models import ApiToken, Session, User
 from codehub.domain.states import Operation
-from codehub.services.secret_tokens import hash_token, new_api_token, new_session_token
+from codehub.services.credentials import hash_token, new_api_token, new_session_token
 from testkit.rows import add_workspace
 from tests.api.behind import claim
 from tests.api.harness import PASSWORD, ApiHarness

@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import text
 
 from codehub.embedded.stack import EmbeddedStack
-from codehub.services.tokens import create_token
+from codehub.services.credentials import create_token
 from codehub.settings import Settings
 from testkit.deployment import BIN, Deployment, make_template, open_deployment
 from testkit.network_faults import FaultRelay

@@ -16,9 +16,9 @@ from codehub.db.models import Workspace
 from codehub.db.session import Database, create_engine
 from codehub.domain.conditions import WorkspaceId
 from codehub.providers import local_root_of
+from codehub.services.credentials import create_token
 from codehub.services.identity import sign_in
 from codehub.services.passwords import Passwords
-from codehub.services.tokens import create_token
 from codehub.services.users import add_user
 from codehub.settings import Settings, load_settings
 from proxy.wiring import Proxy, open_proxy

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import aiohttp
 import pytest
 
+from codehub.services.credentials import revoke_token
 from codehub.services.identity import sign_out
-from codehub.services.tokens import revoke_token
 from codehub.services.users import disable_user
 from testkit.waiting import until
 from tests.front_door.harness import FrontDoorHarness, Person

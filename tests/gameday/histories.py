@@ -3,8 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from codehub.db.events import EventKind
-from codehub.db.history import EventView
+from codehub.db.events import EventKind, EventView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from gameday.checks.rows import Row

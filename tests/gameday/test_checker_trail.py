@@ -5,8 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.db.events import EventKind
-from codehub.db.history import EventView
+from codehub.db.events import EventKind, EventView
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from gameday.checks.audit_trail import WORKFLOWS, Run, check_overlap, check_reasons, check_trail
 from tests.gameday.histories import BEGAN, CLAIMED, COMPLETED, CREATED, line, row

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from codehub.db.backends import backends_in_use
+from codehub.db.home_store import backends_in_use
 from codehub.db.session import Database
-from codehub.services.backends import OtherBackend, require_backend
+from codehub.services.home_store import OtherBackend, require_backend
 from testkit.rows import NOW, add_user, add_workspace
 from testkit.temporal_server import TemporalServer
 from tests.fixtures_services import temporal_server

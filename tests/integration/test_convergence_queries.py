@@ -9,13 +9,13 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from codehub.db.convergence import count_unfinished, not_converged
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
 from codehub.db.recoveries import RecoverRequest, set_recover_request, set_undeleted
 from codehub.db.running_slots import count_running, running_of
 from codehub.db.session import Database
 from codehub.db.snapshots import load_snapshot
+from codehub.db.sweeps import count_unfinished, not_converged
 from codehub.db.workspaces import set_deleted, set_desired_state
 from codehub.domain.conditions import (
     NOT_OBSERVED,

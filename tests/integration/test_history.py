@@ -6,8 +6,14 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import event
 
-from codehub.db.events import EventKind, record_event
-from codehub.db.history import EventCount, count_events_since, last_event_id, list_events
+from codehub.db.events import (
+    EventCount,
+    EventKind,
+    count_events_since,
+    last_event_id,
+    list_events,
+    record_event,
+)
 from codehub.db.operations import list_operations, load_operation
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId

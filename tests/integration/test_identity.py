@@ -12,10 +12,10 @@ from sqlalchemy import event, select, update
 from codehub.db.models import Session, User
 from codehub.db.session import Database
 from codehub.services import users
+from codehub.services.credentials import list_sessions, revoke_session
 from codehub.services.errors import CredentialNotFound, InvalidPassword, SignInRefused
 from codehub.services.identity import Caller, Credential, change_password, find_session, sign_in, sign_out
 from codehub.services.passwords import Passwords
-from codehub.services.sessions import list_sessions, revoke_session
 from testkit.rows import NOW, add_user
 from tests.identities import (
     CHEAP,

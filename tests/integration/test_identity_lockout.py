@@ -10,8 +10,7 @@ from codehub.db.session import Database, create_engine
 from codehub.services import users
 from codehub.services.errors import LockedOut, SignInRefused
 from codehub.services.identity import change_password
-from codehub.services.passwords import Passwords
-from codehub.services.unknown_names import UnknownNames
+from codehub.services.passwords import Passwords, UnknownNames
 from testkit.rows import NOW
 from tests.identities import (
     CHEAP,

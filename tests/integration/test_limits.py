@@ -15,8 +15,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.states import DesiredState
 from codehub.services.errors import LimitExceeded
-from codehub.services.workspace_creation import create_once
-from codehub.services.workspaces import request_state
+from codehub.services.workspaces import create_once, request_state
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 USERS = 20

@@ -19,7 +19,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Failure, Permanent, Transient
 from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason
-from codehub.job_output import JobOutput
+from codehub.job_protocol import JobOutput
 from codehub.ports import UNRECORDED, ArchiveStore, Progress
 from tests.contracts.instance_harness import eventually
 from tests.contracts.job_harness import running_jobs

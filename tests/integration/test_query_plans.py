@@ -10,18 +10,22 @@ from sqlalchemy import Executable, text
 from sqlalchemy.dialects import postgresql
 
 from codehub.db import retention
-from codehub.db.convergence import select_count_unfinished, select_not_converged
-from codehub.db.history import last_event_id, select_counts, select_events
+from codehub.db.events import last_event_id, select_counts, select_events
 from codehub.db.idempotency import delete_forgotten
-from codehub.db.idle import select_due_for_archive, select_due_for_standby
 from codehub.db.operations import select_lines_of, select_operation_lines
 from codehub.db.running_slots import select_count_running, select_running_of
 from codehub.db.session import Database, create_engine
+from codehub.db.sweeps import (
+    select_count_unfinished,
+    select_due_for_archive,
+    select_due_for_standby,
+    select_not_converged,
+)
 from codehub.db.usage import select_usage
 from codehub.db.views import Position, ViewFilter, select_needing_person, select_page
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
-from codehub.services.workspace_creation import KEPT_FOR
+from codehub.services.workspaces import KEPT_FOR
 from testkit import postgres
 from testkit.rows import NOW
 

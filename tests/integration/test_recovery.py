@@ -12,10 +12,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
 from codehub.db.archives import is_collected, load_owners, mark_collected, mark_orphans
-from codehub.db.convergence import not_converged
 from codehub.db.models import Archive, Workspace, WorkspaceEvent
 from codehub.db.recoveries import RecoverRequest, load_recover_request, mark_recovery_handled
 from codehub.db.session import Database
+from codehub.db.sweeps import not_converged
 from codehub.domain.conditions import ContainerFact, Snapshot, WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.recovery import RecoverChoice, request_deletion

@@ -11,6 +11,7 @@ from sqlalchemy import select, text
 from codehub.db.models import ApiToken
 from codehub.db.session import Database
 from codehub.services import users
+from codehub.services.credentials import MOST_TOKENS, CreatedToken, create_token, list_tokens, revoke_token
 from codehub.services.errors import (
     CredentialNotFound,
     InvalidExpiry,
@@ -19,7 +20,6 @@ from codehub.services.errors import (
     UserNotFound,
 )
 from codehub.services.identity import Credential, find_session, find_token
-from codehub.services.tokens import MOST_TOKENS, CreatedToken, create_token, list_tokens, revoke_token
 from testkit.rows import NOW
 from tests.identities import PASSWORD, add, enter
 

@@ -8,7 +8,7 @@ import pytest
 
 from codehub.db.session import Database
 from codehub.services import users
-from codehub.services.accounts import ensure_admin
+from codehub.services.credentials import create_token, list_tokens
 from codehub.services.errors import (
     InvalidPassword,
     InvalidUsername,
@@ -19,8 +19,7 @@ from codehub.services.errors import (
 )
 from codehub.services.identity import find_session, find_token
 from codehub.services.passwords import Passwords
-from codehub.services.tokens import create_token, list_tokens
-from codehub.services.users import UserChange, UserView
+from codehub.services.users import UserChange, UserView, ensure_admin
 from testkit.rows import NOW
 from tests.identities import CHEAP, PASSWORD, WRONG, add, enter, failures_of
 

@@ -14,7 +14,12 @@ from codehub.db.session import Database
 from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Phase
-from codehub.services.waiting import FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS, next_pause, wait_converged
+from codehub.services.convergence import (
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    next_pause,
+    wait_converged,
+)
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 RUNNING = {"phase": "RUNNING", "desired_state": "RUNNING"}

@@ -20,7 +20,7 @@ from codehub.services.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
-from codehub.services.workspace_changes import MetadataValues, patch_workspace
+from codehub.services.workspaces import MetadataValues, patch_workspace
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 NOTHING: MetadataValues = {}

@@ -13,7 +13,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState
 from codehub.services.errors import IdempotencyConflict, LimitExceeded
-from codehub.services.workspace_creation import FORGET_AT_ONCE, KEPT_FOR, create_once
+from codehub.services.workspaces import FORGET_AT_ONCE, KEPT_FOR, create_once
 from testkit.rows import NOW, add_user
 from tests.integration.test_limits import new_workspace
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import insert
 
-from codehub.db.idle import due_for_archive, due_for_standby
 from codehub.db.models import Workspace
 from codehub.db.session import Database
+from codehub.db.sweeps import due_for_archive, due_for_standby
 from codehub.domain.limits import IdleTimes, Usage, idle_target
 from codehub.domain.states import DesiredState, Operation, Phase
 from testkit.rows import NOW, add_user, new_workspace_id

@@ -9,8 +9,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState, Operation
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
-from codehub.services.workspace_creation import create_once
-from codehub.services.workspaces import request_state
+from codehub.services.workspaces import create_once, request_state
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 from tests.integration.test_limits import new_workspace
 

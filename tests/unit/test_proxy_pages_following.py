@@ -8,7 +8,7 @@ import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.ports import Progress
-from codehub.services.progress import NAMED_STEPS, WAITING
+from codehub.services.convergence import NAMED_STEPS, WAITING
 from proxy import pages
 from proxy.pages.amounts import moment, size
 from tests.api_pages import read, shown, words

@@ -6,7 +6,7 @@ import pytest
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
-from codehub.services.progress import SILENCE, WAITING, shown_progress
+from codehub.services.convergence import SILENCE, WAITING, shown_progress
 from testkit.rows import NOW
 
 ONE = WorkspaceId("one")

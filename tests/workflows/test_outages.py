@@ -8,8 +8,8 @@ from sqlalchemy import update
 from temporalio.client import WorkflowHandle
 
 from codehub.contracts import workspace_workflow_id
-from codehub.db.convergence import not_converged
 from codehub.db.models import Workspace
+from codehub.db.sweeps import not_converged
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase

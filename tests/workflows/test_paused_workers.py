@@ -9,7 +9,7 @@ from temporalio.testing import ActivityEnvironment
 from activities.observer import Observer
 from activities.workspace import StaleLook, WorkspaceActivities
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
-from codehub.db.history import list_events
+from codehub.db.events import list_events
 from codehub.db.session import Database
 from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Facts, Snapshot, WorkspaceId

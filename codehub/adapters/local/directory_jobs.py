@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codehub.adapters.local.storage_jobs import run_job
-from codehub.job_request import job_request
+from codehub.job_protocol import job_request
 from codehub.ports import UNRECORDED, ArchiveStore, Report, StoredArchive
 
 # A job whose caller was killed notices that within half a second.

@@ -15,8 +15,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
-from codehub.job_output import JobOutput
-from codehub.job_request import job_request
+from codehub.job_protocol import JobOutput, job_request
 from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, StoredArchive
 
 

@@ -1,11 +1,22 @@
-"""A user's personal API tokens: shown once, kept as a hash."""
+"""What sessions and API tokens are made of: 256 bits that cannot be guessed, kept only as a hash."""
 
+import hashlib
+import secrets
 from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid4
 
 from codehub.db.accounts import lock_account
-from codehub.db.credentials import TokenView, count_live_tokens, insert_token, revoke_tokens, tokens_of
+from codehub.db.credentials import (
+    SessionView,
+    TokenView,
+    count_live_tokens,
+    insert_token,
+    revoke_sessions,
+    revoke_tokens,
+    sessions_of,
+    tokens_of,
+)
 from codehub.db.session import Database
 from codehub.services.errors import (
     CredentialNotFound,
@@ -14,9 +25,37 @@ from codehub.services.errors import (
     TooManyTokens,
     UserNotFound,
 )
-from codehub.services.secret_tokens import hash_token, new_api_token
 
-__all__ = ["CreatedToken", "TokenView", "create_token", "list_tokens", "revoke_token"]
+SECRET_BYTES = 32
+# Scanners for leaked secrets recognise it, and so do people.
+API_TOKEN_PREFIX = "codehub_pat_"  # noqa: S105
+
+
+def new_session_token() -> str:
+    return secrets.token_urlsafe(SECRET_BYTES)
+
+
+def new_api_token() -> str:
+    return API_TOKEN_PREFIX + secrets.token_urlsafe(SECRET_BYTES)
+
+
+def hash_token(token: str) -> bytes:
+    """Fast and without salt, which is for passwords: nobody can guess 256 bits, and an index finds it."""
+    return hashlib.sha256(token.encode(errors="surrogatepass")).digest()
+
+
+async def list_sessions(database: Database, user_id: UUID, *, now: datetime) -> list[SessionView]:
+    """Those that can be used, newest first."""
+    async with database.transaction() as session:
+        return await sessions_of(session, user_id, now)
+
+
+async def revoke_session(database: Database, user_id: UUID, session_id: UUID, *, now: datetime) -> None:
+    """End it, or raise CredentialNotFound if it is not theirs or has ended."""
+    async with database.transaction() as session:
+        if not await revoke_sessions(session, now, user_id=user_id, session_id=session_id):
+            raise CredentialNotFound
+
 
 MOST_TOKENS = 50
 LONGEST_NAME = 100

@@ -1,12 +1,12 @@
 """What a storage job says about itself, in the control plane's words."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from codehub.domain.failures import Failure, Permanent, Transient, is_terminal
 from codehub.domain.states import ErrorReason
-from codehub.ports import Progress, Report, StoredArchive
+from codehub.ports import ArchiveStore, ExpectedArchive, Progress, Report, StoredArchive
 
 # The job's exit codes, for one that ended without a last word.
 REASONS = {
@@ -58,3 +58,12 @@ class JobOutput:
             message = f"The storage job ended with status {returncode}: {self.complaint or 'it said nothing'}"
         kind = Permanent if is_terminal(reason) else Transient
         return kind(reason, str(message)[:MESSAGE_LENGTH])
+
+
+def job_request(store: ArchiveStore, key: str, data_dir: str, expected: ExpectedArchive) -> bytes:
+    access = asdict(store)
+    bucket = access.pop("bucket")
+    recorded = {"expected_size": expected.size_bytes, "expected_sha256": expected.sha256}
+    known = {name: value for name, value in recorded.items() if value is not None}
+    place = {"archive_url": f"s3://{bucket}/{key}", "data_dir": data_dir}
+    return json.dumps(access | place | known).encode()

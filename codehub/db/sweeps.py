@@ -1,0 +1,180 @@
+"""What is not where it should be: still on its way, or stuck."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    DateTime,
+    Row,
+    Select,
+    TextClause,
+    bindparam,
+    func,
+    literal,
+    select,
+    text,
+    union,
+)
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import InstrumentedAttribute
+
+from codehub.db import predicates
+from codehub.db.models import Workspace
+from codehub.db.snapshots import workspace_ids
+from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
+from codehub.domain.states import DesiredState, Operation
+
+# A workspace that waits is looked at ever less often: each look comes after half the time it has waited so
+# far, and at least once an hour. The sweep itself notices when its provider is back.
+IS_DUE = (
+    "coalesce(retry_at, :now) <= :now AND (waiting_since IS NULL OR "
+    "observed_at + least((observed_at - waiting_since) / 2, interval '1 hour') <= :now)"
+)
+
+
+@dataclass(frozen=True)
+class Unconverged:
+    """A workspace with something left to do; `busy` means that an operation is claimed."""
+
+    workspace_id: WorkspaceId
+    owner_id: str
+    busy: bool
+
+
+async def not_converged(
+    session: AsyncSession, limit: int, *, now: datetime, silent: Collection[Resource] = ()
+) -> list[Unconverged]:
+    """Workspaces with something left to do that can be done now, deletions and recoveries among them.
+
+    Those that have not been looked at for longest come first. Those that wait for one of the `silent`
+    providers, or for their next attempt, are left out.
+    """
+    rows = await session.execute(select_not_converged(limit, now=now, silent=silent))
+    return [Unconverged(WorkspaceId(str(row[0])), str(row[1]), row[2] != Operation.NONE) for row in rows]
+
+
+async def count_unfinished(session: AsyncSession, desired: DesiredState) -> int:
+    """How many workspaces are on their way to this state, or wait to begin."""
+    return (await session.scalars(select_count_unfinished(desired))).one()
+
+
+def select_not_converged(
+    limit: int, *, now: datetime, silent: Collection[Resource] = ()
+) -> Select[UUID, UUID, str]:
+    columns = select(
+        Workspace.id,
+        Workspace.owner_user_id,
+        Workspace.operation,
+        Workspace.observed_at,
+        Workspace.waiting_for,
+        Workspace.waiting_since,
+        Workspace.retry_at,
+    )
+    # The database cannot guess in how few rows two columns differ; asked for some of them in the order of
+    # their index, it reads that and not the table.
+    recovering = columns.where(text(predicates.RECOVERING)).order_by(Workspace.id).limit(limit)
+    # An arm for each partial index; a union, because one that is recovering may be in another arm too.
+    unfinished = union(
+        columns.where(text(predicates.NOT_CONVERGED)),
+        columns.where(text(predicates.BEING_DELETED)),
+        select(recovering.subquery()),
+    ).subquery()
+    # Fair to all also when some cannot converge: whoever was observed goes to the end.
+    return (
+        select(unfinished.c.id, unfinished.c.owner_user_id, unfinished.c.operation)
+        .where(_is_due(now, silent))
+        .order_by(unfinished.c.observed_at.nulls_first(), unfinished.c.id)
+        .limit(limit)
+    )
+
+
+def _is_due(now: datetime, silent: Collection[Resource]) -> TextClause:
+    words = ", ".join(f"'{resource}'" for resource in sorted(silent))
+    due = text(f"{IS_DUE} AND NOT coalesce(waiting_for && ARRAY[{words}]::text[], false)")
+    return due.bindparams(bindparam("now", now, type_=DateTime(timezone=True)))
+
+
+def select_count_unfinished(desired: DesiredState) -> Select[int]:
+    statement = select(func.count()).select_from(Workspace)
+    return statement.where(text(predicates.NOT_CONVERGED), Workspace.desired_state == desired)
+
+
+# Parked and deleted workspaces have neither container nor volume; those that do anyway are in the listing.
+HAS_HOME = "deleted_at IS NULL AND phase IN ('RUNNING', 'STANDBY')"
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What was last observed of one workspace."""
+
+    workspace_id: WorkspaceId
+    owner_id: str
+    conditions: Conditions
+    busy: bool
+
+
+async def load_expected(session: AsyncSession, ids: Collection[WorkspaceId]) -> list[Expected]:
+    """Of these workspaces."""
+    rows = await session.execute(_select().where(Workspace.id.in_([UUID(each) for each in ids])))
+    return [_expected(row) for row in rows]
+
+
+async def load_all_with_homes(session: AsyncSession) -> list[Expected]:
+    """Of all that have a home on disk."""
+    return [_expected(row) for row in await session.execute(_select().where(text(HAS_HOME)))]
+
+
+def _select() -> Select[Any]:
+    return select(Workspace.id, Workspace.owner_user_id, Workspace.conditions, Workspace.operation)
+
+
+def _expected(row: Row[Any]) -> Expected:
+    return Expected(
+        workspace_id=WorkspaceId(str(row.id)),
+        owner_id=str(row.owner_user_id),
+        conditions=conditions_from_json(row.conditions),
+        busy=row.operation != Operation.NONE,
+    )
+
+
+async def due_for_standby(
+    session: AsyncSession, now: datetime, default_ttl: timedelta, limit: int
+) -> list[WorkspaceId]:
+    """Running, with nothing under way, and unused for longer than its standby TTL."""
+    return workspace_ids(await session.scalars(select_due_for_standby(now, default_ttl, limit)))
+
+
+async def due_for_archive(
+    session: AsyncSession, now: datetime, default_ttl: timedelta, limit: int
+) -> list[WorkspaceId]:
+    """In standby, with nothing under way, for longer than its archive TTL; owners take turns."""
+    return workspace_ids(await session.scalars(select_due_for_archive(now, default_ttl, limit)))
+
+
+def select_due_for_standby(now: datetime, default_ttl: timedelta, limit: int) -> Select[UUID]:
+    # GREATEST passes over NULL: a workspace that was never used counts from its start.
+    used_at = func.greatest(Workspace.last_access_at, Workspace.phase_changed_at)
+    due_at = used_at + _ttl(Workspace.standby_ttl_seconds, default_ttl)
+    due = _due(predicates.IDLE_RUNNING, due_at, now).subquery()
+    return select(due.c.id).order_by(due.c.phase_changed_at).limit(limit)
+
+
+def select_due_for_archive(now: datetime, default_ttl: timedelta, limit: int) -> Select[UUID]:
+    due_at = Workspace.phase_changed_at + _ttl(Workspace.archive_ttl_seconds, default_ttl)
+    due = _due(predicates.IDLE_STANDBY, due_at, now).subquery()
+    turn = func.row_number().over(partition_by=due.c.owner_user_id, order_by=due.c.phase_changed_at)
+    return select(due.c.id).order_by(turn, due.c.phase_changed_at).limit(limit)
+
+
+def _ttl(seconds: InstrumentedAttribute[int | None], default: timedelta) -> ColumnElement[timedelta]:
+    return func.coalesce(seconds * literal(timedelta(seconds=1)), default)
+
+
+def _due(candidates: str, due_at: ColumnElement[datetime], now: datetime) -> Select[UUID, UUID, datetime]:
+    return select(Workspace.id, Workspace.owner_user_id, Workspace.phase_changed_at).where(
+        text(candidates), due_at < literal(now, DateTime(timezone=True))
+    )
