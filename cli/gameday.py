@@ -6,12 +6,13 @@ import signal
 import sys
 import tempfile
 from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.errors import ExitCode
+from cli.errors import ExitCode, Failed
 from cli.terminal import console
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def gameday(
 
     Another CodeHub on this machine is not touched. The exit code is 0 if every invariant held.
     """
-    # Here, because the other commands shall not load half of the system before they say a word.
+    _require_gameday()
+    # Imported here to keep the other commands fast.
     from gameday.options import Options  # noqa: PLC0415
     from gameday.report.text import print_report  # noqa: PLC0415
 
@@ -62,6 +64,12 @@ def gameday(
         _write(story, report)
     if not story.held:
         raise typer.Exit(VIOLATED)
+
+
+def _require_gameday() -> None:
+    """The game day is a distribution of its own; a production install does not have it."""
+    if find_spec("gameday") is None:
+        raise Failed("The game day is not installed. Install it with: pip install 'codehub[gameday]'")
 
 
 def _directory(stack: ExitStack, *, keep: bool) -> Path:

@@ -12,8 +12,8 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from worker.__main__ import main
 
-CRASH_AT = "CODEHUB_TEST_CRASH_AT"
-CRASHED_FILE = "CODEHUB_TEST_CRASHED_FILE"
+CRASH_AT = "TESTKIT_CRASH_AT"
+CRASHED_FILE = "TESTKIT_CRASHED_FILE"
 
 
 @dataclass(frozen=True)

@@ -125,11 +125,7 @@ def unknown_variables(environment: Mapping[str, str] | None = None) -> dict[str,
     known = {variable.name.removeprefix("CODEHUB_"): variable.name for variable in VARIABLES}
     suggestions: dict[str, str | None] = {}
     for name in sorted(os.environ if environment is None else environment):
-        if (
-            name.startswith("CODEHUB_")
-            and not name.startswith("CODEHUB_TEST_")
-            and name not in known.values()
-        ):
+        if name.startswith("CODEHUB_") and name not in known.values():
             matches = difflib.get_close_matches(name.removeprefix("CODEHUB_"), known, 1, SIMILAR)
             suggestions[name] = known[matches[0]] if matches else None
     return suggestions

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 CRASH_MATRIX = "tests/chaos/test_crash_matrix.py"
-ONLY_CRASH_AT = "CODEHUB_TEST_ONLY_CRASH_AT"
+ONLY_CRASH_AT = "TESTKIT_ONLY_CRASH_AT"
 # The installed program is that of the repository, not of the copy.
 COMMAND_LINE = "from cli.main import main; main()"
 LIMIT_SECONDS = 900

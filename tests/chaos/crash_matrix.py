@@ -15,7 +15,7 @@ from testkit.trees import Description, describe_tree, make_rich_home
 
 ROW_STEPS = ("observe", "claim", "settle")
 # The mutation check looks at the one point where a break shows: all of them take minutes.
-ONLY_AT = "CODEHUB_TEST_ONLY_CRASH_AT"
+ONLY_AT = "TESTKIT_ONLY_CRASH_AT"
 OpenDeployment = Callable[[Path], AbstractAsyncContextManager[Deployment]]
 
 

@@ -41,8 +41,9 @@ def test_it_has_no_servers_and_no_tools_of_developers(control_plane_image: str) 
     assert installed & (EMBEDDED | DEVELOPMENT) == set()
 
 
-def test_it_has_no_tests(control_plane_image: str) -> None:
-    script = "import importlib.util as u; print(*(n for n in ('tests', 'benchmarks') if u.find_spec(n)))"
+def test_it_has_no_tests_benchmarks_or_game_day(control_plane_image: str) -> None:
+    tools = ("tests", "testkit", "benchmarks", "gameday")
+    script = f"import importlib.util as u; print(*(name for name in {tools} if u.find_spec(name)))"
     assert say(control_plane_image, "python", "-c", script) == ""
 
 
