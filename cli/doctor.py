@@ -32,12 +32,12 @@ from codehub.embedded.data_dir import DataDir
 from codehub.embedded.docker_probe import look
 from codehub.embedded.free_ports import NoFreePort, choose_ports
 from codehub.embedded.state import read_running
+from codehub.formatting import format_size
 from codehub.settings import Settings, SettingsError, load_settings
 
 MISSING = 1
 OLDEST_PYTHON = (3, 11)
-GIGABYTE = 1024**3
-NEEDED_DISK = 2 * GIGABYTE
+NEEDED_DISK = 2 * 1000**3
 
 
 def doctor() -> None:
@@ -88,8 +88,8 @@ def _writable(data: DataDir) -> Finding:
 
 def _disk(data: DataDir) -> Finding:
     free = shutil.disk_usage(_existing(data.root)).free
-    remedy = f"free at least {NEEDED_DISK // GIGABYTE} GB"
-    return Finding("disk space", free >= NEEDED_DISK, f"{free / GIGABYTE:.1f} GB free", remedy)
+    remedy = f"free at least {format_size(NEEDED_DISK)}"
+    return Finding("disk space", free >= NEEDED_DISK, f"{format_size(free)} free", remedy)
 
 
 def _ports(settings: Settings, data: DataDir) -> Finding:

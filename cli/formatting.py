@@ -3,7 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
-from rich import filesize
+from codehub.formatting import format_size
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3_600, "d": 86_400}
@@ -13,7 +13,7 @@ NEAR = timedelta(hours=1)
 
 
 def size(count: float | None) -> str:
-    return "?" if count is None else filesize.decimal(int(count))
+    return "?" if count is None else format_size(count)
 
 
 def rough(duration: timedelta) -> str:

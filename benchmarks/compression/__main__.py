@@ -19,6 +19,7 @@ from benchmarks.lifecycle.homes import make_home
 from benchmarks.lifecycle.transfers import HomeSize
 from benchmarks.report import MEGABYTE, Cell, Report, Section
 from benchmarks.usage import SAMPLE_SECONDS
+from codehub.formatting import format_size
 
 FILTER = "benchmarks.compression.filter"
 PEAK = re.compile(r"VmHWM:\s+(\d+) kB")
@@ -97,7 +98,7 @@ def _section(
         program, library = (_median(costs[how, part]) for how in ("program", "library"))
         for name, old, new in zip(Cost._fields, program, library, strict=True):
             rows.append((f"{part}: {name}", round(old, 2), round(new, 2), f"{new / old:.2f}x"))
-    title = f"A home of {content / MEGABYTE:.0f} MB as one tar, medians of {rounds} rounds"
+    title = f"A home of {format_size(content)} as one tar, medians of {rounds} rounds"
     return Section(title, ("", "program", "library", "library / program"), rows)
 
 

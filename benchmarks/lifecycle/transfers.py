@@ -21,6 +21,7 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.bootstrap import archive_store_of
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import archive_key
+from codehub.formatting import format_size
 from codehub.ports import UNRECORDED
 from testkit.deployment import Deployment
 from testkit.rows import new_workspace_id
@@ -90,7 +91,7 @@ Timed = Callable[[str, Awaitable[object]], Awaitable[None]]
 
 
 async def measure_transfers(deployment: Deployment, size: HomeSize, rounds: int, report: Report) -> None:
-    report.say(f"home of {size.files} files, {size.total_bytes / MEGABYTE:.0f} MB")
+    report.say(f"home of {size.files} files, {format_size(size.total_bytes)}")
     root = LocalRoot.at(Path(deployment.environment["CODEHUB_DATA_DIR"]) / "transfers")
     root.prepare()
     store = archive_store_of(deployment.settings)
@@ -123,7 +124,7 @@ def _speed(bench: Bench, content: int, rounds: int) -> Section:
         met = verdict(ratio >= GOAL_RATIO)
         remarks.append(f"{what}: {ratio:.2f}x of the plain pipe (goal: {GOAL_RATIO}x): {met}")
     columns = ("", "job s", "pipe s", "job MB/s", "pipe MB/s", "ratio", "job CPU s", "pipe CPU s")
-    title = f"Storage job against the plain pipe, {content / MEGABYTE:.0f} MB, medians of {rounds} rounds"
+    title = f"Storage job against the plain pipe, {format_size(content)}, medians of {rounds} rounds"
     return Section(title, columns, rows, remarks)
 
 
@@ -136,4 +137,4 @@ async def _peaks(bench: Bench, source: WorkspaceId, content: int) -> tuple[str, 
         peaks.append(round(peak.megabytes))
 
     await bench.run_job(source, watched)
-    return f"home of {content / MEGABYTE:.0f} MB", peaks[0], peaks[1]
+    return f"home of {format_size(content)}", peaks[0], peaks[1]

@@ -2,23 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+from codehub.formatting import format_size
 from codehub.ports import Progress
 from codehub.services.convergence import NAMED_STEPS
 
-UNITS = ("B", "kB", "MB", "GB", "TB")
-STEP = 1000
-# Below this a decimal says something.
-SMALL = 10
 MINUTE = 60
-
-
-def size(count: int) -> str:
-    value, unit = float(count), 0
-    # Not 1000: what would be rounded to it belongs to the next unit.
-    while value >= STEP - 0.5 and unit < len(UNITS) - 1:
-        value, unit = value / STEP, unit + 1
-    digits = 1 if unit and value < SMALL else 0
-    return f"{value:.{digits}f} {UNITS[unit]}"
 
 
 def duration(elapsed: timedelta) -> str:
@@ -49,4 +37,4 @@ def figures(progress: Progress | None, elapsed: timedelta | None) -> str:
 def _amount(progress: Progress | None, elapsed: timedelta | None) -> str:
     if progress is None or progress.unit != "bytes" or not (progress.done or progress.total):
         return f"{duration(elapsed)} so far" if elapsed is not None else ""
-    return size(progress.done) + (f" of {size(progress.total)}" if progress.total else "")
+    return format_size(progress.done) + (f" of {format_size(progress.total)}" if progress.total else "")

@@ -8,8 +8,8 @@ from uuid import UUID
 from codehub.db.views import WorkspaceView
 from codehub.domain.conditions import Reason, Status
 from codehub.domain.states import DesiredState, ErrorReason
+from codehub.formatting import format_size
 from codehub.services.recovery import ArchiveToRestore
-from proxy.pages.amounts import size
 
 
 class Safety(StrEnum):
@@ -46,11 +46,11 @@ def known_archive(view: WorkspaceView) -> KnownArchive | None:
         return None
     if view.conditions.archive_ready.reason == Reason.GONE:
         return None
-    return KnownArchive(view.archived_at, size(view.archive_size_bytes))
+    return KnownArchive(view.archived_at, format_size(view.archive_size_bytes))
 
 
 def choosable(archive: ArchiveToRestore) -> ChoosableArchive:
-    known_size = None if archive.size_bytes is None else size(archive.size_bytes)
+    known_size = None if archive.size_bytes is None else format_size(archive.size_bytes)
     return ChoosableArchive(archive.archive_op_id, archive.created_at, known_size, archive.verified_at)
 
 

@@ -92,7 +92,7 @@ async def test_older_archives_are_listed_where_the_last_one_is_damaged(ann: Some
     for arguments in (("ws", "recover", "notes"), ("ws", "show", "notes")):
         result = await ann.run(*arguments, COLUMNS="300")
         assert f"--archive {older}" in result.output
-        assert "42 bytes, not verified yet" in result.output
+        assert "42 B, not verified yet" in result.output
 
 
 async def test_an_older_archive_is_chosen_by_its_id(ann: Somebody) -> None:

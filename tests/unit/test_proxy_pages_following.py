@@ -10,7 +10,7 @@ from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.ports import Progress
 from codehub.services.convergence import NAMED_STEPS, WAITING
 from proxy import pages
-from proxy.pages.amounts import moment, size
+from proxy.pages.amounts import moment
 from tests.api_pages import read, shown, words
 from tests.proxy_visits import ID, NOW, PAGES, PATH, under_way, visit
 
@@ -96,22 +96,6 @@ def test_the_script_finds_every_part_that_it_names() -> None:
     named = set(re.findall(r'part\("(\w+)"\)', page.one("script").text))
     assert named
     assert named == {each.attributes["data-part"] for each in page.all() if "data-part" in each.attributes}
-
-
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [
-        (0, "0 B"),
-        (999, "999 B"),
-        (1000, "1.0 kB"),
-        (9_940_000, "9.9 MB"),
-        (312_400_000, "312 MB"),
-        (999_600_000, "1.0 GB"),
-        (5 * 10**15, "5000 TB"),
-    ],
-)
-def test_sizes_are_short(count: int, text: str) -> None:
-    assert size(count) == text
 
 
 def test_a_year_is_told_when_it_is_not_this_one() -> None:
