@@ -21,8 +21,8 @@ from api.schemas.system import (
 )
 from api.schemas.workspaces import WorkspacePage
 from api.security.access import API
+from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute
-from api.security.identity import SignedInCaller
 from api.serializers import serialize
 from api.version import VERSION
 from codehub.db.running_slots import count_running

@@ -6,8 +6,8 @@ from api.context import Provided
 from api.responses import json_response
 from api.schemas.editors import Editor, EditorList
 from api.security.access import API
+from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute
-from api.security.identity import SignedInCaller
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["workspaces"])
 

@@ -9,8 +9,8 @@ from api.context import Provided
 from api.errors import too_many_requests
 from api.live.response import EVENT_STREAM, EventStream
 from api.security.access import API
+from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute
-from api.security.identity import SignedInCaller
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["events"])
 

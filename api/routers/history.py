@@ -8,6 +8,7 @@ from starlette.responses import StreamingResponse
 from api.context import Context, Provided
 from api.errors import ApiError
 from api.log_streams import begin
+from api.parameters import SeenWorkspace
 from api.responses import decode_number, json_response
 from api.routers.workspaces import Cursor, PageSize
 from api.schemas.errors import Code
@@ -23,7 +24,6 @@ from api.schemas.history import (
 )
 from api.security.access import API
 from api.security.guard import GuardedRoute
-from api.workspace_paths import SeenWorkspace
 from codehub.db.archive_views import list_archives
 from codehub.db.events import LAST_BIGINT, list_events
 from codehub.db.operations import list_operations, load_operation

@@ -11,9 +11,9 @@ from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import ChangePassword, Login, Person, SessionItem, SessionList, SessionView
 from api.security.access import API
+from api.security.authentication import SignedInCaller, read_credentials
 from api.security.csrf import csrf_token_of
 from api.security.guard import GuardedRoute, client_address
-from api.security.identity import SignedInCaller, read_credentials
 from api.security.origin import cookie_may_speak
 from codehub.services import credentials, identity
 from codehub.services.identity import Caller, Credential

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Response
 
 from api.context import Provided
 from api.live.progress import view_of
+from api.parameters import SeenWorkspace
 from api.responses import json_response
 from api.schemas.progress import Activity, CurrentProgress
 from api.security.access import API
 from api.security.guard import GuardedRoute
-from api.workspace_paths import SeenWorkspace
 from codehub.db.usage import BUCKET, bucket_of, list_usage
 from codehub.domain.states import Operation
 from codehub.services.convergence import progress_since

@@ -3,12 +3,12 @@
 from fastapi import APIRouter, Response
 
 from api.context import Provided
+from api.parameters import WorkspacePath, load_again
 from api.routers.workspaces import answer_workspace
 from api.schemas.workspaces import Recover, Workspace
 from api.security.access import API
+from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute
-from api.security.identity import SignedInCaller
-from api.workspace_paths import WorkspacePath, load_again
 from codehub.services.recovery import request_recovery, undelete_workspace
 
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["workspaces"])

@@ -11,8 +11,8 @@ from api.schemas.base import Id
 from api.schemas.errors import Code
 from api.schemas.identity import CreatedToken, CreateToken, TokenItem, TokenList
 from api.security.access import API
+from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute
-from api.security.identity import SignedInCaller
 from codehub.db.credentials import TokenView
 from codehub.services import credentials
 from codehub.services.identity import Caller, Credential

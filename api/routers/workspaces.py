@@ -9,6 +9,7 @@ from fastapi import APIRouter, Header, Query, Response
 
 from api.context import Context, Provided
 from api.errors import ApiError
+from api.parameters import SeenWorkspace, WorkspacePath, load_again
 from api.responses import decode_position, encode_position, json_response
 from api.schemas.errors import Code
 from api.schemas.workspaces import (
@@ -19,10 +20,9 @@ from api.schemas.workspaces import (
     WorkspacePage,
 )
 from api.security.access import API
+from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute
-from api.security.identity import SignedInCaller
 from api.serializers import etag_of, serialize
-from api.workspace_paths import SeenWorkspace, WorkspacePath, load_again
 from codehub.db.views import ViewFilter, WorkspaceView, list_views
 from codehub.db.workspaces import Metadata, NewWorkspace
 from codehub.domain.conditions import WorkspaceId

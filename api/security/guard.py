@@ -12,7 +12,7 @@ from api.request_bodies import limited, require_json
 from api.schemas.base import one_spelling
 from api.schemas.errors import Code
 from api.security.access import ACCESS, Access
-from api.security.identity import identify
+from api.security.authentication import identify
 from codehub.db.views import load_any_view
 from codehub.domain.conditions import WorkspaceId
 from codehub.services.errors import WorkspaceNotFound

@@ -19,10 +19,10 @@ from codehub.db.models import ApiToken, Session, User
 from codehub.domain.states import Operation
 from codehub.services.credentials import hash_token, new_api_token, new_session_token
 from testkit.rows import add_workspace
-from tests.api.behind import claim
 from tests.api.harness import PASSWORD, ApiHarness
-from tests.api.shared import shared_environment, shared_harness
-from tests.api.streams import status_of_stream
+from tests.api.module_fixtures import shared_environment, shared_harness
+from tests.api.stream_requests import status_of_stream
+from tests.api.workspace_rows import claim
 
 __all__ = ["harness", "shared_environment", "shared_harness"]
 

@@ -11,8 +11,8 @@ from sqlalchemy import text
 from codehub.bootstrap import database_url_of, open_bus
 from testkit.waiting import until
 from tests.api.harness import ApiHarness, Person
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, calling, running_api
-from tests.api.shared import served, shared_environment, shared_harness
 from worker.relay import RELAY_LOCK, EventRelay, RelayTiming
 
 __all__ = [

@@ -10,7 +10,7 @@ import pytest
 from api.schemas.errors import ErrorBody
 from api.security.access import API
 from tests.api.harness import ApiHarness, Person
-from tests.api.shared import served, shared_environment, shared_harness
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 
 __all__ = ["harness", "served", "shared_environment", "shared_harness"]
 

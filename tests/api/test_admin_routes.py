@@ -7,7 +7,8 @@ from temporalio.client import Client
 
 from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
 from codehub.domain.states import Operation, Phase
-from tests.api.behind import (
+from tests.api.harness import PASSWORD, ApiHarness
+from tests.api.workspace_rows import (
     begin_operation,
     fail,
     halt_deletion,
@@ -16,7 +17,6 @@ from tests.api.behind import (
     set_columns,
     with_cheap_passwords,
 )
-from tests.api.harness import PASSWORD, ApiHarness
 
 ADMIN = "/api/v1/admin"
 

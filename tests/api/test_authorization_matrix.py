@@ -24,8 +24,8 @@ from tests.api.authorization_cases import (
     harness,
 )
 from tests.api.harness import ApiHarness
-from tests.api.shared import shared_environment, shared_harness
-from tests.api.streams import status_of_stream
+from tests.api.module_fixtures import shared_environment, shared_harness
+from tests.api.stream_requests import status_of_stream
 
 __all__ = ["harness", "shared_environment", "shared_harness"]
 

@@ -12,8 +12,8 @@ from codehub.bootstrap import open_database
 from codehub.db.models import Workspace
 from codehub.db.predicates import COUNTS_AS_RUNNING
 from codehub.db.session import Database
-from tests.api.behind import with_cheap_passwords
 from tests.api.harness import ApiHarness, Person, open_harness
+from tests.api.workspace_rows import with_cheap_passwords
 
 USERS = 20
 REQUESTS_EACH = 15

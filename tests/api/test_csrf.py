@@ -12,7 +12,7 @@ from api.security.csrf import HEADER as CSRF_HEADER
 from api.security.csrf import csrf_token_of
 from codehub.db.session import Database
 from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person, open_harness
-from tests.api.shared import shared_environment, shared_harness
+from tests.api.module_fixtures import shared_environment, shared_harness
 
 __all__ = ["shared_environment", "shared_harness"]
 

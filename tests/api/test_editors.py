@@ -4,7 +4,7 @@ from api.security.access import API
 from codehub.providers import Editors, editors_of
 from codehub.settings import load_settings
 from tests.api.harness import ApiHarness
-from tests.api.shared import shared_environment, shared_harness
+from tests.api.module_fixtures import shared_environment, shared_harness
 
 __all__ = ["shared_environment", "shared_harness"]
 

@@ -10,7 +10,6 @@ from api.live.hub import LiveHub, LiveTiming
 from api.wiring import load_live
 from codehub.bootstrap import subscription_of
 from codehub.domain.states import Phase
-from tests.api.behind import mark_deleted, set_columns
 from tests.api.event_harness import (
     api,
     ending_api,
@@ -24,8 +23,9 @@ from tests.api.event_harness import (
     until_elected,
 )
 from tests.api.harness import ApiHarness, Person
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, EventStream, follow
-from tests.api.shared import served, shared_environment, shared_harness
+from tests.api.workspace_rows import mark_deleted, set_columns
 
 __all__ = [
     "api",

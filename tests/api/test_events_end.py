@@ -6,7 +6,6 @@ from contextlib import AsyncExitStack
 from sqlalchemy import update
 
 from codehub.db.models import ApiToken, Session, User
-from tests.api.behind import set_columns
 from tests.api.event_harness import (
     api,
     browser,
@@ -19,8 +18,9 @@ from tests.api.event_harness import (
     until_clients,
 )
 from tests.api.harness import ApiHarness
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, calling, follow
-from tests.api.shared import served, shared_environment, shared_harness
+from tests.api.workspace_rows import set_columns
 
 __all__ = [
     "api",

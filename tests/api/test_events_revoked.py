@@ -10,8 +10,8 @@ from api.live.hub import LiveClient
 from codehub.db.models import Session, User
 from tests.api.event_harness import api, browser, harness, relay, relaying
 from tests.api.harness import ApiHarness, Person, open_harness
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess
-from tests.api.shared import served, shared_environment, shared_harness
 from tests.live_harness import read, rest
 
 __all__ = ["api", "harness", "relay", "served", "shared_environment", "shared_harness"]

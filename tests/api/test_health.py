@@ -15,9 +15,9 @@ from codehub.db.events import EventKind
 from codehub.db.models import Archive
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation, Phase
-from tests.api.behind import LONG_AGO, mark_deleted, set_columns, with_cheap_passwords, write_line
 from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person
 from tests.api.process import calling, running_api
+from tests.api.workspace_rows import LONG_AGO, mark_deleted, set_columns, with_cheap_passwords, write_line
 
 AGE_TRAIL = text("UPDATE workspace_events SET at = :at")
 

@@ -18,7 +18,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation
 from testkit.fake_world import IMAGE, FakeInstance, FakeWorld
 from testkit.waiting import DEADLINE_SECONDS, until
-from tests.api.behind import (
+from tests.api.harness import ApiHarness, Person, open_harness
+from tests.api.workspace_rows import (
     LONG_AGO,
     set_columns,
     with_cheap_passwords,
@@ -26,7 +27,6 @@ from tests.api.behind import (
     working,
     write_line,
 )
-from tests.api.harness import ApiHarness, Person, open_harness
 
 UI = "http://127.0.0.1:8233"
 

@@ -7,7 +7,7 @@ import pytest
 
 from api.security.access import API
 from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness, new_workspace
-from tests.api.shared import served, shared_environment, shared_harness
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 
 __all__ = ["harness", "served", "shared_environment", "shared_harness"]
 

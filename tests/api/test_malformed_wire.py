@@ -8,8 +8,8 @@ import pytest
 
 from testkit.waiting import DEADLINE_SECONDS
 from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness, new_workspace
+from tests.api.module_fixtures import mistakes_of, served, shared_environment, shared_harness
 from tests.api.process import ApiProcess
-from tests.api.shared import mistakes_of, served, shared_environment, shared_harness
 
 __all__ = ["harness", "served", "shared_environment", "shared_harness"]
 

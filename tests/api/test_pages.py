@@ -9,7 +9,7 @@ from api.dashboard.bundle import ASSETS, DIGEST, FILES, render_shell
 from api.routers.pages import SHELLS
 from api.security.access import API
 from tests.api.harness import ApiHarness
-from tests.api.shared import shared_environment, shared_harness
+from tests.api.module_fixtures import shared_environment, shared_harness
 
 __all__ = ["shared_environment", "shared_harness"]
 

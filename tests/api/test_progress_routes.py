@@ -16,11 +16,12 @@ from codehub.domain.states import Operation
 from codehub.ports import Progress
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
-from tests.api.behind import begin_operation, set_columns, working
 from tests.api.event_harness import harness, program, relay
 from tests.api.harness import ApiHarness, Person
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, EventStream, follow, running_api
-from tests.api.shared import served, shared_environment, shared_harness
+from tests.api.tcp_proxy import gate_to, led_through
+from tests.api.workspace_rows import begin_operation, set_columns, working
 
 __all__ = ["harness", "relay", "served", "shared_environment", "shared_harness"]
 

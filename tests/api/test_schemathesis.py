@@ -24,10 +24,10 @@ from schemathesis.specs.openapi.checks import (
 from api.security.access import ACCESS, API
 from api.security.csrf import HEADER as CSRF_HEADER
 from codehub.domain.states import Operation
-from tests.api.behind import claim
 from tests.api.harness import ApiHarness, Person
+from tests.api.module_fixtures import PAGE_ROUTES, mistakes_of, served, shared_environment, shared_harness
 from tests.api.process import ApiProcess
-from tests.api.shared import PAGE_ROUTES, mistakes_of, served, shared_environment, shared_harness
+from tests.api.workspace_rows import claim
 
 __all__ = ["served", "shared_environment", "shared_harness"]
 

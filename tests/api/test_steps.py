@@ -13,10 +13,11 @@ from codehub.domain.states import ErrorReason, Operation
 from testkit.fake_world import FakeWorld
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
-from tests.api.behind import LONG_AGO, claim, working
 from tests.api.event_harness import harness
 from tests.api.harness import ApiHarness, Person, open_harness
-from tests.api.shared import shared_environment, shared_harness
+from tests.api.module_fixtures import shared_environment, shared_harness
+from tests.api.tcp_proxy import gate_to
+from tests.api.workspace_rows import LONG_AGO, claim, working
 
 __all__ = ["harness", "shared_environment", "shared_harness"]
 

@@ -2,14 +2,14 @@
 
 from codehub.domain.states import Operation, Phase
 from testkit.fake_world import FakeWorld
-from tests.api.behind import (
+from tests.api.harness import ApiHarness
+from tests.api.workspace_requests import changed, error_of, harness, patch, settled, world
+from tests.api.workspace_rows import (
     LONG_AGO,
     begin_operation,
     fail,
     set_columns,
 )
-from tests.api.harness import ApiHarness
-from tests.api.workspace_requests import changed, error_of, harness, patch, settled, world
 
 __all__ = ["harness", "world"]
 

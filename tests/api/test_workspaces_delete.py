@@ -11,7 +11,9 @@ from codehub.db.models import Archive
 from codehub.domain.states import Operation, Phase
 from testkit.fake_world import FakeWorld
 from testkit.waiting import until
-from tests.api.behind import (
+from tests.api.harness import ApiHarness, Person
+from tests.api.workspace_requests import error_of, harness, listed, settled, world
+from tests.api.workspace_rows import (
     LONG_AGO,
     begin_operation,
     fail,
@@ -19,8 +21,6 @@ from tests.api.behind import (
     mark_deleted,
     set_columns,
 )
-from tests.api.harness import ApiHarness, Person
-from tests.api.workspace_requests import error_of, harness, listed, settled, world
 
 __all__ = ["harness", "world"]
 

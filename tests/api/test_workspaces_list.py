@@ -3,13 +3,13 @@
 import pytest
 
 from codehub.domain.states import Phase
-from tests.api.behind import (
+from tests.api.harness import ApiHarness
+from tests.api.workspace_requests import error_of, harness, listed, world
+from tests.api.workspace_rows import (
     LONG_AGO,
     mark_deleted,
     set_columns,
 )
-from tests.api.harness import ApiHarness
-from tests.api.workspace_requests import error_of, harness, listed, world
 
 __all__ = ["harness", "world"]
 

@@ -9,9 +9,9 @@ from codehub.db.archive_views import MOST_OTHERS
 from codehub.domain.states import ErrorReason
 from testkit.fake_world import FakeWorld
 from testkit.waiting import until
-from tests.api.behind import LONG_AGO, damage_archive, fail, lose_data
 from tests.api.harness import ApiHarness
 from tests.api.workspace_requests import error_of, harness, settled, world
+from tests.api.workspace_rows import LONG_AGO, damage_archive, fail, lose_data
 
 __all__ = ["harness", "world"]
 

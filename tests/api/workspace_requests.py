@@ -8,8 +8,8 @@ from temporalio.client import Client
 
 from testkit.fake_world import FakeWorld
 from testkit.waiting import until
-from tests.api.behind import with_cheap_passwords, working
 from tests.api.harness import ApiHarness, Person
+from tests.api.workspace_rows import with_cheap_passwords, working
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from codehub.db.session import Database
 from codehub.settings import load_settings
 from testkit.fake_world import FakeWorld
 from testkit.rows import add_workspace
-from tests.api.behind import with_cheap_passwords, working
 from tests.api.event_harness import relaying
 from tests.api.harness import ApiHarness, Person, open_harness
 from tests.api.process import ApiProcess, running_api
+from tests.api.workspace_rows import with_cheap_passwords, working
 from tests.cli.terminal import Terminal
 
 

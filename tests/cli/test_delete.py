@@ -4,7 +4,7 @@ import json
 
 from cli.errors import ExitCode
 from codehub.domain.states import Phase
-from tests.api.behind import mark_deleted, set_columns
+from tests.api.workspace_rows import mark_deleted, set_columns
 from tests.cli.harness import Somebody
 
 

@@ -8,7 +8,7 @@ from codehub.db.events import EventKind
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.providers import local_root_of
-from tests.api.behind import LONG_AGO, set_columns, write_line
+from tests.api.workspace_rows import LONG_AGO, set_columns, write_line
 from tests.cli.harness import Somebody
 
 

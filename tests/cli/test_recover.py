@@ -6,7 +6,7 @@ import pytest
 
 from cli.errors import ExitCode
 from codehub.domain.conditions import WorkspaceId
-from tests.api.behind import LONG_AGO, damage_archive, fail, halt_deletion, lose_data
+from tests.api.workspace_rows import LONG_AGO, damage_archive, fail, halt_deletion, lose_data
 from tests.cli.harness import Somebody
 
 ARCHIVE = "archives/a/b/home.tar.zst"

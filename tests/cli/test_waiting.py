@@ -13,7 +13,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
-from tests.api.behind import set_columns
+from tests.api.workspace_rows import set_columns
 from tests.cli.harness import Somebody
 
 SNAPSHOT = b"event: snapshot"

@@ -10,7 +10,7 @@ from cli.errors import ExitCode
 from codehub.domain.conditions import Condition, Conditions, Reason, Status, conditions_to_json
 from codehub.domain.states import Operation
 from testkit.waiting import until
-from tests.api.behind import begin_operation, fail, lose_data, set_columns
+from tests.api.workspace_rows import begin_operation, fail, lose_data, set_columns
 from tests.cli.harness import Somebody
 
 RUNNING = {"phase": "RUNNING", "desired_state": "RUNNING"}

@@ -17,7 +17,7 @@ from codehub.bootstrap import archive_store_of
 from codehub.db.snapshots import save_observation
 from codehub.domain.conditions import Condition, Reason, Status, WorkspaceId
 from testkit.deployment import Deployment
-from tests.api.behind import halt_deletion
+from tests.api.workspace_rows import halt_deletion
 from tests.e2e.browser import PATIENCE, Tab, wait_for_file
 from tests.e2e.dashboard import Dashboard, add_user, open_dashboard
 from tests.e2e.harness import Person

@@ -8,8 +8,8 @@ from playwright.async_api import Browser, expect
 from testkit.rows import add_workspace
 from tests.api.event_harness import relaying
 from tests.api.harness import ApiHarness, Person
+from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess
-from tests.api.shared import served, shared_environment, shared_harness
 from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import Dashboard, open_dashboard
 from tests.fixtures_s3 import s3_server

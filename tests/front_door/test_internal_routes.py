@@ -12,7 +12,7 @@ from codehub.ports import Progress
 from proxy.forms import form_token_of
 from testkit.rows import NOW
 from testkit.waiting import until
-from tests.api.behind import LONG_AGO, damage_archive
+from tests.api.workspace_rows import LONG_AGO, damage_archive
 from tests.api_pages import fields as fields_of
 from tests.api_pages import read_text
 from tests.front_door.harness import FrontDoorHarness, Person
