@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -16,12 +16,19 @@ from api.context import Context
 from api.middleware import RequestMiddleware
 from api.security.csrf import HEADER as CSRF_HEADER
 from api.wiring import open_context
+from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.bootstrap import connect_temporal, open_ports, policy_of
+from codehub.services.passwords import Passwords
 from codehub.services.users import add_user
 from codehub.settings import Settings, load_settings
+from testkit.fake_world import FakeWorld
+from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
 from testkit.redis_server import RedisServer
 from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.fixtures_s3 import NAME as BUCKET
+from tests.identities import CHEAP
+from worker.registry import create_workers
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of people who exist for one test)
 ORIGIN = "http://127.0.0.1:8080"
@@ -73,11 +80,24 @@ class ApiHarness:
     """The API, and everything behind it."""
 
     context: Context
-    routes: FastAPI
-    app: ASGIApp
     settings: Settings
     environment: Mapping[str, str]
     clients: list[httpx.AsyncClient] = field(default_factory=list)
+    routes: FastAPI = field(init=False)
+    app: ASGIApp = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.routes = create_routes(self.context)
+        https = self.context.options.is_https
+        self.app = RequestMiddleware(self.routes, self.context.metrics, https=https)
+
+    def with_cheap_passwords(self) -> "ApiHarness":
+        """Return the same API with password hashes that cost next to nothing."""
+        return replace(self, context=replace(self.context, passwords=Passwords(CHEAP)))
+
+    def with_fake_instances(self, world: FakeWorld) -> "ApiHarness":
+        """Return the same API on instances whose logs a test can write."""
+        return replace(self, context=replace(self.context, instances=FakeInstances(world)))
 
     def stranger(self, **headers: str) -> httpx.AsyncClient:
         """A client without any credential."""
@@ -118,11 +138,29 @@ class ApiHarness:
 async def open_harness(environment: Mapping[str, str]) -> AsyncIterator[ApiHarness]:
     settings = load_settings(environment)
     async with open_context(settings) as context:
-        routes = create_routes(context)
-        app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
-        harness = ApiHarness(context, routes, app, settings, environment)
+        harness = ApiHarness(context, settings, environment)
         try:
             yield harness
         finally:
             for client in harness.clients:
                 await client.aclose()
+
+
+@asynccontextmanager
+async def running_worker(harness: ApiHarness) -> AsyncIterator[FakeWorld]:
+    """Run a worker that carries out what the API requests, on fake providers."""
+    world = FakeWorld()
+    world.images.add(harness.context.options.default_image_ref)
+    client = await connect_temporal(harness.settings)
+    task_queue = harness.settings.temporal.task_queue
+    async with open_ports(harness.settings, client) as real:
+        ports = replace(
+            real,
+            instances=FakeInstances(world),
+            volumes=FakeVolumes(world),
+            jobs=FakeStorageJobs(world),
+            archives=FakeArchives(world),
+            convergence=TemporalConvergence(client, task_queue),
+        )
+        async with create_workers(client, task_queue, ports, policy_of(harness.settings)):
+            yield world

@@ -1,16 +1,12 @@
 """What the tests of one module share: a database, an API in this process, and one in a process of its own."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
-from api.app import create_routes
-from api.middleware import RequestMiddleware
 from api.routers import pages
 from api.security.guard import GuardedRoute
 from codehub.bootstrap import prepare_stores
-from codehub.services.passwords import Passwords
 from codehub.settings import load_settings
 from testkit import postgres
 from testkit.redis_server import RedisServer
@@ -18,7 +14,6 @@ from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.api.harness import ApiHarness, environment_of, open_harness
 from tests.api.process import ApiProcess, running_api
-from tests.identities import CHEAP
 
 # The dashboard's: for people, so the document of the API does not tell of them.
 PAGE_ROUTES = frozenset(
@@ -47,10 +42,7 @@ async def shared_environment(
 async def shared_harness(shared_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
     """An API whose password hashes cost next to nothing, for tests of everything else."""
     async with open_harness(shared_environment) as opened:
-        context = replace(opened.context, passwords=Passwords(CHEAP))
-        routes = create_routes(context)
-        app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
-        yield replace(opened, context=context, routes=routes, app=app)
+        yield opened.with_cheap_passwords()
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,6 @@ from tests.api.workspace_rows import (
     lose_data,
     mark_deleted,
     set_columns,
-    with_cheap_passwords,
 )
 
 ADMIN = "/api/v1/admin"
@@ -23,7 +22,7 @@ ADMIN = "/api/v1/admin"
 
 @pytest.fixture
 def harness(harness: ApiHarness) -> ApiHarness:
-    return with_cheap_passwords(harness)
+    return harness.with_cheap_passwords()
 
 
 async def test_an_account_is_added_read_changed_and_can_sign_in(harness: ApiHarness) -> None:

@@ -13,7 +13,6 @@ from codehub.db.models import Workspace
 from codehub.db.predicates import COUNTS_AS_RUNNING
 from codehub.db.session import Database
 from tests.api.harness import ApiHarness, Person, open_harness
-from tests.api.workspace_rows import with_cheap_passwords
 
 USERS = 20
 REQUESTS_EACH = 15
@@ -33,7 +32,7 @@ async def test_limits_hold_at_every_moment_of_a_rush(api_environment: dict[str, 
         # Connections of its own: those of the API are what the rush is for.
         open_database(opened.settings) as observed,
     ):
-        harness = with_cheap_passwords(opened)
+        harness = opened.with_cheap_passwords()
         people = [await harness.person() for _ in range(USERS)]
         parked = {person.user_id: [(await person.create())["id"] for _ in range(3)] for person in people}
         requests = [
@@ -95,7 +94,7 @@ async def count_running(database: Database) -> int:
 
 
 async def test_of_many_changes_to_the_same_version_one_wins(harness: ApiHarness) -> None:
-    ada = await with_cheap_passwords(harness).person()
+    ada = await harness.with_cheap_passwords().person()
     created = await ada.create()
     path, headers = f"{ada.workspaces}/{created['id']}", {"If-Match": f'"{created["version"]}"'}
     answers = await asyncio.gather(
@@ -108,7 +107,7 @@ async def test_of_many_changes_to_the_same_version_one_wins(harness: ApiHarness)
 
 
 async def test_starts_and_stops_of_one_workspace_at_once_end_in_one_of_both(harness: ApiHarness) -> None:
-    ada = await with_cheap_passwords(harness).person()
+    ada = await harness.with_cheap_passwords().person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     answers = await asyncio.gather(

@@ -17,14 +17,14 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation, Phase
 from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person
 from tests.api.process import calling, running_api
-from tests.api.workspace_rows import LONG_AGO, mark_deleted, set_columns, with_cheap_passwords, write_line
+from tests.api.workspace_rows import LONG_AGO, mark_deleted, set_columns, write_event
 
 AGE_TRAIL = text("UPDATE workspace_events SET at = :at")
 
 
 @pytest.fixture
 def harness(harness: ApiHarness) -> ApiHarness:
-    return with_cheap_passwords(harness)
+    return harness.with_cheap_passwords()
 
 
 async def series(client: httpx.AsyncClient) -> dict[str, float]:
@@ -79,9 +79,9 @@ async def test_metrics_count_workspaces_operations_and_requests(harness: ApiHarn
         EventKind.ATTEMPT_FAILED: 4,
     }.items():
         for _ in range(count):
-            await write_line(harness.context.database, ids[0], kind, LONG_AGO, Operation.STARTING)
-    await write_line(harness.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ttl")
-    await write_line(harness.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ada")
+            await write_event(harness.context.database, ids[0], kind, LONG_AGO, Operation.STARTING)
+    await write_event(harness.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ttl")
+    await write_event(harness.context.database, ids[0], EventKind.STATE_REQUESTED, LONG_AGO, actor="ada")
     await settle_trail(harness)
     figures = await series(client)
     assert figures['codehub_workspaces{phase="RUNNING"}'] == 1
@@ -106,7 +106,7 @@ async def test_readers_of_metrics_at_the_same_time_count_nothing_twice(harness: 
     await series(client)
     workspace_id = str(uuid4())
     kind = EventKind.OPERATION_CLAIMED
-    await write_line(harness.context.database, workspace_id, kind, LONG_AGO, Operation.STARTING)
+    await write_event(harness.context.database, workspace_id, kind, LONG_AGO, Operation.STARTING)
     await asyncio.gather(*(series(client) for _ in range(8)))
     figures = await series(client)
     assert figures['codehub_operations_total{operation="STARTING",result="started"}'] == 1

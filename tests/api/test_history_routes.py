@@ -18,15 +18,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation
 from testkit.fake_world import IMAGE, FakeInstance, FakeWorld
 from testkit.waiting import DEADLINE_SECONDS, until
-from tests.api.harness import ApiHarness, Person, open_harness
-from tests.api.workspace_rows import (
-    LONG_AGO,
-    set_columns,
-    with_cheap_passwords,
-    with_fake_instances,
-    working,
-    write_line,
-)
+from tests.api.harness import ApiHarness, Person, open_harness, running_worker
+from tests.api.workspace_rows import LONG_AGO, set_columns, write_event
 
 UI = "http://127.0.0.1:8233"
 
@@ -34,7 +27,7 @@ UI = "http://127.0.0.1:8233"
 @pytest.fixture
 async def harness(api_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
     async with open_harness({**api_environment, "CODEHUB_TEMPORAL_UI_URL": UI}) as opened:
-        yield with_cheap_passwords(opened)
+        yield opened.with_cheap_passwords()
 
 
 async def read(person: Person, workspace_id: str, what: str, **query: object) -> dict[str, Any]:
@@ -49,9 +42,9 @@ async def test_operations_tell_how_long_they_took_and_where_to_look(harness: Api
     workspace_id = (await ada.create())["id"]
     database = harness.context.database
     ended = LONG_AGO + timedelta(seconds=2.5)
-    await write_line(database, workspace_id, EventKind.OPERATION_CLAIMED, LONG_AGO, Operation.PROVISIONING)
-    await write_line(database, workspace_id, EventKind.OPERATION_COMPLETED, ended, Operation.PROVISIONING)
-    await write_line(database, workspace_id, EventKind.OPERATION_CLAIMED, ended, Operation.STARTING)
+    await write_event(database, workspace_id, EventKind.OPERATION_CLAIMED, LONG_AGO, Operation.PROVISIONING)
+    await write_event(database, workspace_id, EventKind.OPERATION_COMPLETED, ended, Operation.PROVISIONING)
+    await write_event(database, workspace_id, EventKind.OPERATION_CLAIMED, ended, Operation.STARTING)
     running, done = (await read(ada, workspace_id, "operations"))["items"]
     assert (done["operation"], done["result"], done["duration_seconds"]) == ("PROVISIONING", "COMPLETED", 2.5)
     assert (running["operation"], running["result"], running["ended_at"]) == ("STARTING", "RUNNING", None)
@@ -67,7 +60,7 @@ async def test_failed_operations_tell_why(harness: ApiHarness) -> None:
     workspace_id = (await ada.create())["id"]
     for kind in (EventKind.OPERATION_CLAIMED, EventKind.ATTEMPT_FAILED, EventKind.OPERATION_FAILED):
         failed = kind is not EventKind.OPERATION_CLAIMED
-        await write_line(
+        await write_event(
             harness.context.database,
             workspace_id,
             kind,
@@ -84,7 +77,7 @@ async def test_failed_operations_tell_why(harness: ApiHarness) -> None:
 async def test_the_link_into_temporal_finds_the_operation(
     harness: ApiHarness, temporal_client: Client
 ) -> None:
-    async with working(harness):
+    async with running_worker(harness):
         ada = await harness.person()
         workspace_id = (await ada.create())["id"]
 
@@ -110,7 +103,7 @@ async def test_pages_of_history_hold_every_line_once(harness: ApiHarness) -> Non
     for number in range(7):
         at = LONG_AGO + timedelta(seconds=number)
         for kind in (EventKind.OPERATION_CLAIMED, EventKind.OPERATION_COMPLETED):
-            await write_line(harness.context.database, workspace_id, kind, at, Operation.STARTING)
+            await write_event(harness.context.database, workspace_id, kind, at, Operation.STARTING)
     for what, count in (("operations", 7), ("events", 15)):
         seen, query = [], {"limit": "3"}
         while True:
@@ -167,7 +160,7 @@ async def test_archives_tell_which_one_is_current(harness: ApiHarness) -> None:
 
 async def test_the_last_lines_of_a_log_are_shown(harness: ApiHarness) -> None:
     world = FakeWorld()
-    ada = await with_fake_instances(harness, world).person()
+    ada = await harness.with_fake_instances(world).person()
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}/logs"
     assert (await ada.client.get(path)).text == ""
@@ -184,7 +177,7 @@ async def test_the_last_lines_of_a_log_are_shown(harness: ApiHarness) -> None:
 
 async def test_whoever_follows_a_log_sees_lines_as_they_come_until_the_end(harness: ApiHarness) -> None:
     world = FakeWorld()
-    faked = with_fake_instances(harness, world)
+    faked = harness.with_fake_instances(world)
     ada = await faked.person()
     workspace_id = (await ada.create())["id"]
     instance = FakeInstance(IMAGE, log=[b"old\n", b"first\n"])

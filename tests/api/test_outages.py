@@ -20,7 +20,6 @@ from testkit.deployment import BIN, Deployment, make_template, open_deployment
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.process import ApiProcess, calling, follow, running_api
-from tests.api.tcp_proxy import gate_to, led_through
 from tests.chaos.conftest import Servers
 from worker.relay import APPLICATION_NAME, RELAY_LOCK
 

@@ -17,11 +17,10 @@ from codehub.ports import Progress
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.event_harness import harness, program, relay
-from tests.api.harness import ApiHarness, Person
+from tests.api.harness import ApiHarness, Person, running_worker
 from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, EventStream, follow, running_api
-from tests.api.tcp_proxy import gate_to, led_through
-from tests.api.workspace_rows import begin_operation, set_columns, working
+from tests.api.workspace_rows import begin_operation, set_columns
 
 __all__ = ["harness", "relay", "served", "shared_environment", "shared_harness"]
 
@@ -137,7 +136,11 @@ async def test_the_progress_of_a_real_operation_is_followed_live(
     harness: ApiHarness, served: ApiProcess, relay: None, temporal_client: Client
 ) -> None:
     ada = await harness.person()
-    async with working(harness) as world, program(harness, ada, served) as client, follow(client) as stream:
+    async with (
+        running_worker(harness) as world,
+        program(harness, ada, served) as client,
+        follow(client) as stream,
+    ):
         gate = world.gates["jobs.archive"] = asyncio.Event()
         workspace_id = (await ada.create(desired_state="STANDBY"))["id"]
 

@@ -14,10 +14,9 @@ from testkit.fake_world import FakeWorld
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.event_harness import harness
-from tests.api.harness import ApiHarness, Person, open_harness
+from tests.api.harness import ApiHarness, Person, open_harness, running_worker
 from tests.api.module_fixtures import shared_environment, shared_harness
-from tests.api.tcp_proxy import gate_to
-from tests.api.workspace_rows import LONG_AGO, claim, working
+from tests.api.workspace_rows import LONG_AGO, claim
 
 __all__ = ["harness", "shared_environment", "shared_harness"]
 
@@ -26,7 +25,7 @@ BROKEN = Transient(ErrorReason.ACTION_FAILED, "The disk is on fire.")
 
 @pytest.fixture
 async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[FakeWorld]:
-    async with working(harness) as world:
+    async with running_worker(harness) as world:
         yield world
 
 

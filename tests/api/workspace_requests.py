@@ -8,13 +8,12 @@ from temporalio.client import Client
 
 from testkit.fake_world import FakeWorld
 from testkit.waiting import until
-from tests.api.harness import ApiHarness, Person
-from tests.api.workspace_rows import with_cheap_passwords, working
+from tests.api.harness import ApiHarness, Person, running_worker
 
 
 @pytest.fixture
 def harness(harness: ApiHarness) -> ApiHarness:
-    return with_cheap_passwords(harness)
+    return harness.with_cheap_passwords()
 
 
 async def patch(person: Person, workspace_id: str, form: dict[str, Any], **headers: str) -> Any:  # noqa: ANN401
@@ -53,7 +52,7 @@ async def listed(person: Person, **query: Any) -> list[str]:  # noqa: ANN401
 @pytest.fixture
 async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[FakeWorld]:
     """Whatever the API wakes is carried out here."""
-    async with working(harness) as acted_on:
+    async with running_worker(harness) as acted_on:
         yield acted_on
 
 

@@ -1,19 +1,11 @@
-"""What goes on behind the API: rows that somebody else writes, and a worker that acts on a fake world."""
+"""Workspace rows in the states that tests need, written as the worker would write them."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
 from sqlalchemy import update
 
-from api.app import create_routes
-from api.context import Context
-from api.middleware import RequestMiddleware
-from codehub.adapters.temporal.convergence import TemporalConvergence
-from codehub.bootstrap import connect_temporal, open_ports, policy_of
 from codehub.db.archives import record_archive
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import Workspace
@@ -29,18 +21,12 @@ from codehub.domain.conditions import (
 )
 from codehub.domain.naming import archive_key
 from codehub.domain.states import ErrorReason, Operation, Phase
-from codehub.services.passwords import Passwords
-from testkit.fake_world import FakeWorld
-from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
-from tests.api.harness import ApiHarness
-from tests.identities import CHEAP
-from worker.registry import create_workers
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 async def set_columns(database: Database, workspace_id: str, **columns: Any) -> None:  # noqa: ANN401
-    """Write a row as its owner of those columns would."""
+    """Write some columns of a workspace."""
     async with database.transaction() as session:
         await session.execute(update(Workspace).where(Workspace.id == UUID(workspace_id)).values(**columns))
 
@@ -54,7 +40,7 @@ async def mark_deleted(database: Database, workspace_id: str, phase: Phase) -> N
 
 
 async def lose_data(database: Database, workspace_id: str, *, archive_key: str | None = None) -> None:
-    """The row of a workspace whose volume has vanished."""
+    """Put a workspace into ERROR because its volume has vanished."""
     conditions = Conditions(
         volume_ready=_condition(Status.FALSE, Reason.VANISHED),
         archive_ready=_condition(Status.TRUE if archive_key else Status.FALSE, Reason.READABLE),
@@ -73,7 +59,7 @@ async def lose_data(database: Database, workspace_id: str, *, archive_key: str |
 
 
 async def fail(database: Database, workspace_id: str, reason: ErrorReason = ErrorReason.TIMEOUT) -> None:
-    """The row of a workspace in an error that looking again may end."""
+    """Put a workspace into ERROR for a reason that a retry may fix."""
     conditions = Conditions(healthy=_condition(Status.FALSE, reason))
     await set_columns(
         database,
@@ -86,13 +72,13 @@ async def fail(database: Database, workspace_id: str, reason: ErrorReason = Erro
 
 
 async def halt_deletion(database: Database, workspace_id: str) -> None:
-    """The row of a workspace whose deletion could not make its last archive."""
+    """Put a workspace into DELETING with an error: its last archive could not be made."""
     await fail(database, workspace_id, ErrorReason.RETRY_EXCEEDED)
     await mark_deleted(database, workspace_id, Phase.DELETING)
 
 
 async def damage_archive(database: Database, workspace_id: str, *older: datetime) -> list[str]:
-    """The row of a workspace whose archive is damaged, with older ones; the ids of all archives."""
+    """Damage the current archive of a workspace that also has `older` ones; return all archive ids."""
     ids = [str(uuid4()) for _ in range(len(older) + 1)]
     keys = [archive_key(WorkspaceId(workspace_id), each) for each in ids]
     async with database.transaction() as session:
@@ -116,7 +102,7 @@ async def damage_archive(database: Database, workspace_id: str, *older: datetime
     return ids
 
 
-async def write_line(
+async def write_event(
     database: Database,
     workspace_id: str,
     kind: EventKind,
@@ -125,7 +111,7 @@ async def write_line(
     actor: str = "worker",
     **more: Any,  # noqa: ANN401
 ) -> None:
-    """A line of the audit trail."""
+    """Write one entry of the audit trail."""
     async with database.transaction() as session:
         await record_event(
             session, WorkspaceId(workspace_id), kind, at, actor=actor, operation=operation, **more
@@ -135,47 +121,11 @@ async def write_line(
 async def claim(
     database: Database, workspace_id: str, operation: Operation, claimed_at: datetime = LONG_AGO
 ) -> int:
-    """The line of an operation's claim; its id."""
-    await write_line(database, workspace_id, EventKind.OPERATION_CLAIMED, claimed_at, operation)
+    """Write the audit entry of a claimed operation and return its id."""
+    await write_event(database, workspace_id, EventKind.OPERATION_CLAIMED, claimed_at, operation)
     async with database.transaction() as session:
         [record, *_] = await list_operations(session, WorkspaceId(workspace_id), before=None, limit=1)
     return record.event_id
-
-
-@asynccontextmanager
-async def working(harness: ApiHarness) -> AsyncIterator[FakeWorld]:
-    """A worker for what the API wakes."""
-    world = FakeWorld()
-    world.images.add(harness.context.options.default_image_ref)
-    client = await connect_temporal(harness.settings)
-    task_queue = harness.settings.temporal.task_queue
-    async with open_ports(harness.settings, client) as real:
-        ports = replace(
-            real,
-            instances=FakeInstances(world),
-            volumes=FakeVolumes(world),
-            jobs=FakeStorageJobs(world),
-            archives=FakeArchives(world),
-            convergence=TemporalConvergence(client, task_queue),
-        )
-        async with create_workers(client, task_queue, ports, policy_of(harness.settings)):
-            yield world
-
-
-def with_cheap_passwords(harness: ApiHarness) -> ApiHarness:
-    """The same API with password hashes that cost next to nothing."""
-    return _with(harness, replace(harness.context, passwords=Passwords(CHEAP)))
-
-
-def with_fake_instances(harness: ApiHarness, world: FakeWorld) -> ApiHarness:
-    """The same API on instances whose logs a test can write."""
-    return _with(harness, replace(harness.context, instances=FakeInstances(world)))
-
-
-def _with(harness: ApiHarness, context: Context) -> ApiHarness:
-    routes = create_routes(context)
-    app = RequestMiddleware(routes, context.metrics, https=context.options.is_https)
-    return replace(harness, context=context, routes=routes, app=app)
 
 
 def _condition(status: Status, reason: str) -> Condition:

@@ -17,9 +17,8 @@ from codehub.settings import load_settings
 from testkit.fake_world import FakeWorld
 from testkit.rows import add_workspace
 from tests.api.event_harness import relaying
-from tests.api.harness import ApiHarness, Person, open_harness
+from tests.api.harness import ApiHarness, Person, open_harness, running_worker
 from tests.api.process import ApiProcess, running_api
-from tests.api.workspace_rows import with_cheap_passwords, working
 from tests.cli.terminal import Terminal
 
 
@@ -86,6 +85,6 @@ class Somebody:
 async def open_cli_harness(environment: Mapping[str, str]) -> AsyncIterator[CliHarness]:
     await prepare_stores(load_settings(environment))
     async with open_harness(environment) as opened, running_api(environment) as api:
-        harness = with_cheap_passwords(opened)
-        async with relaying(harness), working(harness) as world:
+        harness = opened.with_cheap_passwords()
+        async with relaying(harness), running_worker(harness) as world:
             yield CliHarness(harness, api, world)

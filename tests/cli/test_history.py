@@ -8,13 +8,13 @@ from codehub.db.events import EventKind
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.providers import local_root_of
-from tests.api.workspace_rows import LONG_AGO, set_columns, write_line
+from tests.api.workspace_rows import LONG_AGO, set_columns, write_event
 from tests.cli.harness import Somebody
 
 
 async def with_history(somebody: Somebody) -> str:
     workspace_id = await somebody.create("notes")
-    await write_line(somebody.harness.database, workspace_id, EventKind.CREATED, LONG_AGO)
+    await write_event(somebody.harness.database, workspace_id, EventKind.CREATED, LONG_AGO)
     return workspace_id
 
 
@@ -37,7 +37,7 @@ async def test_logs_of_what_never_ran_are_empty(ann: Somebody) -> None:
 
 async def test_events_are_told_oldest_first(ann: Somebody) -> None:
     workspace_id = await with_history(ann)
-    await write_line(
+    await write_event(
         ann.harness.database,
         workspace_id,
         EventKind.ATTEMPT_FAILED,
@@ -61,7 +61,7 @@ async def test_on_a_terminal_events_go_on(ann: Somebody) -> None:
     workspace_id = await with_history(ann)
     with ann.terminal("ws", "events", "notes") as terminal:
         await terminal.shows("created")
-        await write_line(ann.harness.database, workspace_id, EventKind.ERROR_FOUND, LONG_AGO)
+        await write_event(ann.harness.database, workspace_id, EventKind.ERROR_FOUND, LONG_AGO)
         await set_columns(ann.harness.database, workspace_id, description="changed, so that it is looked at")
         await terminal.shows("error found")
         terminal.interrupt()

@@ -22,7 +22,6 @@ from testkit.service_process import ServiceProcess, running_service
 from testkit.temporal_server import free_port
 from testkit.waiting import until
 from tests.api.process import running_api
-from tests.api.tcp_proxy import gate_to, led_through
 from tests.chaos.conftest import Servers
 from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
 from tests.front_door.ide import Ide, running_ide
