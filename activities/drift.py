@@ -95,7 +95,7 @@ class DriftActivities:
 
     async def _archives_answer(self) -> bool:
         try:
-            await self.archives.look(None)
+            await self.archives.observe(None)
         except Failure as failure:
             activity.logger.warning("the archive store does not answer: %s", failure)
             return False

@@ -12,16 +12,16 @@ from activities.sweep_time import first_seen_time, sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import GcResult, SweepRequest
 from codehub.db.archives import (
-    KnownOrphan,
-    load_named_archives,
+    Orphan,
     load_owners,
+    load_parked_archives,
     mark_collected,
     mark_orphans,
     unmark_orphans,
 )
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.garbage import ArchiveOwner, Graces, is_protected, may_collect
+from codehub.domain.garbage import ArchiveOwner, GracePeriods, is_protected, may_collect
 from codehub.domain.naming import META_SUFFIX, ArchiveName, parse_archive_key
 from codehub.ports import Archives, Convergence
 
@@ -50,7 +50,7 @@ class GarbageActivities:
     database: Database
     archives: Archives
     convergence: Convergence
-    graces: Graces
+    graces: GracePeriods
     clock: Clock = utc_now
 
     @activity.defn
@@ -81,7 +81,7 @@ class GarbageActivities:
 
     async def _mark(
         self, archives: Sequence[Named], listing: ArchiveListing, request: SweepRequest
-    ) -> list[KnownOrphan]:
+    ) -> list[Orphan]:
         async with self.database.transaction() as session:
             owners = await self._load_owners(session, {name.workspace_id for _, name in archives}, listing)
             now = sweep_time(request, self.clock)
@@ -93,7 +93,7 @@ class GarbageActivities:
             await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
             return await mark_orphans(session, orphans, first_seen_time(request, self.clock))
 
-    async def _collect(self, orphan: KnownOrphan, listing: ArchiveListing, now: datetime) -> bool:
+    async def _collect(self, orphan: Orphan, listing: ArchiveListing, now: datetime) -> bool:
         """Say so under the row's lock, then remove: an undelete either comes first or finds it said."""
         name = parse_archive_key(orphan.key)
         if name is None:
@@ -123,7 +123,7 @@ class GarbageActivities:
     async def _wake_what_lost_its_archive(self, listing: ArchiveListing) -> int:
         """The listing is at hand, so this is the place to notice; the woken workflow looks for itself."""
         async with self.database.transaction() as session:
-            lost = [each async for each in load_named_archives(session) if each.key not in listing.committed]
+            lost = [each async for each in load_parked_archives(session) if each.key not in listing.committed]
         for each in lost:
             await self.convergence.wake(each.workspace_id, each.owner_id)
         return len(lost)

@@ -12,7 +12,7 @@ from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
 from codehub.db.session import Database
 from codehub.db.sweeps import count_unfinished, due_for_archive, due_for_standby
-from codehub.db.usage import load_owner_ids, note_usage, store_last_access
+from codehub.db.usage import load_owner_ids, record_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.states import DesiredState
@@ -59,7 +59,7 @@ class IdleActivities:
         bounded = {workspace_id: min(moment, now) for workspace_id, moment in used_at.items()}
         async with self.database.transaction() as session:
             await store_last_access(session, bounded)
-            await note_usage(session, bounded)
+            await record_usage(session, bounded)
         await self.buffer.discard(used_at)
 
     @activity.defn

@@ -5,7 +5,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, VolumeFact, WorkspaceId
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, VolumeFact, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.ports import Archives, Instances, Volumes
 
@@ -23,13 +23,13 @@ class Observer:
     volumes: Volumes
     archives: Archives
 
-    async def look(self, workspace_id: WorkspaceId, archive_key: str | None) -> Facts:
+    async def observe(self, workspace_id: WorkspaceId, archive_key: str | None) -> Observation:
         container, volume, archive = await asyncio.gather(
-            _answer(self.instances.look(workspace_id), ContainerFact.UNREACHABLE),
-            _answer(self.volumes.look(workspace_id), VolumeFact.UNREACHABLE),
+            _answer(self.instances.observe(workspace_id), ContainerFact.UNREACHABLE),
+            _answer(self.volumes.observe(workspace_id), VolumeFact.UNREACHABLE),
             self.look_at_archive(archive_key),
         )
-        return Facts(container, volume, archive, await self._find_outdated(workspace_id, container))
+        return Observation(container, volume, archive, await self._find_outdated(workspace_id, container))
 
     async def _find_outdated(
         self, workspace_id: WorkspaceId, container: ContainerFact
@@ -40,7 +40,7 @@ class Observer:
         return None if found is None else found.get(workspace_id, ())
 
     async def look_at_archive(self, key: str | None) -> ArchiveFact:
-        return await _answer(self.archives.look(key), ArchiveFact.UNREACHABLE)
+        return await _answer(self.archives.observe(key), ArchiveFact.UNREACHABLE)
 
 
 async def _answer(asked: Awaitable[Fact], silence: Fact) -> Fact:

@@ -8,12 +8,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from activities.audit_trail import ACTOR
 from activities.observer import Observer
-from codehub.db.archive_views import list_others
+from codehub.db.archive_views import list_other_archives
 from codehub.db.archives import is_available, mark_given_up
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import RecoverRequest, load_recover_request, mark_recovery_handled
 from codehub.db.session import Database
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, Snapshot, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge
 from codehub.domain.recovery import RecoverVerdict, Recovery, choices, judge_choice, recover
@@ -37,7 +37,7 @@ async def look_at_named(eyes: Observer, request: RecoverRequest) -> Asked:
     return Asked(request, await eyes.look_at_archive(request.archive_key))
 
 
-def stray_container(judged: Snapshot, facts: Facts, asked: Asked) -> bool:
+def stray_container(judged: Snapshot, facts: Observation, asked: Asked) -> bool:
     """Whether a container is there that has to go before this request can be carried out."""
     if judge_choice(judged, asked.request.choice, asked.named) is not RecoverVerdict.CARRY_OUT:
         return False
@@ -60,7 +60,7 @@ async def remove_stray_container(
 
 
 async def carry_out(
-    session: AsyncSession, judged: Snapshot, facts: Facts, asked: Asked | None, now: datetime
+    session: AsyncSession, judged: Snapshot, facts: Observation, asked: Asked | None, now: datetime
 ) -> Snapshot:
     """What to store instead of what was judged; under the row's lock. What cannot be done yet stays asked."""
     if asked is None or await load_recover_request(session, judged.workspace_id) != asked.request:
@@ -97,8 +97,8 @@ def _recover(judged: Snapshot, request: RecoverRequest) -> Recovery:
 async def _refuse(session: AsyncSession, judged: Snapshot, asked: RecoverRequest, now: datetime) -> Snapshot:
     """The choice was made on an earlier look, and what is there now does not call for it."""
     message = f"`{asked.choice}` is not possible any more, so nothing was changed or given up."
-    others = await list_others(session, judged.workspace_id)
-    allowed = list(choices(judged, has_others=bool(others)))
+    others = await list_other_archives(session, judged.workspace_id)
+    allowed = list(choices(judged, has_other_archives=bool(others)))
     await _finish(session, judged, asked, EventKind.RECOVERY_REFUSED, now, message=message, choices=allowed)
     return judged
 

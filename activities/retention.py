@@ -89,7 +89,7 @@ class RetentionActivities:
 
     async def _is_gone(self, key: str) -> bool:
         try:
-            return await self.archives.look(key) is ArchiveFact.ABSENT
+            return await self.archives.observe(key) is ArchiveFact.ABSENT
         except Failure as failure:
             # Silence is not absence: the row stays until the store has answered.
             activity.logger.warning("an archive cannot be looked at: %s", failure)

@@ -35,7 +35,7 @@ class VolumeActivities:
     async def remove_archived_volume(self, request: OperationRequest, archive_key: str) -> None:
         """Give back the disk of a home whose archive answers right now; never on an earlier answer."""
         async with self.monitor.watch("remove", request.workspace_id):
-            if await self.archives.look(archive_key) is not ArchiveFact.PRESENT:
+            if await self.archives.observe(archive_key) is not ArchiveFact.PRESENT:
                 message = "The archive is gone, so the volume was kept."
                 raise Permanent(ErrorReason.DATA_LOST, message)
             if not may_remove_archived_volume(await self._load(request), archive_key):
@@ -49,7 +49,7 @@ class VolumeActivities:
         async with self.monitor.watch("remove", request.workspace_id):
             row = await self._load(request)
             # A purge gives up the files, so it does not wait for a store that is silent.
-            archive = ArchiveFact.UNREACHABLE if row.purge else await self.archives.look(row.archive_key)
+            archive = ArchiveFact.UNREACHABLE if row.purge else await self.archives.observe(row.archive_key)
             # Loaded again, because the store may have taken long to answer.
             if not may_remove_volume(await self._load(request), archive):
                 message = "The home has no readable archive, so the volume was kept; a purge gives it up."

@@ -27,7 +27,7 @@ from codehub.db.recoveries import load_recover_request
 from codehub.db.session import Database
 from codehub.db.snapshots import claim_operation, load_claim, load_snapshot, save_observation
 from codehub.domain import transitions
-from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import Observation, Snapshot, WorkspaceId
 from codehub.domain.judge import conclude, judge
 from codehub.domain.planner import Decision, Plan, needs_upload, note_waiting, plan
 from codehub.domain.recovery import CHOOSES_ARCHIVE
@@ -46,10 +46,10 @@ class StaleLook(Exception):
 
 @dataclass(frozen=True)
 class Look:
-    """Facts, and the row that they were gathered for: they say nothing about a row that has moved on."""
+    """An observation and the row that it was made for; it says nothing about a later row."""
 
     row: Snapshot | None
-    facts: Facts
+    facts: Observation
     asked: Asked | None = None
 
 
@@ -164,20 +164,20 @@ class WorkspaceActivities:
     async def _look(self, workspace_id: WorkspaceId) -> Look:
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
-        return Look(row, await self.eyes.look(workspace_id, row.archive_key if row else None))
+        return Look(row, await self.eyes.observe(workspace_id, row.archive_key if row else None))
 
     async def _look_for_request(self, workspace_id: WorkspaceId) -> Look:
         """Look; where a recover request needs a stray container gone, remove it and look again."""
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
             request = await load_recover_request(session, workspace_id)
-        look = Look(row, await self.eyes.look(workspace_id, row.archive_key if row else None))
+        look = Look(row, await self.eyes.observe(workspace_id, row.archive_key if row else None))
         if row is None or request is None:
             return look
         asked = await look_at_named(self.eyes, request)
         if stray_container(judge(row, look.facts, datetime.now(UTC)), look.facts, asked):
             await remove_stray_container(self.database, self.eyes.instances, workspace_id, request)
-            look = Look(row, await self.eyes.look(workspace_id, row.archive_key))
+            look = Look(row, await self.eyes.observe(workspace_id, row.archive_key))
         return replace(look, asked=asked)
 
 

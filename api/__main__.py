@@ -20,7 +20,7 @@ from codehub.bootstrap import refuse_other_homes
 from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
-from codehub.readiness import say_ready
+from codehub.readiness import signal_ready
 from codehub.settings import Settings, SettingsError, load_settings
 
 log = logging.getLogger("api")
@@ -57,7 +57,7 @@ class Server(uvicorn.Server):
         await super().startup(sockets)
         if self.started:
             log.info("ready on http://%s:%s", self.config.host, self.config.port)
-            say_ready(self._ready_file)
+            signal_ready(self._ready_file)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await self._context.hub.close()

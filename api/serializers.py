@@ -36,7 +36,7 @@ _read_same_fields = attrgetter(*_SAME_FIELDS)
 
 def serialize(view: WorkspaceView, context: Context) -> Workspace:
     times = _idle_times(view, context.idle_times)
-    standing = view.standing
+    lifecycle = view.lifecycle
     return Workspace(
         **dict(zip(_SAME_FIELDS, _read_same_fields(view), strict=True)),
         id=view.workspace_id,
@@ -46,10 +46,10 @@ def serialize(view: WorkspaceView, context: Context) -> Workspace:
         conditions=_conditions(view),
         restart_to_apply=view.conditions.restart_to_apply is not None,
         error=_error(view),
-        settled=standing.is_settled,
-        needs_person=standing.needs_person,
+        settled=lifecycle.is_settled,
+        needs_person=lifecycle.needs_person,
         waiting=_waiting(view),
-        recover=_recover(view) if standing.needs_person else None,
+        recover=_recover(view) if lifecycle.needs_person else None,
         archive=_archive(view),
         effective_standby_ttl_seconds=round(times.standby.total_seconds()),
         effective_archive_ttl_seconds=round(times.archive.total_seconds()),

@@ -21,7 +21,7 @@ from codehub.providers import open_providers
 from codehub.services.home_store import (
     Comparison,
     Homes,
-    OtherBackend,
+    WrongBackend,
     adopt_home_store,
     compare_home_stores,
     explain_difference,
@@ -87,7 +87,7 @@ async def _adopt(settings: Settings, *, yes: bool) -> Found:
             return found
     except NoDatabase as error:
         raise Failed(str(error), "`codehub up --servers-only` starts its database alone.") from error
-    except (OtherBackend, DatabaseUnavailable, Failure) as error:
+    except (WrongBackend, DatabaseUnavailable, Failure) as error:
         raise Failed(str(error)) from error
     except DBAPIError as error:
         words = str(error.orig).partition("\n")[0]

@@ -24,7 +24,7 @@ from codehub.adapters.temporal.schedules import TemporalSweeps
 from codehub.clock import Clock, utc_now
 from codehub.db.session import Database, create_engine, server_version
 from codehub.db.workspaces import has_workspaces
-from codehub.domain.garbage import Graces
+from codehub.domain.garbage import GracePeriods
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.retention import RetentionPeriods
 from codehub.ports import (
@@ -42,10 +42,10 @@ from codehub.ports import (
     Volumes,
 )
 from codehub.providers import open_providers
-from codehub.services.home_store import OtherHomeStore, check_home_store, claim_home_store
+from codehub.services.home_store import WrongHomeStore, check_home_store, ensure_home_store
 from codehub.services.outages import is_outage
 from codehub.settings import Settings, SettingsError
-from codehub.temporal_tls import tls_of
+from codehub.temporal_tls import load_tls_config
 
 # A process that only serves does not wait longer than that to learn whose homes it sees.
 CHECK_SECONDS = 5.0
@@ -99,7 +99,7 @@ class Policy:
         default_factory=lambda: IdleTimes(timedelta(seconds=600), timedelta(seconds=1800))
     )
     limits: RunningLimits = field(default_factory=RunningLimits)
-    graces: Graces = field(default_factory=Graces)
+    graces: GracePeriods = field(default_factory=GracePeriods)
     retention: RetentionPeriods = field(default_factory=RetentionPeriods)
     shutdown_grace: timedelta = timedelta(seconds=10)
     stall: timedelta = timedelta(seconds=600)
@@ -113,7 +113,7 @@ def policy_of(settings: Settings) -> Policy:
             archive=timedelta(seconds=settings.ttl.archive_seconds),
         ),
         limits=RunningLimits(settings.limits.max_running_per_user, settings.limits.max_running_global),
-        graces=Graces(
+        graces=GracePeriods(
             orphan=timedelta(seconds=settings.gc.grace_seconds),
             undelete=timedelta(seconds=settings.gc.undelete_seconds),
         ),
@@ -204,8 +204,8 @@ async def claim_homes(settings: Settings, database: Database) -> None:
     """Record the store of homes at the first start; raise SettingsError if the homes are in another one."""
     async with open_providers(settings) as providers:
         try:
-            await claim_home_store(database, providers.homes)
-        except OtherHomeStore as error:
+            await ensure_home_store(database, providers.homes)
+        except WrongHomeStore as error:
             raise SettingsError([str(error)]) from error
 
 
@@ -222,7 +222,7 @@ async def refuse_other_homes(settings: Settings) -> None:
             open_providers(settings) as providers,
         ):
             await check_home_store(database, providers.homes)
-    except OtherHomeStore as error:
+    except WrongHomeStore as error:
         raise SettingsError([str(error)]) from error
     except Exception as error:
         # A schema that is not there yet is for whoever uses it to tell.
@@ -238,7 +238,7 @@ async def connect_temporal(
     api_key = temporal.api_key.get_secret_value() if temporal.api_key else None
     address = temporal.address or _unset("CODEHUB_TEMPORAL_ADDRESS")
     return await connect(
-        address, temporal.namespace, api_key, tls=tls_of(temporal), lazy=lazy, runtime=runtime
+        address, temporal.namespace, api_key, tls=load_tls_config(temporal), lazy=lazy, runtime=runtime
     )
 
 
@@ -262,7 +262,7 @@ def version_checks(
 
     async def ask_store() -> str:
         # S3 has no version; that it answers is all there is to know.
-        await ports.archives.look(None)
+        await ports.archives.observe(None)
         return "S3"
 
     provider = {"docker": ports.provider_version} if ports.provider_version else {}

@@ -18,7 +18,7 @@ class Origins:
 
     public: str
 
-    def is_ours(self, origin: str, host: str) -> bool:
+    def is_own_origin(self, origin: str, host: str) -> bool:
         if origin == self.public:
             return True
         parts = split_url(origin)

@@ -96,7 +96,7 @@ class ArchiveObject:
 class Instances(Protocol):
     """IDE instances: containers, or process groups on the local backend."""
 
-    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+    async def observe(self, workspace_id: WorkspaceId) -> ContainerFact:
         """Say whether it exists, runs and answers.
 
         READY when it takes traffic, UNHEALTHY when it runs but does not answer its health check, NOT_READY
@@ -154,7 +154,7 @@ class Changes(Protocol):
 class Volumes(Protocol):
     """Homes: Docker volumes, or directories on the local backend."""
 
-    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+    async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
         """PRESENT or ABSENT; whether the home in it is complete is not the provider's to say."""
 
     async def list_all(self) -> Sequence[WorkspaceId]:
@@ -210,7 +210,7 @@ class StorageJobs(Protocol):
 class Archives(Protocol):
     """The object store as the control plane sees it: look, list, remove; only jobs write."""
 
-    async def look(self, key: str | None) -> ArchiveFact:
+    async def observe(self, key: str | None) -> ArchiveFact:
         """PRESENT when the archive and its meta both answer; ABSENT only on a real 404.
 
         Without a key it still asks the store: ABSENT tells that it answers, Transient that it does not.
@@ -230,7 +230,7 @@ class Archives(Protocol):
 
 
 @dataclass(frozen=True)
-class TakenUses:
+class ActivityBatch:
     """What was read of the buffer; `rejected` entries had no workspace's id or no time, and were removed."""
 
     used_at: Mapping[WorkspaceId, datetime]
@@ -243,7 +243,7 @@ class ActivityBuffer(Protocol):
     async def record(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         """Keep the latest time of each."""
 
-    async def take(self, limit: int) -> TakenUses:
+    async def take(self, limit: int) -> ActivityBatch:
         """Read up to so many entries without removing them, except those that are no use of a workspace."""
 
     async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:

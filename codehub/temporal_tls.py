@@ -10,7 +10,7 @@ from codehub.settings import SettingsError, Temporal
 PREFIX = "CODEHUB_TEMPORAL_TLS_"
 
 
-def tls_of(temporal: Temporal) -> TLSConfig | None:
+def load_tls_config(temporal: Temporal) -> TLSConfig | None:
     """None without TLS; raise SettingsError for a file that cannot be read or is not what it should be."""
     if not temporal.uses_tls:
         return None

@@ -15,7 +15,7 @@ from codehub.domain.conditions import (
     NOT_OBSERVED,
     ArchiveFact,
     ContainerFact,
-    Facts,
+    Observation,
     Snapshot,
     VolumeFact,
     WorkspaceId,
@@ -29,7 +29,7 @@ from codehub.ports import Archives, Instances, Report, StoredArchive, Volumes
 
 ACTOR = "codehub migrate"
 # What is seen right before the row is written, which nobody else has changed since: only the archive.
-ONLY_THE_ARCHIVE = Facts(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)
+ONLY_THE_ARCHIVE = Observation(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)
 
 
 class CannotImport(Exception):
@@ -91,12 +91,12 @@ class HomeImport:
 
     async def _refuse_overwriting(self, home: M1Home) -> None:
         """A volume that exists is not ours to replace: this import makes none itself."""
-        if await self.instances.look(home.workspace_id) is not ContainerFact.ABSENT:
+        if await self.instances.observe(home.workspace_id) is not ContainerFact.ABSENT:
             container = container_name(home.workspace_id)
             raise CannotImport(
                 f"its container {container} still exists: stop M1, remove the container, then run this again."
             )
-        if await self.volumes.look(home.workspace_id) is not VolumeFact.ABSENT:
+        if await self.volumes.observe(home.workspace_id) is not VolumeFact.ABSENT:
             volume = volume_name(home.workspace_id)
             raise CannotImport(
                 f"there is a volume {volume} already: see what it holds, remove it, then run this again."

@@ -12,7 +12,7 @@ from codehub.bootstrap import refuse_other_homes
 from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
-from codehub.readiness import say_ready
+from codehub.readiness import signal_ready
 from codehub.settings import Settings, SettingsError, load_settings
 from proxy.metrics import ProxyCollector, serve_metrics
 from proxy.wiring import Proxy, open_proxy
@@ -60,7 +60,7 @@ async def serve(settings: Settings, number: int | None) -> int:
             )
             return CANNOT_LISTEN
         log.info("ready on http://%s:%s", settings.proxy.host, settings.proxy.port)
-        say_ready(settings.proxy.ready_file)
+        signal_ready(settings.proxy.ready_file)
         await _until_stopped(proxy, stopping, settings.proxy.drain_seconds)
     log.info("stopped")
     return 0

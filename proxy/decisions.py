@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from codehub.domain.attention import Standing
+from codehub.domain.attention import LifecycleState
 from codehub.domain.states import DesiredState, Operation, Phase
 from proxy.request_kind import RequestKind
 
@@ -29,26 +29,26 @@ AT_REST = {
 }
 
 
-def is_open(standing: Standing) -> bool:
+def is_open(state: LifecycleState) -> bool:
     """Whether its IDE takes requests. What is about to be stopped takes none: they would be cut off."""
-    wanted = standing.desired_state is DesiredState.RUNNING
-    return standing.phase is Phase.RUNNING and wanted and standing.operation in LEAVES_OPEN
+    wanted = state.desired_state is DesiredState.RUNNING
+    return state.phase is Phase.RUNNING and wanted and state.operation in LEAVES_OPEN
 
 
-def decide(standing: Standing, ask: RequestKind) -> Decision:
+def decide(state: LifecycleState, ask: RequestKind) -> Decision:
     """Only somebody who waits for the answer may wake a workspace: an open tab's requests never do."""
-    if is_open(standing):
+    if is_open(state):
         return Decision.FORWARD
-    if standing.needs_person:
+    if state.needs_person:
         return Decision.EXPLAIN_ERROR
     if ask is RequestKind.BACKGROUND:
         return Decision.REFUSE
-    if standing.desired_state is DesiredState.RUNNING or not _rests(standing):
+    if state.desired_state is DesiredState.RUNNING or not _rests(state):
         return Decision.FOLLOW
-    return AT_REST[standing.phase]
+    return AT_REST[state.phase]
 
 
-def _rests(standing: Standing) -> bool:
+def _rests(state: LifecycleState) -> bool:
     # A fresh workspace that nobody started is PENDING though ARCHIVED is what it should be.
-    never_started = standing.phase is Phase.PENDING and standing.operation is Operation.NONE
-    return standing.phase in AT_REST and (standing.is_settled or never_started or standing.can_change_course)
+    never_started = state.phase is Phase.PENDING and state.operation is Operation.NONE
+    return state.phase in AT_REST and (state.is_settled or never_started or state.is_interruptible)

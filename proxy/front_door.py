@@ -73,7 +73,7 @@ class FrontDoor:
         target = head.target
         if target[ID_END : ID_END + 1] != b"/" or target.startswith(OWN_PATHS, ID_END):
             return None
-        if place.upstream is None or not is_open(place.standing):
+        if place.upstream is None or not is_open(place.lifecycle):
             return None
         return self.hosting.forward(head, known, place, place.upstream)
 
@@ -112,7 +112,7 @@ class FrontDoor:
         while True:
             routed = await self._answer(head, path, RequestKind.WAKING)
             place = directory.get(path.workspace_id)
-            moves = place is not None and decide(place.standing, RequestKind.WAKING) is Decision.FOLLOW
+            moves = place is not None and decide(place.lifecycle, RequestKind.WAKING) is Decision.FOLLOW
             if not isinstance(routed, Response) or not moves or clock() > deadline:
                 return routed
             await directory.wait_for_change(path.workspace_id, HOLD_LOOK_SECONDS)

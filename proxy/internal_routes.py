@@ -115,7 +115,7 @@ class InternalRoutes:
         await self.lifecycle.undelete(known.caller, place.view)
 
     async def _purge(self, known: CachedCaller, place: CachedWorkspace, form: Mapping[str, str]) -> None:
-        if place.standing.needs_person and _is_understood(form):
+        if place.lifecycle.needs_person and _is_understood(form):
             await self.lifecycle.purge(known.caller, place.view)
 
 

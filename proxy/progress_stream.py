@@ -50,14 +50,14 @@ async def _look(
         place = await directory.look(workspace_id)
         if place is None:
             return _frame(GONE), True
-        running = is_open(place.standing)
+        running = is_open(place.lifecycle)
         opens = running and await directory.find_upstream(place) is not None
     except Exception as error:
         if not is_outage(error):
             raise
         return b"", False
     progress = await progress_of(board, place.view)
-    settled = opens or (place.standing.is_settled and not running)
+    settled = opens or (place.lifecycle.is_settled and not running)
     return _frame(_describe(place, progress, opens=opens, settled=settled)), settled
 
 
@@ -77,7 +77,7 @@ def _describe(
         "operation": view.operation,
         "desired_state": view.desired_state,
         "under_way": under_way(view),
-        "needs_person": place.standing.needs_person,
+        "needs_person": place.lifecycle.needs_person,
         "since": view.op_started_at and view.op_started_at.isoformat(),
         **(asdict(progress) if progress else NO_PROGRESS),
         "settled": settled,

@@ -109,7 +109,7 @@ def cookie_may_speak(head: RequestHead, origins: Origins) -> bool:
 
 
 def _is_ours(head: RequestHead, origin: bytes, origins: Origins) -> bool:
-    return origins.is_ours(origin.decode("latin-1"), (head.host or b"").decode("latin-1"))
+    return origins.is_own_origin(origin.decode("latin-1"), (head.host or b"").decode("latin-1"))
 
 
 def _is_id(text: str) -> bool:

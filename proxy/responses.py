@@ -76,7 +76,7 @@ class Responses:
 
     def stopped(self, view: WorkspaceView) -> Response:
         """Never a wake: tabs that are merely open ask for ever."""
-        if view.standing.is_settled:
+        if view.lifecycle.is_settled:
             code = "WORKSPACE_STOPPED"
             message = "The workspace is stopped: open its page, or send X-CodeHub-Wake: true to start it."
         else:

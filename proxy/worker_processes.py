@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from codehub.backoff import delay_after
-from codehub.readiness import say_ready
+from codehub.readiness import signal_ready
 
 log = logging.getLogger("proxy")
 
@@ -60,7 +60,7 @@ async def _say_ready(workers: "list[Worker]", ready_file: Path | None) -> None:
     for worker in workers:
         await worker.wait_until_ready()
     log.info("all %d workers are ready", len(workers))
-    say_ready(ready_file)
+    signal_ready(ready_file)
 
 
 class Worker:

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from codehub.db.session import Database
 from codehub.db.views import WorkspaceView, list_views_by_id, load_view
-from codehub.domain.attention import Standing
+from codehub.domain.attention import LifecycleState
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Instances, Upstream
 from proxy.single_flight import SingleFlight
@@ -25,7 +25,7 @@ class CachedWorkspace:
     """A workspace as it was last seen; its upstream is kept as long as its instance is the same."""
 
     view: WorkspaceView
-    standing: Standing
+    lifecycle: LifecycleState
     confirmed_at: float
     asked_at: float = -math.inf
     upstream: Upstream | None = None
@@ -139,15 +139,15 @@ class WorkspaceCache:
         if known is not None and known.view.version > view.version:
             return known
         outdated = self._changed_at.get(workspace_id, -math.inf) >= began
-        standing = view.standing
-        place = CachedWorkspace(view, standing, -math.inf if outdated else began)
+        lifecycle = view.lifecycle
+        place = CachedWorkspace(view, lifecycle, -math.inf if outdated else began)
         if known is not None:
             place.asked_at = known.asked_at
             if known.view.version == view.version:
                 place.confirmed_at = max(place.confirmed_at, known.confirmed_at)
             if known.instance_since == place.instance_since:
                 place.upstream = known.upstream
-            if known.standing != standing:
+            if known.lifecycle != lifecycle:
                 self._announce(workspace_id)
         self._places[workspace_id] = place
         return place

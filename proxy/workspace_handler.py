@@ -37,7 +37,7 @@ class WorkspaceHandler:
 
     async def serve(self, admitted: Admitted) -> Routed:
         place = admitted.place
-        decision = decide(place.standing, admitted.ask)
+        decision = decide(place.lifecycle, admitted.ask)
         if decision is Decision.FORWARD:
             upstream = await self.directory.find_upstream(place)
             if upstream is None:
@@ -89,7 +89,7 @@ class WorkspaceHandler:
         if woken is None:
             raise WorkspaceNotFound(view.workspace_id)
         admitted = replace(admitted, place=woken)
-        if decide(woken.standing, admitted.ask) is Decision.WAKE:
+        if decide(woken.lifecycle, admitted.ask) is Decision.WAKE:
             return await self._follow(admitted)
         return await self.serve(admitted)
 

@@ -46,7 +46,7 @@ class FakeInstances:
     def __init__(self, world: FakeWorld) -> None:
         self._world = world
 
-    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+    async def observe(self, workspace_id: WorkspaceId) -> ContainerFact:
         await self._world.enter("instances.look", workspace_id, Resource.CONTAINER)
         return self._fact(workspace_id)
 
@@ -137,7 +137,7 @@ class FakeVolumes:
     def __init__(self, world: FakeWorld) -> None:
         self._world = world
 
-    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+    async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
         await self._world.enter("volumes.look", workspace_id, Resource.VOLUME)
         return VolumeFact.PRESENT if workspace_id in self._world.volumes else VolumeFact.ABSENT
 
@@ -175,7 +175,7 @@ class FakeArchives:
     def __init__(self, world: FakeWorld) -> None:
         self._world = world
 
-    async def look(self, key: str | None) -> ArchiveFact:
+    async def observe(self, key: str | None) -> ArchiveFact:
         await self._world.enter("archives.look", key or "", Resource.ARCHIVE)
         present = key is not None and self._world.is_committed(key)
         return ArchiveFact.PRESENT if present else ArchiveFact.ABSENT

@@ -28,10 +28,10 @@ from codehub.domain.failures import Failure
 from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
-from codehub.readiness import say_ready
+from codehub.readiness import signal_ready
 from codehub.services.home_store import (
     HomesNotImported,
-    OtherBackend,
+    WrongBackend,
     require_backend,
     require_homes_imported,
 )
@@ -81,7 +81,7 @@ async def run(settings: Settings, interceptors: Sequence[Interceptor]) -> None:
                 helpers.append(tasks.create_task(watcher.run()))
             tune_gc()
             log.info("ready")
-            say_ready(settings.worker.ready_file)
+            signal_ready(settings.worker.ready_file)
             told = tasks.create_task(stopping.wait())
             await asyncio.wait([running, told], return_when=asyncio.FIRST_COMPLETED)
             log.info("stopping: steps under way get %s s", settings.worker.shutdown_grace_seconds)
@@ -120,7 +120,7 @@ async def refuse_other_backends(settings: Settings) -> None:
         async with open_database(settings) as database, database.transaction() as session:
             await require_homes_imported(session)
             await require_backend(session, settings.workspaces.instance_backend)
-    except (HomesNotImported, OtherBackend) as error:
+    except (HomesNotImported, WrongBackend) as error:
         raise SettingsError([str(error)]) from error
 
 

@@ -43,7 +43,7 @@ async def read_user(user_id: Id, context: Provided) -> Response:
 async def change_user(user_id: Id, form: PatchUser, context: Provided) -> Response:
     """Disabling ends all sessions and tokens at once; so does a new password, but for the tokens."""
     password = form.password
-    password_hash = None if password is None else await users.hash_new(context.passwords, password)
+    password_hash = None if password is None else await users.hash_new_password(context.passwords, password)
     change = UserChange(form.role, form.disabled, password_hash)
     user = await users.change_user(context.database, user_id, change, now=context.now())
     if form.disabled or form.password is not None:

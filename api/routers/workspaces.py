@@ -28,7 +28,7 @@ from codehub.db.workspaces import Metadata, NewWorkspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import Phase
-from codehub.services.convergence import wait_converged
+from codehub.services.convergence import wait_until_settled
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller
 from codehub.services.workspaces import create_once, delete_workspace, patch_workspace
@@ -166,7 +166,7 @@ async def remove_workspace(
     # A sweep may have been quicker than we are: then it is DELETED already.
     view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
-    message = PURGED if purged else HALTED if view.standing.needs_person else KEPT_FOR_A_WHILE
+    message = PURGED if purged else HALTED if view.lifecycle.needs_person else KEPT_FOR_A_WHILE
     return json_response(Deletion(workspace=serialize(view, context), purge=purged, message=message), 202)
 
 
@@ -221,7 +221,7 @@ def _knows(if_none_match: str, etag: str) -> bool:
 
 
 async def _wait(context: Context, workspace_id: WorkspaceId, seconds: int) -> WorkspaceView:
-    view = await wait_converged(context.database, workspace_id, timeout=timedelta(seconds=seconds))
+    view = await wait_until_settled(context.database, workspace_id, timeout=timedelta(seconds=seconds))
     if view is None:
         raise WorkspaceNotFound(workspace_id)
     return view

@@ -19,7 +19,7 @@ def cookie_may_speak(method: str, headers: Mapping[str, str], origins: Origins) 
     if site is not None and site not in OWN_SITES:
         return False
     origin = headers.get("origin")
-    if origin is not None and not origins.is_ours(origin, host):
+    if origin is not None and not origins.is_own_origin(origin, host):
         return False
     if _comes_from_workspace(headers):
         return False
@@ -45,5 +45,5 @@ def _is_program_or_our_page(headers: Mapping[str, str], origins: Origins, host: 
     """A browser names the origin of every change; without one it is a program, which has no bystanders."""
     origin = headers.get("origin")
     if origin is not None:
-        return origins.is_ours(origin, host)
+        return origins.is_own_origin(origin, host)
     return "sec-fetch-site" not in headers

@@ -8,7 +8,7 @@ from benchmarks.report import Cell, Report, Section, milliseconds
 from benchmarks.scale.parked import ARCHIVED, STANDBY, add_parked
 from benchmarks.scale.sweeps import Sweeper
 from benchmarks.servers import real_deployment, run_to_the_end, worker_of
-from codehub.domain.conditions import Facts, WorkspaceId
+from codehub.domain.conditions import Observation, WorkspaceId
 from testkit.deployment import Deployment
 
 SIZES = (100, 1_000, 10_000)
@@ -40,7 +40,7 @@ LEGEND = (
 )
 
 
-async def measure(sizes: Sequence[int], facts: Facts, report: Report) -> list[Sequence[Cell]]:
+async def measure(sizes: Sequence[int], facts: Observation, report: Report) -> list[Sequence[Cell]]:
     """One deployment that grows; a fresh worker for each size."""
     rows = []
     async with real_deployment(**QUIET) as deployment:
@@ -76,7 +76,7 @@ async def _measure_at(deployment: Deployment, size: int) -> Sequence[Cell]:
         )
 
 
-async def _add(deployment: Deployment, count: int, facts: Facts) -> None:
+async def _add(deployment: Deployment, count: int, facts: Observation) -> None:
     added = await add_parked(deployment, count, facts)
     if facts is STANDBY:
         await asyncio.to_thread(_make_volumes, deployment, added)

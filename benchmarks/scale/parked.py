@@ -11,7 +11,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import (
     ArchiveFact,
     ContainerFact,
-    Facts,
+    Observation,
     Snapshot,
     VolumeFact,
     WorkspaceId,
@@ -24,11 +24,11 @@ from testkit.deployment import Deployment
 from testkit.rows import new_workspace_id
 
 BATCH = 500
-ARCHIVED = Facts(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)
-STANDBY = Facts(ContainerFact.ABSENT, VolumeFact.PRESENT, ArchiveFact.ABSENT)
+ARCHIVED = Observation(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)
+STANDBY = Observation(ContainerFact.ABSENT, VolumeFact.PRESENT, ArchiveFact.ABSENT)
 
 
-async def add_parked(deployment: Deployment, count: int, facts: Facts) -> list[WorkspaceId]:
+async def add_parked(deployment: Deployment, count: int, facts: Observation) -> list[WorkspaceId]:
     """Add so many converged workspaces whose last observation was this; nobody is told."""
     desired = DesiredState.ARCHIVED if facts is ARCHIVED else DesiredState.STANDBY
     rows = list(_rows(deployment.owner, count, desired, facts))
@@ -41,7 +41,7 @@ async def add_parked(deployment: Deployment, count: int, facts: Facts) -> list[W
     return [WorkspaceId(str(row["id"])) for row in rows]
 
 
-def _rows(owner: UUID, count: int, desired: DesiredState, facts: Facts) -> Iterator[dict[str, Any]]:
+def _rows(owner: UUID, count: int, desired: DesiredState, facts: Observation) -> Iterator[dict[str, Any]]:
     now = datetime.now(UTC)
     for _ in range(count):
         workspace_id, operation_id = new_workspace_id(), str(uuid4())

@@ -17,7 +17,7 @@ from codehub.embedded.free_ports import NoFreePort
 from codehub.embedded.processes import CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
-from codehub.services.home_store import HomesNotImported, OtherBackend
+from codehub.services.home_store import HomesNotImported, WrongBackend
 from codehub.services.users import ensure_admin
 from codehub.settings import Settings, SettingsError
 from migrations import runner
@@ -34,7 +34,7 @@ FAILURES = (
     HomesNotImported,
     MigrationError,
     NoFreePort,
-    OtherBackend,
+    WrongBackend,
     SettingsError,
     StartFailed,
 )

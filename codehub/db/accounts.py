@@ -109,7 +109,7 @@ async def replace_password_hash(session: AsyncSession, user_id: UUID, old: str, 
     )
 
 
-async def write_like_a_failure(session: AsyncSession) -> None:
+async def simulate_failure_write(session: AsyncSession) -> None:
     """Cost what counting a failure costs, for a name that has no row to count it in.
 
     The message goes to the write-ahead log and nowhere else, so that the commit has something to flush.

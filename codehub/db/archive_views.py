@@ -45,7 +45,7 @@ class OtherArchive:
     verified_at: datetime | None
 
 
-def select_others() -> ScalarSelect[Any]:
+def select_other_archives() -> ScalarSelect[Any]:
     """The archives besides the current one, newest first, as JSON: a column for a query of workspaces."""
     archive = aliased(Archive)
     fields = {
@@ -73,13 +73,15 @@ def select_others() -> ScalarSelect[Any]:
     return select(func.jsonb_agg(func.jsonb_build_object(*pairs), type_=JSONB)).scalar_subquery()
 
 
-async def list_others(session: AsyncSession, workspace_id: WorkspaceId) -> tuple[OtherArchive, ...]:
+async def list_other_archives(session: AsyncSession, workspace_id: WorkspaceId) -> tuple[OtherArchive, ...]:
     """Those that a recovery may go back to, newest first."""
-    statement = select(select_others()).select_from(Workspace).where(Workspace.id == UUID(workspace_id))
-    return read_others(await session.scalar(statement))
+    statement = (
+        select(select_other_archives()).select_from(Workspace).where(Workspace.id == UUID(workspace_id))
+    )
+    return parse_other_archives(await session.scalar(statement))
 
 
-def read_others(document: Sequence[Mapping[str, Any]] | None) -> tuple[OtherArchive, ...]:
+def parse_other_archives(document: Sequence[Mapping[str, Any]] | None) -> tuple[OtherArchive, ...]:
     return tuple(
         OtherArchive(
             archive_op_id=UUID(each["archive_op_id"]),

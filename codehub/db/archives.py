@@ -19,7 +19,7 @@ from codehub.ports import UNRECORDED, ExpectedArchive
 
 
 @dataclass(frozen=True)
-class NamedArchive:
+class ParkedArchive:
     """The archive that a parked workspace depends on."""
 
     workspace_id: WorkspaceId
@@ -28,7 +28,7 @@ class NamedArchive:
 
 
 @dataclass(frozen=True)
-class KnownOrphan:
+class Orphan:
     """An archive that nothing needs, and since when that has been seen."""
 
     key: str
@@ -97,7 +97,7 @@ async def load_owners(
     }
 
 
-async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime) -> list[KnownOrphan]:
+async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime) -> list[Orphan]:
     """Remember when each was first seen as an orphan; a restart does not reset it.
 
     A time in the future, by a clock that was wrong, is corrected to now.
@@ -119,7 +119,7 @@ async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime
     statement = inserted.on_conflict_do_update(
         index_elements=[Archive.key], set_={"orphan_since": first_seen}
     ).returning(Archive.key, Archive.orphan_since)
-    return [KnownOrphan(row[0], row[1] or now) for row in await session.execute(statement)]
+    return [Orphan(row[0], row[1] or now) for row in await session.execute(statement)]
 
 
 async def unmark_orphans(session: AsyncSession, keys: Collection[str]) -> None:
@@ -175,7 +175,7 @@ async def mark_given_up(
     )
 
 
-async def load_named_archives(session: AsyncSession) -> AsyncIterator[NamedArchive]:
+async def load_parked_archives(session: AsyncSession) -> AsyncIterator[ParkedArchive]:
     """Every archive that is some workspace's only copy, a page at a time."""
     statement = (
         select(Workspace.id, Workspace.owner_user_id, Workspace.archive_key)
@@ -183,7 +183,7 @@ async def load_named_archives(session: AsyncSession) -> AsyncIterator[NamedArchi
         .execution_options(yield_per=1000)
     )
     async for row in await session.stream(statement):
-        yield NamedArchive(WorkspaceId(str(row[0])), str(row[1]), row[2])
+        yield ParkedArchive(WorkspaceId(str(row[0])), str(row[1]), row[2])
 
 
 async def _load_given_up(session: AsyncSession, ids: Collection[UUID]) -> dict[UUID, list[str]]:

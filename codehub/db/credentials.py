@@ -27,7 +27,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from codehub.db.models import ApiToken, Session, User
 
 # Knowing the minute of the last use is enough, and spares a write per request.
-USE_IS_WRITTEN_EVERY = timedelta(minutes=1)
+LAST_USE_RESOLUTION = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ async def _write_use(
     now: datetime,
 ) -> None:
     # Asked again by the statement: of many requests at once, one writes.
-    stale = or_(used_at.is_(None), used_at <= now - USE_IS_WRITTEN_EVERY)
+    stale = or_(used_at.is_(None), used_at <= now - LAST_USE_RESOLUTION)
     this_one = update(table).where(table.id == holder.credential_id, stale)
     await session.execute(this_one.values({used_at.key: now}))
 
@@ -154,7 +154,7 @@ async def insert_token(session: AsyncSession, user_id: UUID, new: TokenView, tok
     )
 
 
-async def sessions_of(session: AsyncSession, user_id: UUID, now: datetime) -> list[SessionView]:
+async def list_live_sessions(session: AsyncSession, user_id: UUID, now: datetime) -> list[SessionView]:
     """The live ones, newest first."""
     columns = (
         Session.id,
@@ -171,7 +171,7 @@ async def sessions_of(session: AsyncSession, user_id: UUID, now: datetime) -> li
     return [SessionView(*row) for row in await session.execute(statement)]
 
 
-async def tokens_of(session: AsyncSession, user_id: UUID) -> list[TokenView]:
+async def list_unrevoked_tokens(session: AsyncSession, user_id: UUID) -> list[TokenView]:
     """Those that were not revoked, newest first; an expired one is among them, so that its owner sees why."""
     columns = (
         ApiToken.id,
@@ -223,13 +223,13 @@ async def revoke_tokens(
     return len((await session.execute(statement.values(revoked_at=now).returning(ApiToken.id))).all())
 
 
-async def delete_dead_sessions(session: AsyncSession, user_id: UUID, now: datetime) -> None:
+async def delete_ended_sessions(session: AsyncSession, user_id: UUID, now: datetime) -> None:
     dead = or_(Session.revoked_at.is_not(None), Session.expires_at <= now)
     await session.execute(delete(Session).where(Session.user_id == user_id, dead))
 
 
 def _is_stale(used_at: datetime | None, now: datetime) -> bool:
-    return used_at is None or used_at <= now - USE_IS_WRITTEN_EVERY
+    return used_at is None or used_at <= now - LAST_USE_RESOLUTION
 
 
 async def find_valid(session: AsyncSession, ids: Collection[str], now: datetime) -> set[str]:

@@ -8,7 +8,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
-from codehub.db.m1_homes import never_ours
+from codehub.db.m1_homes import only_in_m1
 from codehub.db.models import HomeStore, Workspace
 from codehub.domain.conditions import WorkspaceId, conditions_from_json
 from codehub.domain.states import Phase
@@ -50,7 +50,7 @@ async def replace_home_store(
 async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
     """The workspaces whose rows say that they have a volume; homes that only M1 had do not count."""
     columns = (Workspace.id, Workspace.phase, Workspace.conditions)
-    ours = select(*columns).where(text(predicates.VISIBLE_BY_ID), not_(never_ours()))
+    ours = select(*columns).where(text(predicates.VISIBLE_BY_ID), not_(only_in_m1()))
     rows = await session.execute(ours)
     return frozenset(
         WorkspaceId(str(row.id))

@@ -28,7 +28,7 @@ class FirstRequest:
     workspace_id: WorkspaceId
 
 
-async def take_key(
+async def store_key(
     session: AsyncSession,
     user_id: UUID,
     key: str,
@@ -67,10 +67,10 @@ async def take_key(
     return FirstRequest(row[0], WorkspaceId(str(row[1])))
 
 
-async def forget_keys(session: AsyncSession, before: datetime, limit: int) -> None:
+async def delete_expired_keys(session: AsyncSession, before: datetime, limit: int) -> None:
     """Remove some that are older; a key that somebody else holds is left to them, so nobody waits."""
-    await session.execute(delete_forgotten(before, limit))
+    await session.execute(delete_expired(before, limit))
 
 
-def delete_forgotten(before: datetime, limit: int) -> TextClause:
+def delete_expired(before: datetime, limit: int) -> TextClause:
     return _FORGET.bindparams(before=before, limit=limit)

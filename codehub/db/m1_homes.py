@@ -54,12 +54,12 @@ class Backend:
     default_image_ref: str
 
 
-def never_ours() -> ColumnElement[bool]:
+def only_in_m1() -> ColumnElement[bool]:
     """True of workspaces that only M1 ever had: nothing of theirs is in our stores."""
     return _UNTOUCHED
 
 
-async def find_waiting(session: AsyncSession) -> Waiting | None:
+async def find_unimported(session: AsyncSession) -> Waiting | None:
     """The workspaces that a worker would take for lost; None if there are none."""
     statement = select(func.count(), func.min(Workspace.name)).where(_UNTOUCHED, _NOT_GONE)
     count, example = (await session.execute(statement)).one()

@@ -10,16 +10,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.events import LAST_BIGINT, EventKind
 from codehub.db.models import WorkspaceEvent
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.history import Line, Mark, OperationRecord, fold
+from codehub.domain.history import OperationEvent, OperationRecord, Transition, operations_from_events
 from codehub.domain.states import ErrorReason, Operation
 
 Lines = Select[int, datetime, str, str | None, str | None, dict[str, Any]]
 MARKS = {
-    EventKind.OPERATION_CLAIMED: Mark.CLAIMED,
-    EventKind.ATTEMPT_FAILED: Mark.ATTEMPT_FAILED,
-    EventKind.OPERATION_COMPLETED: Mark.COMPLETED,
-    EventKind.OPERATION_FAILED: Mark.FAILED,
-    EventKind.OPERATION_RELEASED: Mark.RELEASED,
+    EventKind.OPERATION_CLAIMED: Transition.CLAIMED,
+    EventKind.ATTEMPT_FAILED: Transition.ATTEMPT_FAILED,
+    EventKind.OPERATION_COMPLETED: Transition.COMPLETED,
+    EventKind.OPERATION_FAILED: Transition.FAILED,
+    EventKind.OPERATION_RELEASED: Transition.RELEASED,
 }
 
 
@@ -28,7 +28,7 @@ async def list_operations(
 ) -> list[OperationRecord]:
     """Newest first; `before` is the `event_id` of the record that the page before ended with."""
     rows = await session.execute(select_operation_lines(workspace_id, before, limit))
-    return fold((_line(row) for row in rows), superseded=before is not None)
+    return operations_from_events((_line(row) for row in rows), superseded=before is not None)
 
 
 async def load_operation(
@@ -36,10 +36,10 @@ async def load_operation(
 ) -> OperationRecord | None:
     """The operation whose claim has this id; None if there is none."""
     lines = [_line(row) for row in await session.execute(select_lines_of(workspace_id, event_id))]
-    if not lines or (lines[0].event_id, lines[0].mark) != (event_id, Mark.CLAIMED):
+    if not lines or (lines[0].event_id, lines[0].transition) != (event_id, Transition.CLAIMED):
         return None
     # The oldest: where another was claimed since, its claim is among the lines.
-    return fold(lines, superseded=False)[-1]
+    return operations_from_events(lines, superseded=False)[-1]
 
 
 def select_operation_lines(workspace_id: WorkspaceId, before: int | None, limit: int) -> Lines:
@@ -87,11 +87,11 @@ def _lines() -> Lines:
     )
 
 
-def _line(row: Row[*tuple[Any, ...]]) -> Line:
-    return Line(
+def _line(row: Row[*tuple[Any, ...]]) -> OperationEvent:
+    return OperationEvent(
         event_id=row.id,
         at=row.at,
-        mark=MARKS[EventKind(row.kind)],
+        transition=MARKS[EventKind(row.kind)],
         operation=Operation(row.operation),
         error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
         message=row.detail.get("message"),

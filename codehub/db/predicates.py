@@ -31,7 +31,7 @@ BEING_DELETED = (
     "deleted_at IS NOT NULL AND (phase <> 'DELETED' OR operation <> 'NONE') "
     f"AND (purge OR error_reason IS NULL OR error_reason IN ({_RETRYABLE}))"
 )
-# `Standing.needs_person` in SQL; a test compares the two.
+# `LifecycleState.needs_person` in SQL; a test compares the two.
 NEEDS_PERSON = (
     "operation = 'NONE' AND recover_requested_at IS NOT DISTINCT FROM recover_handled_at "
     "AND (deleted_at IS NULL AND phase = 'ERROR' OR deleted_at IS NOT NULL AND phase <> 'DELETED' "

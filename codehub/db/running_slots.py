@@ -39,11 +39,11 @@ async def lock_running_limits(session: AsyncSession) -> None:
     await session.execute(select(func.pg_advisory_xact_lock(RUNNING_LIMITS_LOCK)))
 
 
-async def running_of(
+async def list_running(
     session: AsyncSession, owner_user_id: UUID, *, besides: WorkspaceId | None = None
 ) -> list[RunningWorkspace]:
     """The owner's workspaces that take a place, without the one that is asking."""
-    rows = await session.execute(select_running_of(owner_user_id, besides))
+    rows = await session.execute(select_running(owner_user_id, besides))
     return [
         RunningWorkspace(WorkspaceId(str(row[0])), row[1], Phase(row[2]), DesiredState(row[3]), bool(row[4]))
         for row in rows
@@ -55,7 +55,7 @@ async def count_running(session: AsyncSession, *, besides: WorkspaceId | None = 
     return (await session.scalars(select_count_running(besides))).one()
 
 
-def select_running_of(
+def select_running(
     owner_user_id: UUID, besides: WorkspaceId | None
 ) -> Select[UUID, str, str, str, bool | None]:
     # NULL, where there is no error at all, is as good as false.

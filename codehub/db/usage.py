@@ -33,7 +33,7 @@ async def store_last_access(session: AsyncSession, used_at: Mapping[WorkspaceId,
     )
 
 
-async def note_usage(session: AsyncSession, used_at: Mapping[WorkspaceId, datetime]) -> None:
+async def record_usage(session: AsyncSession, used_at: Mapping[WorkspaceId, datetime]) -> None:
     """Note the quarters of an hour in which these were used; what is no workspace is passed over."""
     if not used_at:
         return

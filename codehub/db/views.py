@@ -11,10 +11,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
-from codehub.db.archive_views import OtherArchive, read_others, select_others
+from codehub.db.archive_views import OtherArchive, parse_other_archives, select_other_archives
 from codehub.db.models import Archive, User, Workspace
 from codehub.db.workspaces import Metadata
-from codehub.domain.attention import Standing
+from codehub.domain.attention import LifecycleState
 from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
 from codehub.domain.recovery import CHOOSES_ARCHIVE
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
@@ -61,8 +61,8 @@ class WorkspaceView(Metadata):
     version: int
 
     @property
-    def standing(self) -> Standing:
-        return Standing(
+    def lifecycle(self) -> LifecycleState:
+        return LifecycleState(
             phase=self.phase,
             operation=self.operation,
             desired_state=self.desired_state,
@@ -86,7 +86,7 @@ _OTHER_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "archived_at": Archive.created_at,
     "archive_verified_at": Archive.verified_at,
     # Looked for only where *recover* may ask for one of them.
-    "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_others())),
+    "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_other_archives())),
     "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
 }
 _NAMES = tuple(field.name for field in fields(WorkspaceView))
@@ -236,5 +236,5 @@ _CONVERTERS: dict[str, Callable[[Any], object]] = {
     "desired_state": DesiredState,
     "error_reason": _error_reason,
     "waiting_for": _resources,
-    "other_archives": read_others,
+    "other_archives": parse_other_archives,
 }

@@ -9,7 +9,7 @@ from sqlalchemy import TextClause, case, func, insert, not_, select, text, updat
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
-from codehub.db.m1_homes import never_ours
+from codehub.db.m1_homes import only_in_m1
 from codehub.db.models import Workspace
 from codehub.db.snapshots import NOT_WAITING
 from codehub.domain.conditions import WorkspaceId
@@ -70,7 +70,7 @@ async def lock_visible_workspace(session: AsyncSession, workspace_id: WorkspaceI
 
 async def has_workspaces(session: AsyncSession) -> bool:
     """Whether there ever was one; deleted ones count, those that only M1 had do not."""
-    return await session.scalar(select(Workspace.id).where(not_(never_ours())).limit(1)) is not None
+    return await session.scalar(select(Workspace.id).where(not_(only_in_m1())).limit(1)) is not None
 
 
 async def set_desired_state(

@@ -7,7 +7,7 @@ from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 
 @dataclass(frozen=True)
-class Standing:
+class LifecycleState:
     """Where a workspace is and where it is going."""
 
     phase: Phase
@@ -39,7 +39,7 @@ class Standing:
         return self.needs_person or self.phase.value == self.desired_state.value
 
     @property
-    def can_change_course(self) -> bool:
+    def is_interruptible(self) -> bool:
         """It waits for a provider with nothing claimed, so people may ask for what its phase allows."""
         return self.waiting and not self._is_busy
 

@@ -136,7 +136,7 @@ class ArchiveFact(StrEnum):
 
 
 @dataclass(frozen=True)
-class Facts:
+class Observation:
     """One look at reality. UNREACHABLE yields no new observation: the earlier conditions stay."""
 
     container: ContainerFact
@@ -147,7 +147,7 @@ class Facts:
 
 
 # A restore marker that is no archive's key: a person gave up what the volume holds and wants an empty home.
-LEFTOVER = "leftover"
+DISCARDED = "leftover"
 
 
 @dataclass(frozen=True)

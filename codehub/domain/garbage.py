@@ -27,7 +27,7 @@ class ArchiveOwner:
 
 
 @dataclass(frozen=True)
-class Graces:
+class GracePeriods:
     """How long archives are kept: one that nothing needs, and the last one of a deleted workspace."""
 
     orphan: timedelta = GRACE
@@ -35,7 +35,7 @@ class Graces:
 
 
 def is_protected(
-    key: str, name: ArchiveName, owner: ArchiveOwner | None, now: datetime, graces: Graces
+    key: str, name: ArchiveName, owner: ArchiveOwner | None, now: datetime, graces: GracePeriods
 ) -> bool:
     """Whether something may still need this archive; while a deletion is under way or stuck, it may."""
     if owner is None:
@@ -50,12 +50,12 @@ def is_protected(
     return key == owner.archive_key or name.archive_op_id == owner.archive_op_id
 
 
-def may_collect(orphan_since: datetime, now: datetime, graces: Graces) -> bool:
+def may_collect(orphan_since: datetime, now: datetime, graces: GracePeriods) -> bool:
     """The grace runs from the moment when it was first seen as an orphan."""
     return now - orphan_since >= graces.orphan
 
 
-def _can_come_back(owner: ArchiveOwner, now: datetime, graces: Graces) -> bool:
+def _can_come_back(owner: ArchiveOwner, now: datetime, graces: GracePeriods) -> bool:
     """A purge cannot be taken back; any other deletion can, for the undelete period."""
     if owner.deleted_at is None or owner.purge:
         return False

@@ -8,7 +8,7 @@ from enum import StrEnum
 from codehub.domain.states import ErrorReason, Operation
 
 
-class Mark(StrEnum):
+class Transition(StrEnum):
     """What a line says about an operation."""
 
     CLAIMED = "claimed"
@@ -33,12 +33,12 @@ class OperationResult(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
+class OperationEvent:
     """One line of the audit trail that is about an operation."""
 
     event_id: int
     at: datetime
-    mark: Mark
+    transition: Transition
     operation: Operation
     error_reason: ErrorReason | None = None
     message: str | None = None
@@ -59,20 +59,20 @@ class OperationRecord:
 
 
 ENDS = {
-    Mark.COMPLETED: OperationResult.COMPLETED,
-    Mark.FAILED: OperationResult.FAILED,
-    Mark.RELEASED: OperationResult.RELEASED,
+    Transition.COMPLETED: OperationResult.COMPLETED,
+    Transition.FAILED: OperationResult.FAILED,
+    Transition.RELEASED: OperationResult.RELEASED,
 }
 
 
-def fold(lines: Iterable[Line], *, superseded: bool) -> list[OperationRecord]:
+def operations_from_events(lines: Iterable[OperationEvent], *, superseded: bool) -> list[OperationRecord]:
     """The operations, newest first, of lines that are in order.
 
     `superseded` says that another operation was claimed after these lines, so the last one is not under way.
     """
-    claims: list[list[Line]] = []
+    claims: list[list[OperationEvent]] = []
     for line in lines:
-        if line.mark is Mark.CLAIMED:
+        if line.transition is Transition.CLAIMED:
             claims.append([line])
         elif claims:  # else it belongs to a claim that these lines do not reach back to
             claims[-1].append(line)
@@ -82,16 +82,16 @@ def fold(lines: Iterable[Line], *, superseded: bool) -> list[OperationRecord]:
     return [_record(claim, otherwise) for claim, otherwise in zip(claims, unfinished, strict=True)][::-1]
 
 
-def _record(lines: list[Line], unfinished: OperationResult) -> OperationRecord:
+def _record(lines: list[OperationEvent], unfinished: OperationResult) -> OperationRecord:
     claim, last = lines[0], lines[-1]
-    end = next((line for line in lines if line.mark in ENDS), None)
+    end = next((line for line in lines if line.transition in ENDS), None)
     told = end or last
     return OperationRecord(
         operation=claim.operation,
         started_at=claim.at,
         ended_at=end.at if end else None,
-        result=ENDS[end.mark] if end else unfinished,
-        attempts=1 + sum(line.mark is Mark.ATTEMPT_FAILED for line in lines),
+        result=ENDS[end.transition] if end else unfinished,
+        attempts=1 + sum(line.transition is Transition.ATTEMPT_FAILED for line in lines),
         error_reason=told.error_reason,
         message=told.message,
         event_id=claim.event_id,

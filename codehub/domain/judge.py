@@ -4,13 +4,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from codehub.domain.conditions import (
-    LEFTOVER,
+    DISCARDED,
     NOT_OBSERVED,
     ArchiveFact,
     Condition,
     Conditions,
     ContainerFact,
-    Facts,
+    Observation,
     Reason,
     Resource,
     Snapshot,
@@ -34,7 +34,7 @@ _NOT_RUNNING = (Status.UNKNOWN, Reason.NOT_RUNNING, "No container runs.")
 HANG_GRACE = timedelta(seconds=60)
 
 
-def judge(snapshot: Snapshot, facts: Facts, now: datetime) -> Snapshot:
+def judge(snapshot: Snapshot, facts: Observation, now: datetime) -> Snapshot:
     """Take in one look at reality; a provider that did not answer changes nothing."""
     observed = replace(
         judge_instance(snapshot.conditions, facts.container, facts.outdated, now),
@@ -161,7 +161,7 @@ def _judge_archive(snapshot: Snapshot, fact: ArchiveFact, now: datetime) -> Cond
 def _holds_complete_home(snapshot: Snapshot) -> bool:
     """A volume that exists is whole unless something has still to be restored into it to the end."""
     if snapshot.archive_key is None:
-        return snapshot.restore_marker != LEFTOVER
+        return snapshot.restore_marker != DISCARDED
     return snapshot.restore_marker == snapshot.archive_key
 
 
@@ -201,7 +201,7 @@ def _is_purged(snapshot: Snapshot) -> bool:
     return snapshot.deleted and snapshot.purge
 
 
-def _unreachable(facts: Facts) -> tuple[Resource, ...]:
+def _unreachable(facts: Observation) -> tuple[Resource, ...]:
     answers = {
         Resource.CONTAINER: facts.container is ContainerFact.UNREACHABLE,
         Resource.VOLUME: facts.volume is VolumeFact.UNREACHABLE,

@@ -18,7 +18,7 @@ class Failures:
     locked_until: datetime | None = None
 
 
-def lock_after(count: int) -> timedelta | None:
+def lock_duration(count: int) -> timedelta | None:
     """How long the failure with this number locks; None while there is another try."""
     if count < FAILURES_BEFORE_LOCK:
         return None
@@ -26,13 +26,13 @@ def lock_after(count: int) -> timedelta | None:
     return min(FIRST_LOCK * (1 << doublings), LONGEST_LOCK)
 
 
-def with_one_more(failures: Failures, now: datetime) -> Failures:
+def add_failure(failures: Failures, now: datetime) -> Failures:
     count = failures.count + 1
-    lock = lock_after(count)
+    lock = lock_duration(count)
     return Failures(count, None if lock is None else now + lock)
 
 
-def time_left(failures: Failures, now: datetime) -> timedelta | None:
+def remaining_lock(failures: Failures, now: datetime) -> timedelta | None:
     """How long it is still locked; None if it is not."""
     if failures.locked_until is None or failures.locked_until <= now:
         return None

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from codehub.domain.completion import is_complete
-from codehub.domain.conditions import LEFTOVER, Resource, Snapshot, Status
+from codehub.domain.conditions import DISCARDED, Resource, Snapshot, Status
 from codehub.domain.states import DesiredState, Operation, Phase
 
 NEXT_OPERATION = {
@@ -143,7 +143,7 @@ def _leftover_operation(snapshot: Snapshot) -> Operation | None:
     A volume that a person gave up is not provisioned again but overwritten, with an empty archive.
     """
     conditions = snapshot.conditions
-    if snapshot.phase is Phase.PENDING and snapshot.restore_marker == LEFTOVER:
+    if snapshot.phase is Phase.PENDING and snapshot.restore_marker == DISCARDED:
         return Operation.CREATE_EMPTY_ARCHIVE
     if snapshot.phase is Phase.STANDBY and snapshot.desired_state is not DesiredState.RUNNING:
         return Operation.STOPPING if conditions.container_exists else None

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from codehub.domain.conditions import (
-    LEFTOVER,
+    DISCARDED,
     NOT_OBSERVED,
     ArchiveFact,
     Conditions,
@@ -67,10 +67,10 @@ class Recovery:
     keep_archives: bool = False
 
 
-def choices(snapshot: Snapshot, *, has_others: bool = False) -> tuple[RecoverChoice, ...]:
+def choices(snapshot: Snapshot, *, has_other_archives: bool = False) -> tuple[RecoverChoice, ...]:
     """What *recover* accepts in this state; nothing where there is no error to leave.
 
-    `has_others` says that there are archives besides the current one.
+    `has_other_archives` says that there are archives besides the current one.
     """
     if snapshot.conditions.healthy.status is not Status.FALSE or snapshot.purge:
         return ()
@@ -78,7 +78,7 @@ def choices(snapshot: Snapshot, *, has_others: bool = False) -> tuple[RecoverCho
         return (RecoverChoice.RETRY,)
     possible = {
         RecoverChoice.RETRY: True,
-        RecoverChoice.RESTORE_ARCHIVE: has_others or can_restore_current(snapshot),
+        RecoverChoice.RESTORE_ARCHIVE: has_other_archives or can_restore_current(snapshot),
         RecoverChoice.USE_DISK: snapshot.conditions.volume_exists,
         RecoverChoice.START_EMPTY: True,
     }
@@ -97,10 +97,10 @@ def judge_choice(
     """Judge a choice that was made on an earlier look by a fresh one, also at the archive that it names."""
     if named is ArchiveFact.ABSENT:
         return RecoverVerdict.REFUSE
-    if choice in choices(snapshot, has_others=named is not None):
+    if choice in choices(snapshot, has_other_archives=named is not None):
         return RecoverVerdict.WAIT if named is ArchiveFact.UNREACHABLE else RecoverVerdict.CARRY_OUT
     as_if_all_had_answered = replace(snapshot, unreachable=())
-    later = choices(as_if_all_had_answered, has_others=named is not None)
+    later = choices(as_if_all_had_answered, has_other_archives=named is not None)
     return RecoverVerdict.WAIT if choice in later else RecoverVerdict.REFUSE
 
 
@@ -109,7 +109,7 @@ def recover(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None =
 
     `archive_key` names the archive to go back to, where that is not the current one.
     """
-    if choice not in choices(snapshot, has_others=archive_key is not None):
+    if choice not in choices(snapshot, has_other_archives=archive_key is not None):
         raise ValueError(f"cannot recover with {choice} here")
     cleared = replace(snapshot, error_reason=None, error_message=None, error_count=0)
     if choice is RecoverChoice.RETRY:
@@ -131,7 +131,7 @@ def _archive_after(snapshot: Snapshot, choice: RecoverChoice, archive_key: str |
 def _marker_after(snapshot: Snapshot, choice: RecoverChoice) -> str | None:
     """A half-restored volume must not pass for an empty home: an empty archive is restored over it."""
     replaces = choice is RecoverChoice.START_EMPTY and snapshot.conditions.volume_exists
-    return LEFTOVER if replaces else None
+    return DISCARDED if replaces else None
 
 
 def is_purge(phase: Phase, *, requested: bool) -> bool:

@@ -1,6 +1,6 @@
 """Which volumes may be removed: the only copy of a home goes by a purge and by nothing else."""
 
-from codehub.domain.conditions import LEFTOVER, ArchiveFact, Snapshot
+from codehub.domain.conditions import DISCARDED, ArchiveFact, Snapshot
 from codehub.domain.states import Operation
 
 
@@ -22,6 +22,6 @@ def may_remove_volume(snapshot: Snapshot, archive: ArchiveFact) -> bool:
     """
     if snapshot.operation is not Operation.DELETING or not snapshot.deleted:
         return False
-    if snapshot.purge or (snapshot.archive_key is None and snapshot.restore_marker == LEFTOVER):
+    if snapshot.purge or (snapshot.archive_key is None and snapshot.restore_marker == DISCARDED):
         return True
     return is_leftover(snapshot) and archive is ArchiveFact.PRESENT

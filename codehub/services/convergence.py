@@ -33,7 +33,7 @@ LONGEST_PAUSE_SECONDS = 1.0
 PAUSE_FACTOR = 1.5
 
 
-async def wait_converged(
+async def wait_until_settled(
     database: Database,
     workspace_id: WorkspaceId,
     *,
@@ -47,7 +47,7 @@ async def wait_converged(
     while True:
         view = await _load(database, workspace_id)
         remaining = deadline - clock.time()
-        if view is None or view.standing.is_settled or remaining <= 0:
+        if view is None or view.lifecycle.is_settled or remaining <= 0:
             return view
         await pause_for(min(pause, remaining))
         pause = next_pause(pause)

@@ -12,10 +12,10 @@ from codehub.db.credentials import (
     TokenView,
     count_live_tokens,
     insert_token,
+    list_live_sessions,
+    list_unrevoked_tokens,
     revoke_sessions,
     revoke_tokens,
-    sessions_of,
-    tokens_of,
 )
 from codehub.db.session import Database
 from codehub.services.errors import (
@@ -47,7 +47,7 @@ def hash_token(token: str) -> bytes:
 async def list_sessions(database: Database, user_id: UUID, *, now: datetime) -> list[SessionView]:
     """Those that can be used, newest first."""
     async with database.transaction() as session:
-        return await sessions_of(session, user_id, now)
+        return await list_live_sessions(session, user_id, now)
 
 
 async def revoke_session(database: Database, user_id: UUID, session_id: UUID, *, now: datetime) -> None:
@@ -90,7 +90,7 @@ async def create_token(
 async def list_tokens(database: Database, user_id: UUID) -> list[TokenView]:
     """Those that were not revoked, newest first; expired ones are among them."""
     async with database.transaction() as session:
-        return await tokens_of(session, user_id)
+        return await list_unrevoked_tokens(session, user_id)
 
 
 async def revoke_token(database: Database, user_id: UUID, token_id: UUID, *, now: datetime) -> None:

@@ -78,8 +78,8 @@ class GuardedInstances:
     instances: Instances
     guard: HomeGuard
 
-    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
-        fact = await self.instances.look(workspace_id)
+    async def observe(self, workspace_id: WorkspaceId) -> ContainerFact:
+        fact = await self.instances.observe(workspace_id)
         await self.guard.confirm()
         return fact
 
@@ -123,8 +123,8 @@ class GuardedVolumes:
     volumes: Volumes
     guard: HomeGuard
 
-    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
-        fact = await self.volumes.look(workspace_id)
+    async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
+        fact = await self.volumes.observe(workspace_id)
         await self.guard.confirm()
         return fact
 

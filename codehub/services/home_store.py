@@ -14,7 +14,7 @@ from codehub.db.home_store import (
     record_home_store,
     replace_home_store,
 )
-from codehub.db.m1_homes import find_waiting
+from codehub.db.m1_homes import find_unimported
 from codehub.db.session import Database
 from codehub.domain.failures import Transient
 from codehub.ports import HomeStore, Volumes
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 ADOPT = "run `codehub homes adopt`"
 
 
-class OtherHomeStore(Exception):
+class WrongHomeStore(Exception):
     """The homes are somewhere else; the message is for a person."""
 
 
@@ -47,8 +47,8 @@ class Comparison:
     present: int
 
 
-async def claim_home_store(database: Database, homes: Homes) -> None:
-    """Record the store of this backend at the first start; raise OtherHomeStore if another one is recorded.
+async def ensure_home_store(database: Database, homes: Homes) -> None:
+    """Record the store of this backend at the first start; raise WrongHomeStore if another one is recorded.
 
     A database from before stores were recorded takes the present one if that has at least one of its homes.
     """
@@ -62,7 +62,7 @@ async def claim_home_store(database: Database, homes: Homes) -> None:
 
 
 async def check_home_store(database: Database, homes: Homes) -> None:
-    """Raise OtherHomeStore if the database records another store; only warn if the store does not answer."""
+    """Raise WrongHomeStore if the database records another store; only warn if the store does not answer."""
     recorded = await _load(database)
     if recorded is None:
         return
@@ -72,7 +72,7 @@ async def check_home_store(database: Database, homes: Homes) -> None:
         log.warning("cannot tell yet whether the homes are in %s: %s", homes.store.location, failure)
         return
     if problem := explain_difference(recorded, homes.backend, homes.store, identity):
-        raise OtherHomeStore(problem)
+        raise WrongHomeStore(problem)
 
 
 async def compare_home_stores(database: Database, homes: Homes) -> Comparison:
@@ -114,7 +114,7 @@ async def _require_homes(database: Database, homes: Homes) -> None:
     async with database.transaction() as session:
         expected = await load_homes(session)
     if expected and expected.isdisjoint(await homes.volumes.list_all()):
-        raise OtherHomeStore(
+        raise WrongHomeStore(
             f"None of the {len(expected)} homes of this database is in {homes.store.location}: "
             f"start CodeHub where the homes are, or, if they are lost or you will move them, {ADOPT}."
         )
@@ -125,15 +125,15 @@ async def _load(database: Database) -> RecordedStore | None:
         return await load_home_store(session)
 
 
-class OtherBackend(Exception):
+class WrongBackend(Exception):
     """There are workspaces whose homes the configured backend does not have; the message is for a person."""
 
 
 async def require_backend(session: AsyncSession, configured: str) -> None:
-    """Raise OtherBackend unless every workspace that is not deleted is of this backend."""
+    """Raise WrongBackend unless every workspace that is not deleted is of this backend."""
     in_use = await backends_in_use(session)
     if not in_use <= {configured}:
-        raise OtherBackend(_explain(in_use, configured))
+        raise WrongBackend(_explain(in_use, configured))
 
 
 def _explain(in_use: set[str], configured: str) -> str:
@@ -155,7 +155,7 @@ class HomesNotImported(Exception):
 
 async def require_homes_imported(session: AsyncSession) -> None:
     """Raise HomesNotImported while a workspace's home is still in M1's directories."""
-    if (waiting := await find_waiting(session)) is not None:
+    if (waiting := await find_unimported(session)) is not None:
         raise HomesNotImported(
             f"The homes of {waiting.count} workspaces (one is {waiting.example!r}) are still in the "
             "directories of M1: import them with `codehub migrate --import-homes DIR`, where DIR is the "

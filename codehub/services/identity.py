@@ -18,7 +18,7 @@ from codehub.db.accounts import (
 from codehub.db.credentials import (
     Holder,
     SessionView,
-    delete_dead_sessions,
+    delete_ended_sessions,
     insert_session,
     revoke_sessions,
     use_session,
@@ -27,7 +27,7 @@ from codehub.db.credentials import (
 from codehub.db.session import Database
 from codehub.services.credentials import API_TOKEN_PREFIX, hash_token, new_session_token
 from codehub.services.errors import SignInRefused
-from codehub.services.passwords import Passwords, check_password_rules, refuse_unknown, try_password
+from codehub.services.passwords import Passwords, check_password_rules, refuse_unknown_user, try_password
 
 LONGEST_USER_AGENT = 512
 
@@ -77,12 +77,12 @@ async def sign_in(
     async with database.transaction() as session:
         account = await find_account(session, username)
     if account is None:
-        await refuse_unknown(database, passwords, username, password, now=now)
+        await refuse_unknown_user(database, passwords, username, password, now=now)
     token = new_session_token()
 
     async def open_session(session: AsyncSession, account: Account) -> Caller:
         new = SessionView(uuid4(), now, now + lifetime, now, _shortened(user_agent))
-        await delete_dead_sessions(session, account.user_id, now)
+        await delete_ended_sessions(session, account.user_id, now)
         await insert_session(session, account.user_id, new, hash_token(token))
         return Caller(
             account.user_id, account.username, account.role, Credential.SESSION, new.id, new.expires_at

@@ -15,9 +15,9 @@ from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from codehub.db.accounts import Account, lock_account, set_failures, write_like_a_failure
+from codehub.db.accounts import Account, lock_account, set_failures, simulate_failure_write
 from codehub.db.session import Database
-from codehub.domain.lockout import Failures, time_left, with_one_more
+from codehub.domain.lockout import Failures, add_failure, remaining_lock
 from codehub.services.errors import InvalidPassword, LockedOut, RequestRefused, SignInRefused
 
 SHORTEST = 8
@@ -43,7 +43,7 @@ class Passwords:
     """One per process: it bounds how many passwords are hashed at once, and so the memory that this takes."""
 
     def __init__(self, hasher: PasswordHasher | None = None, *, most_at_once: int = MOST_AT_ONCE) -> None:
-        self.unknown_names = UnknownNames()
+        self.unknown_users = UnknownUsers()
         self._hasher = hasher or PasswordHasher()
         self._dummy_hash = _hash_of_nothing(self._hasher)
         # A pool of its own instead of a semaphore: a thread goes on when the request that waits for it is
@@ -95,7 +95,7 @@ def _bytes(password: str) -> bytes:
 MOST_NAMES = 10_000
 
 
-class UnknownNames:
+class UnknownUsers:
     """Counts as the rows of real users do, but in the memory of this process.
 
     Its limits: a restart forgets it, other API processes do not see it, and after `most` further unknown
@@ -112,7 +112,7 @@ class UnknownNames:
 
     def count_failure(self, username: str, now: datetime) -> None:
         key = _key(username)
-        self._failures[key] = with_one_more(self._failures.pop(key, Failures()), now)
+        self._failures[key] = add_failure(self._failures.pop(key, Failures()), now)
         if len(self._failures) > self._most:
             self._failures.popitem(last=False)
 
@@ -145,7 +145,7 @@ async def try_password(
                 await set_failures(session, current.user_id, Failures())
                 return await accepted(session, current)
             # The right password that comes too late is counted too: nothing may tell it from a wrong one.
-            await set_failures(session, current.user_id, with_one_more(current.failures, now))
+            await set_failures(session, current.user_id, add_failure(current.failures, now))
         else:
             refusal = None
     if refusal is None:
@@ -153,15 +153,15 @@ async def try_password(
     raise refusal
 
 
-async def refuse_unknown(
+async def refuse_unknown_user(
     database: Database, passwords: Passwords, username: str, password: str, *, now: datetime
 ) -> NoReturn:
     """Do for a name that nobody has what is done for a wrong password, with the same answers."""
-    names = passwords.unknown_names
+    names = passwords.unknown_users
     _refuse_while_locked(names.failures(username), now)
     await passwords.verify(None, password)
     async with database.transaction() as session:
-        await write_like_a_failure(session)
+        await simulate_failure_write(session)
     before = names.failures(username)
     names.count_failure(username, now)
     _refuse_while_locked(before, now)
@@ -170,7 +170,7 @@ async def refuse_unknown(
 
 def _refusal(account: Account, matches: bool, now: datetime) -> RequestRefused | None:
     """Locked comes first: others, at the same time, may have used up the tries."""
-    if (left := time_left(account.failures, now)) is not None:
+    if (left := remaining_lock(account.failures, now)) is not None:
         return LockedOut(left)
     if not matches or account.disabled_at is not None:
         return SignInRefused()
@@ -178,5 +178,5 @@ def _refusal(account: Account, matches: bool, now: datetime) -> RequestRefused |
 
 
 def _refuse_while_locked(failures: Failures, now: datetime) -> None:
-    if (left := time_left(failures, now)) is not None:
+    if (left := remaining_lock(failures, now)) is not None:
         raise LockedOut(left)

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from codehub.db.archive_views import OtherArchive, list_others
+from codehub.db.archive_views import OtherArchive, list_other_archives
 from codehub.db.archives import is_available, is_collected, unmark_orphans
 from codehub.db.events import EventKind, record_event
 from codehub.db.recoveries import (
@@ -26,7 +26,7 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import MEANINGS, RecoverChoice, can_restore_current, choices, undelete
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
-from codehub.services.workspaces import take_place
+from codehub.services.workspaces import reserve_slot
 
 # What PostgreSQL tells apart.
 NEXT_MOMENT = timedelta(microseconds=1)
@@ -55,12 +55,12 @@ async def request_recovery(
         _check_idle(locked)
         # An error that was carried over from an older installation has not been judged yet.
         snapshot = conclude(locked.snapshot, now)
-        others = await list_others(session, workspace_id)
+        others = await list_other_archives(session, workspace_id)
         chosen = _choose(snapshot, choice, others)
         archive_key = await _find_archive(session, snapshot, chosen, archive)
         if snapshot.desired_state is DesiredState.RUNNING:
             # It has its place, in an error too; but limits that were lowered hold for a new start.
-            await take_place(session, locked.owner_user_id, limits, besides=workspace_id)
+            await reserve_slot(session, locked.owner_user_id, limits, besides=workspace_id)
         request = RecoverRequest(chosen, _moment_after(locked.last_recovery_at, now), archive_key)
         await set_recover_request(session, workspace_id, request, now)
         await record_event(
@@ -89,7 +89,7 @@ class ArchiveToRestore:
 
 def choices_of(view: WorkspaceView) -> tuple[RecoverChoice, ...]:
     """What *recover* would accept, as far as can be told from what was last seen."""
-    return choices(_snapshot_of(view), has_others=bool(view.other_archives))
+    return choices(_snapshot_of(view), has_other_archives=bool(view.other_archives))
 
 
 def archives_to_restore(view: WorkspaceView) -> list[ArchiveToRestore]:
@@ -157,7 +157,7 @@ def _check_idle(locked: LockedSnapshot) -> None:
 def _choose(
     snapshot: Snapshot, choice: RecoverChoice | None, others: Sequence[OtherArchive]
 ) -> RecoverChoice:
-    allowed = choices(snapshot, has_others=bool(others))
+    allowed = choices(snapshot, has_other_archives=bool(others))
     if not allowed:
         raise InvalidState(snapshot.phase, "There is no error to recover from.")
     # Where files are lost nobody decides for their owner, not even to look again.

@@ -50,7 +50,7 @@ class UserChange:
     password_hash: str | None = None
 
 
-async def hash_new(passwords: Passwords, password: str) -> str:
+async def hash_new_password(passwords: Passwords, password: str) -> str:
     """Raise InvalidPassword unless somebody may have it."""
     check_password_rules(password)
     return await passwords.hash(password)
@@ -72,7 +72,7 @@ async def add_user(
     now: datetime,
 ) -> UserView:
     check_username_rules(username)
-    password_hash = await hash_new(passwords, password)
+    password_hash = await hash_new_password(passwords, password)
     async with database.transaction() as session:
         account = await insert_account(session, username, password_hash, Role(role), now)
     if account is None:
@@ -84,7 +84,7 @@ async def set_password(
     database: Database, passwords: Passwords, username_or_id: str | UUID, password: str, now: datetime
 ) -> UserView:
     """Set somebody's password: every session ends, and a lock-out is over."""
-    password_hash = await hash_new(passwords, password)
+    password_hash = await hash_new_password(passwords, password)
     async with database.transaction() as session:
         account = _found(await _look_up(session, username_or_id))
         return _view(await _set_password(session, account, password_hash, now))

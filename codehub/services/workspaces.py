@@ -8,8 +8,8 @@ from uuid import UUID
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.events import EventKind, record_event
-from codehub.db.idempotency import FirstRequest, forget_keys, take_key
-from codehub.db.running_slots import count_running, lock_running_limits, running_of
+from codehub.db.idempotency import FirstRequest, delete_expired_keys, store_key
+from codehub.db.running_slots import count_running, list_running, lock_running_limits
 from codehub.db.session import Database
 from codehub.db.workspaces import (
     LockedWorkspace,
@@ -74,7 +74,7 @@ async def change_desired_state(
         return
     _check_may_change(workspace)
     if desired is DesiredState.RUNNING:
-        await take_place(session, workspace.owner_user_id, limits, besides=workspace_id)
+        await reserve_slot(session, workspace.owner_user_id, limits, besides=workspace_id)
     await set_desired_state(session, workspace_id, desired, now)
     await record_event(
         session,
@@ -121,7 +121,7 @@ async def add_workspace(
 ) -> None:
     """Add it in the caller's transaction, as its last lock."""
     if new.desired_state is DesiredState.RUNNING:
-        await take_place(session, new.owner_user_id, limits)
+        await reserve_slot(session, new.owner_user_id, limits)
     await insert_workspace(session, new, now)
     detail = {"to": new.desired_state}
     await record_event(
@@ -167,9 +167,9 @@ async def _earlier(
     """What the same request has made; the key is stored with the workspace or, if that is refused, not."""
     mine = FirstRequest(request_hash, new.workspace_id)
     forget_before = now - KEPT_FOR
-    first = await take_key(session, new.owner_user_id, key, mine, now=now, forget_before=forget_before)
+    first = await store_key(session, new.owner_user_id, key, mine, now=now, forget_before=forget_before)
     if first is None:
-        await forget_keys(session, forget_before, FORGET_AT_ONCE)
+        await delete_expired_keys(session, forget_before, FORGET_AT_ONCE)
         return None
     if first.request_hash != request_hash:
         raise IdempotencyConflict
@@ -221,12 +221,12 @@ def _differences(change: MetadataValues, present: Metadata) -> dict[str, str | i
     return {name: value for name, value in change.items() if value != getattr(present, name)}
 
 
-async def take_place(
+async def reserve_slot(
     session: AsyncSession, owner_user_id: UUID, limits: RunningLimits, besides: WorkspaceId | None = None
 ) -> None:
     """Hold the limits until the transaction ends, so that what was counted stays true until it is written."""
     await lock_running_limits(session)
-    own = await running_of(session, owner_user_id, besides=besides)
+    own = await list_running(session, owner_user_id, besides=besides)
     total = await count_running(session, besides=besides)
     scope = exceeded_limit(len(own), total, limits)
     if scope is not None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from codehub.adapters.s3.archives import S3Archives
 from codehub.bootstrap import policy_of
 from codehub.domain.failures import Failure
-from codehub.domain.garbage import ArchiveOwner, Graces, is_protected
+from codehub.domain.garbage import ArchiveOwner, GracePeriods, is_protected
 from codehub.domain.naming import META_SUFFIX, parse_archive_key
 from codehub.domain.states import Phase
 from gameday.checks.findings import Findings, Invariant
@@ -34,7 +34,7 @@ class Loss:
 class ArchiveWatch:
     """Follows every archive from look to look."""
 
-    graces: Graces
+    graces: GracePeriods
     _needed_at: dict[str, datetime] = field(default_factory=dict)
     _known: set[str] = field(default_factory=set)
 
@@ -74,7 +74,7 @@ def _loss(key: str, words: str) -> Loss:
     return Loss(name.workspace_id if name else "", key, words)
 
 
-def is_needed(key: str, owners: Mapping[str, ArchiveOwner], now: datetime, graces: Graces) -> bool:
+def is_needed(key: str, owners: Mapping[str, ArchiveOwner], now: datetime, graces: GracePeriods) -> bool:
     name = parse_archive_key(key)
     return name is not None and is_protected(key, name, owners.get(name.workspace_id), now, graces)
 
@@ -84,7 +84,7 @@ def committed_of(objects: Set[str]) -> set[str]:
     return {key for key in objects if not key.endswith(META_SUFFIX) and key + META_SUFFIX in objects}
 
 
-def unneeded_of(objects: Set[str], rows: Iterable[Row], now: datetime, graces: Graces) -> set[str]:
+def unneeded_of(objects: Set[str], rows: Iterable[Row], now: datetime, graces: GracePeriods) -> set[str]:
     """Archives, whole or in part, that nothing needs."""
     owners = {str(row.workspace_id): row.owner_of_archives for row in rows}
     keys = {each.removesuffix(META_SUFFIX) for each in objects}

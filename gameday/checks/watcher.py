@@ -144,7 +144,7 @@ class Watcher:
         committed = committed_of(await list_objects(archives))
         for loss in list(self._archives.look(rows, committed, datetime.now(UTC))):
             # Asked for by its name: a store that has just started may not list everything yet.
-            if await archives.look(loss.key) is ArchiveFact.ABSENT:
+            if await archives.observe(loss.key) is ArchiveFact.ABSENT:
                 self._blame(loss)
         self._findings.note(Invariant.ARCHIVE_KEPT, (), checks=len(committed))
 

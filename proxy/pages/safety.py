@@ -56,7 +56,7 @@ def choosable(archive: ArchiveToRestore) -> ChoosableArchive:
 
 def safety(view: WorkspaceView) -> Safety | None:
     """None where files are being deleted; a deletion that failed deletes nothing before somebody decides."""
-    if view.desired_state is DesiredState.DELETED and not view.standing.needs_person:
+    if view.desired_state is DesiredState.DELETED and not view.lifecycle.needs_person:
         return None
     volume = view.conditions.volume_ready
     if volume.is_true:

@@ -10,7 +10,7 @@ from temporalio.client import Client
 
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.progress_board import RedisProgressBoard
-from codehub.db.usage import BUCKET, bucket_of, note_usage
+from codehub.db.usage import BUCKET, bucket_of, record_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
@@ -87,7 +87,7 @@ async def test_activity_is_that_of_the_last_day(harness: ApiHarness) -> None:
     ages = (0, 1, 95, 97)
     async with harness.context.database.transaction() as session:
         for age in ages:
-            await note_usage(session, {WorkspaceId(workspace_id): now - BUCKET * age})
+            await record_usage(session, {WorkspaceId(workspace_id): now - BUCKET * age})
     activity = await read(ada, workspace_id, "activity")
     since = datetime.fromisoformat(activity["since"])
     used = [datetime.fromisoformat(each) for each in activity["used"]]

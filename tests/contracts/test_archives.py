@@ -117,25 +117,25 @@ def key() -> str:
 async def test_both_objects_make_an_archive(harness: ArchiveHarness, key: str) -> None:
     await harness.put(key, CONTENT)
     await harness.put(meta_key(key), META)
-    assert await harness.archives.look(key) is ArchiveFact.PRESENT
+    assert await harness.archives.observe(key) is ArchiveFact.PRESENT
     assert await harness.archives.read_meta(key) == StoredArchive(key, len(CONTENT), DIGEST)
 
 
 async def test_without_its_meta_an_archive_is_not_committed(harness: ArchiveHarness, key: str) -> None:
     await harness.put(key, CONTENT)
-    assert await harness.archives.look(key) is ArchiveFact.ABSENT
+    assert await harness.archives.observe(key) is ArchiveFact.ABSENT
     assert await harness.archives.read_meta(key) is None
 
 
 async def test_a_meta_without_its_archive_is_nothing(harness: ArchiveHarness, key: str) -> None:
     await harness.put(meta_key(key), META)
-    assert await harness.archives.look(key) is ArchiveFact.ABSENT
+    assert await harness.archives.observe(key) is ArchiveFact.ABSENT
     assert await harness.archives.read_meta(key) is None
 
 
 async def test_what_was_never_stored_is_absent(harness: ArchiveHarness, key: str) -> None:
-    assert await harness.archives.look(key) is ArchiveFact.ABSENT
-    assert await harness.archives.look(None) is ArchiveFact.ABSENT
+    assert await harness.archives.observe(key) is ArchiveFact.ABSENT
+    assert await harness.archives.observe(None) is ArchiveFact.ABSENT
     assert await harness.archives.read_meta(key) is None
     assert [each async for each in harness.archives.list_all()] == []
 
@@ -163,7 +163,7 @@ async def test_removing_what_is_not_there_succeeds(harness: ArchiveHarness, key:
     await harness.put(key, CONTENT)
     await harness.archives.remove(key)
     await harness.archives.remove(key)
-    assert await harness.archives.look(key) is ArchiveFact.ABSENT
+    assert await harness.archives.observe(key) is ArchiveFact.ABSENT
 
 
 async def test_only_stale_uploads_are_aborted(harness: ArchiveHarness, key: str) -> None:
@@ -179,8 +179,8 @@ async def test_only_stale_uploads_are_aborted(harness: ArchiveHarness, key: str)
 async def test_silence_is_not_absence(harness: ArchiveHarness, key: str) -> None:
     async with harness.down() as archives:
         calls = (
-            archives.look(key),
-            archives.look(None),
+            archives.observe(key),
+            archives.observe(None),
             archives.read_meta(key),
             archives.remove(key),
             archives.abort_stale_uploads(datetime.now(UTC)),

@@ -26,8 +26,8 @@ async def archives(bucket: Bucket) -> AsyncIterator[S3Archives]:
 
 async def assert_unreachable(archives: S3Archives) -> None:
     for call in (
-        archives.look(KEY),
-        archives.look(None),
+        archives.observe(KEY),
+        archives.observe(None),
         archives.read_meta(KEY),
         anext(archives.list_all()),
     ):
@@ -50,7 +50,7 @@ async def test_a_bucket_is_made_once(bucket: Bucket) -> None:
     async with S3Archives.open(store_of(bucket, bucket=f"made-{uuid.uuid4().hex}")) as archives:
         await archives.ensure_bucket()
         await archives.ensure_bucket()
-        assert await archives.look(None) is ArchiveFact.ABSENT
+        assert await archives.observe(None) is ArchiveFact.ABSENT
 
 
 async def test_a_listing_goes_over_all_pages(

@@ -13,7 +13,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, InstanceRequest
 from codehub.services.guarded_providers import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
-from codehub.services.home_store import Homes, adopt_home_store, claim_home_store
+from codehub.services.home_store import Homes, adopt_home_store, ensure_home_store
 from testkit.fakes import IMAGE
 from testkit.rows import new_workspace_id
 from tests.contracts.home_store_harness import HomeStoreHarness, open_harness
@@ -35,13 +35,13 @@ class Guarded:
         """Every way to look at homes and instances, and to change them."""
         log = self.instances.read_log(workspace_id, tail=1, follow=False)
         return [
-            self.instances.look(workspace_id),
+            self.instances.observe(workspace_id),
             self.instances.list_all(),
             self.instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None),
             self.instances.stop(workspace_id),
             self.instances.find_upstream(workspace_id),
             anext(log, None),
-            self.volumes.look(workspace_id),
+            self.volumes.observe(workspace_id),
             self.volumes.list_all(),
             self.volumes.provision(workspace_id),
             self.volumes.remove(workspace_id),
@@ -80,22 +80,22 @@ async def test_nobody_touches_homes_before_their_store_is_recorded(
 async def test_the_recorded_store_is_used_as_if_there_were_no_guard(
     guarded: Guarded, database: Database
 ) -> None:
-    await claim_home_store(database, guarded.homes)
+    await ensure_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
-    assert await guarded.volumes.look(workspace_id) is VolumeFact.PRESENT
+    assert await guarded.volumes.observe(workspace_id) is VolumeFact.PRESENT
     assert await guarded.volumes.list_all() == [workspace_id]
-    assert await guarded.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await guarded.instances.observe(workspace_id) is ContainerFact.ABSENT
     assert await guarded.instances.list_all() == {}
     assert await guarded.instances.find_upstream(workspace_id) is None
     await guarded.volumes.remove(workspace_id)
-    assert await guarded.volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await guarded.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
 async def test_a_store_that_was_exchanged_for_an_empty_one_is_not_judged(
     harness: HomeStoreHarness, guarded: Guarded, database: Database
 ) -> None:
-    await claim_home_store(database, guarded.homes)
+    await ensure_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
     harness.exchange()
@@ -108,7 +108,7 @@ async def test_a_store_that_was_exchanged_for_an_empty_one_is_not_judged(
 async def test_another_store_in_its_place_is_not_judged_until_it_is_adopted(
     harness: HomeStoreHarness, guarded: Guarded, database: Database
 ) -> None:
-    await claim_home_store(database, guarded.homes)
+    await ensure_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
     harness.exchange()
@@ -116,13 +116,13 @@ async def test_another_store_in_its_place_is_not_judged_until_it_is_adopted(
     await no_call_is_answered(guarded, workspace_id, "is a different store")
     assert await harness.volumes.list_all() == []
     await adopt_home_store(database, guarded.homes, datetime.now(UTC))
-    assert await guarded.volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await guarded.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
 async def test_a_store_that_another_one_took_over_from_is_no_longer_changed(
     harness: HomeStoreHarness, guarded: Guarded, database: Database, tmp_path: Path
 ) -> None:
-    await claim_home_store(database, guarded.homes)
+    await ensure_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
     async with AsyncExitStack() as stack:

@@ -66,7 +66,7 @@ async def start(
 
 
 async def test_what_was_never_started_is_absent(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
     assert await harness.instances.list_all() == {}
     assert await harness.instances.find_upstream(workspace_id) is None
 
@@ -75,7 +75,7 @@ async def test_a_started_instance_takes_traffic_when_start_returns(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     reports = await start(harness, workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
     assert await harness.instances.list_all() == {workspace_id: ContainerFact.READY}
     assert await harness.instances.find_upstream(workspace_id) is not None
     assert reports
@@ -96,7 +96,7 @@ async def test_two_starts_at_once_make_one_instance(
 ) -> None:
     await asyncio.gather(start(harness, workspace_id), start(harness, workspace_id))
     assert harness.count(workspace_id) == 1
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
 async def test_instances_of_two_workspaces_do_not_meet(
@@ -114,7 +114,7 @@ async def test_an_exited_instance_exists_but_takes_no_traffic(
 ) -> None:
     await start(harness, workspace_id)
     harness.kill(workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.NOT_READY
     assert await harness.instances.list_all() == {workspace_id: ContainerFact.NOT_READY}
     assert await harness.instances.find_upstream(workspace_id) is None
 
@@ -125,7 +125,7 @@ async def test_an_exited_instance_is_replaced_by_start(
     await start(harness, workspace_id)
     harness.kill(workspace_id)
     await start(harness, workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
     assert harness.count(workspace_id) == 1
 
 
@@ -135,11 +135,11 @@ async def test_an_instance_that_runs_without_answering_is_unhealthy_until_it_ans
     await start(harness, workspace_id)
     harness.hang(workspace_id)
     hasty = harness.hasty()
-    assert await hasty.look(workspace_id) is ContainerFact.UNHEALTHY
+    assert await hasty.observe(workspace_id) is ContainerFact.UNHEALTHY
     assert await hasty.list_all() == {workspace_id: ContainerFact.UNHEALTHY}
     assert await hasty.find_upstream(workspace_id) is None
     harness.resume(workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
 async def test_starting_an_instance_that_does_not_answer_waits_for_it(
@@ -167,9 +167,9 @@ async def test_an_instance_that_keeps_silent_is_ended_by_start_and_the_next_star
     with pytest.raises(Transient) as caught:
         await harness.hasty().start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
     await start(harness, workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
 async def test_an_instance_that_does_not_answer_can_be_stopped(
@@ -178,7 +178,7 @@ async def test_an_instance_that_does_not_answer_can_be_stopped(
     await start(harness, workspace_id)
     harness.hang(workspace_id)
     await harness.hasty().stop(workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
     assert harness.count(workspace_id) == 0
 
 
@@ -225,7 +225,7 @@ async def test_an_unknown_image_cannot_be_had(harness: InstanceHarness, workspac
         await start(harness, workspace_id, "no-such-image")
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
     assert "no-such-image" in caught.value.message
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_pulling_an_image_that_is_here_changes_nothing(
@@ -234,7 +234,7 @@ async def test_pulling_an_image_that_is_here_changes_nothing(
     await harness.instances.pull(IMAGE, lambda _: None)
     await start(harness, workspace_id)
     await harness.instances.pull(IMAGE, lambda _: None)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
 async def test_nothing_starts_without_its_volume(harness: InstanceHarness) -> None:
@@ -242,7 +242,7 @@ async def test_nothing_starts_without_its_volume(harness: InstanceHarness) -> No
     with pytest.raises(Transient) as caught:
         await start(harness, homeless)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert await harness.instances.look(homeless) is ContainerFact.ABSENT
+    assert await harness.instances.observe(homeless) is ContainerFact.ABSENT
 
 
 async def test_an_instance_that_ends_before_it_is_ready_is_a_failed_action(
@@ -263,7 +263,7 @@ async def test_a_stopped_instance_leaves_no_trace_but_its_volume(
 ) -> None:
     await start(harness, workspace_id)
     await harness.instances.stop(workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
     assert await harness.instances.list_all() == {}
     assert harness.count(workspace_id) == 0
     assert await harness.volumes.list_all() == [workspace_id]
@@ -276,28 +276,28 @@ async def test_stopping_what_is_not_there_succeeds(
     await start(harness, workspace_id)
     await harness.instances.stop(workspace_id)
     await harness.instances.stop(workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_an_exited_instance_can_be_stopped(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
     await start(harness, workspace_id)
     harness.kill(workspace_id)
     await harness.instances.stop(workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_a_stopped_instance_starts_again(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
     await start(harness, workspace_id)
     await harness.instances.stop(workspace_id)
     await start(harness, workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
 async def test_silence_is_not_absence(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
     await start(harness, workspace_id)
     harness.go_down()
     calls = (
-        harness.instances.look(workspace_id),
+        harness.instances.observe(workspace_id),
         harness.instances.list_all(),
         harness.instances.find_outdated(),
         harness.instances.find_outdated(workspace_id),

@@ -69,7 +69,7 @@ def workspace_id() -> WorkspaceId:
 async def test_what_was_never_provisioned_is_absent(
     harness: VolumeHarness, workspace_id: WorkspaceId
 ) -> None:
-    assert await harness.volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await harness.volumes.observe(workspace_id) is VolumeFact.ABSENT
     assert await harness.volumes.list_all() == []
 
 
@@ -77,7 +77,7 @@ async def test_a_provisioned_volume_is_there_and_empty(
     harness: VolumeHarness, workspace_id: WorkspaceId
 ) -> None:
     await harness.volumes.provision(workspace_id)
-    assert await harness.volumes.look(workspace_id) is VolumeFact.PRESENT
+    assert await harness.volumes.observe(workspace_id) is VolumeFact.PRESENT
     assert await harness.volumes.list_all() == [workspace_id]
     assert harness.read(workspace_id) == {}
 
@@ -97,7 +97,7 @@ async def test_a_removed_volume_is_gone_with_its_content(
     await harness.volumes.provision(workspace_id)
     harness.write(workspace_id, "old", b"old")
     await harness.volumes.remove(workspace_id)
-    assert await harness.volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await harness.volumes.observe(workspace_id) is VolumeFact.ABSENT
     assert await harness.volumes.list_all() == []
     await harness.volumes.provision(workspace_id)
     assert harness.read(workspace_id) == {}
@@ -108,7 +108,7 @@ async def test_removing_what_is_not_there_succeeds(harness: VolumeHarness, works
     await harness.volumes.provision(workspace_id)
     await harness.volumes.remove(workspace_id)
     await harness.volumes.remove(workspace_id)
-    assert await harness.volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await harness.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
 async def test_removing_one_volume_keeps_the_others(
@@ -141,14 +141,14 @@ async def test_an_exited_instance_still_uses_its_volume(
         await harness.volumes.remove(workspace_id)
     await harness.instances.stop(workspace_id)
     await harness.volumes.remove(workspace_id)
-    assert await harness.volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await harness.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
 async def test_silence_is_not_absence(harness: VolumeHarness, workspace_id: WorkspaceId) -> None:
     await harness.volumes.provision(workspace_id)
     harness.go_down()
     calls = (
-        harness.volumes.look(workspace_id),
+        harness.volumes.observe(workspace_id),
         harness.volumes.list_all(),
         harness.volumes.provision(workspace_id),
         harness.volumes.remove(workspace_id),

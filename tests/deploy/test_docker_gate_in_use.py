@@ -41,7 +41,7 @@ async def test_those_who_look_see_everything_that_they_need(
     async with open_engine(f"{UNIX_SCHEME}{gate.read}") as engine:
         instances = DockerInstances(engine, options)
         assert await instances.list_all() == {}
-        assert await instances.look(workspace_id) is ContainerFact.ABSENT
+        assert await instances.observe(workspace_id) is ContainerFact.ABSENT
         assert await instances.find_upstream(workspace_id) is None
         assert [line async for line in instances.read_log(workspace_id, tail=1, follow=False)] == []
 
@@ -73,6 +73,6 @@ async def test_workers_make_and_remove_homes(
             await DockerVolume(engine, options.marker_name).delete()
         await volumes.provision(workspace_id)
         assert await volumes.list_all() == [workspace_id]
-        assert await volumes.look(workspace_id) is VolumeFact.PRESENT
+        assert await volumes.observe(workspace_id) is VolumeFact.PRESENT
         await volumes.remove(workspace_id)
-        assert await volumes.look(workspace_id) is VolumeFact.ABSENT
+        assert await volumes.observe(workspace_id) is VolumeFact.ABSENT

@@ -36,7 +36,7 @@ def exists(workspace_id: WorkspaceId) -> bool:
 
 
 async def test_it_is_not_seen(harness: DockerHarness, bare: WorkspaceId) -> None:
-    assert await harness.volumes.look(bare) is VolumeFact.ABSENT
+    assert await harness.volumes.observe(bare) is VolumeFact.ABSENT
     assert await harness.volumes.list_all() == []
 
 
@@ -61,7 +61,7 @@ async def test_an_empty_one_that_an_engine_left_when_it_went_down_is_made_anew(
 ) -> None:
     (volume_path(bare) / "file").unlink()
     await harness.volumes.provision(bare)
-    assert await harness.volumes.look(bare) is VolumeFact.PRESENT
+    assert await harness.volumes.observe(bare) is VolumeFact.PRESENT
 
 
 async def test_a_home_that_vanishes_during_a_start_is_not_replaced(harness: DockerHarness) -> None:

@@ -61,7 +61,7 @@ async def start(
     """Start it with options that were changed so; its container's id."""
     instances = DockerInstances(harness.engine.client, harness.engine.with_options(**changes))
     await instances.start(InstanceRequest(workspace_id, image_ref), ignore)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
     return str(harness.engine.inspect(workspace_id)["Id"])
 
 
@@ -183,7 +183,7 @@ async def test_a_container_that_runs_without_answering_is_unhealthy(
         return container_name(workspace_id) in harness.engine.containers()
 
     await until(runs, "it runs")
-    assert await harness.instances.look(workspace_id) is ContainerFact.UNHEALTHY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.UNHEALTHY
     assert await harness.instances.find_upstream(workspace_id) is None
     starting.cancel()
     await asyncio.wait([starting])

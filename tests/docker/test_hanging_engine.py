@@ -62,13 +62,13 @@ async def test_nobody_waits_forever(hanging: Docker) -> None:
     volumes = DockerVolumes(hanging, OPTIONS)
     jobs = DockerStorageJobs(hanging, OPTIONS, STORE)
     calls = (
-        instances.look(WORKSPACE_ID),
+        instances.observe(WORKSPACE_ID),
         instances.list_all(),
         instances.find_upstream(WORKSPACE_ID),
         instances.start(InstanceRequest(WORKSPACE_ID, IMAGE), lambda _: None),
         instances.stop(WORKSPACE_ID),
         anext(instances.read_log(WORKSPACE_ID, tail=1, follow=True)),
-        volumes.look(WORKSPACE_ID),
+        volumes.observe(WORKSPACE_ID),
         volumes.list_all(),
         volumes.provision(WORKSPACE_ID),
         volumes.remove(WORKSPACE_ID),

@@ -97,7 +97,7 @@ async def test_a_home_comes_back_down_to_the_last_attribute(
     assert not home.exists()
     await harness.jobs.restore(workspace_id, key, ignore, UNRECORDED)
     assert describe_tree(home) == before
-    assert await volumes.look(workspace_id) is VolumeFact.PRESENT
+    assert await volumes.observe(workspace_id) is VolumeFact.PRESENT
 
 
 async def test_credentials_are_nowhere_to_be_seen(

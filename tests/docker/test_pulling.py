@@ -199,4 +199,4 @@ async def test_docker_s_words_are_passed_on_when_there_is_no_registry() -> None:
             await harness.instances.pull(reference, lambda _: None)
         assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
         assert caught.value.message.startswith(f"The image {reference} cannot be had: ")
-        assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+        assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT

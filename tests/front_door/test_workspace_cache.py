@@ -190,7 +190,7 @@ async def test_its_upstream_is_kept_while_its_instance_does_not_answer_for_a_mom
     await harness.directory.confirm()
     place = await harness.look(workspace_id)
     assert not place.view.conditions.container_answers.is_true
-    assert (is_open(place.standing), place.upstream, harness.searches) == (True, upstream, 1)
+    assert (is_open(place.lifecycle), place.upstream, harness.searches) == (True, upstream, 1)
 
 
 async def test_an_upstream_of_an_instance_that_is_gone_is_not_kept(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from codehub.domain.garbage import Graces
+from codehub.domain.garbage import GracePeriods
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
@@ -22,7 +22,7 @@ from tests.gameday.histories import BEGAN, WORKSPACE, row
 
 OLD, NEW = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 OLD_KEY, NEW_KEY = archive_key(WORKSPACE, OLD), archive_key(WORKSPACE, NEW)
-GRACES = Graces(orphan=timedelta(seconds=30), undelete=timedelta(seconds=40))
+GRACES = GracePeriods(orphan=timedelta(seconds=30), undelete=timedelta(seconds=40))
 
 
 def test_what_goes_on_being_wrong_is_said_once_and_counted_each_time() -> None:

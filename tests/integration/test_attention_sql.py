@@ -7,7 +7,7 @@ from sqlalchemy import text
 
 from codehub.db import predicates
 from codehub.db.session import Database
-from codehub.domain.attention import Standing
+from codehub.domain.attention import LifecycleState
 from codehub.domain.failures import is_terminal
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
@@ -25,52 +25,52 @@ CROSS JOIN LATERAL (SELECT
 WHERE
 """
 
-EVERY_STANDING = [
-    Standing(phase, operation, desired, recovering, deleted, purge, reason)
+EVERY_STATE = [
+    LifecycleState(phase, operation, desired, recovering, deleted, purge, reason)
     for phase, operation, desired, recovering, deleted, purge, reason in product(
         Phase, Operation, DesiredState, (False, True), (False, True), (False, True), (None, *ErrorReason)
     )
 ]
 
 
-async def selected(database: Database, predicate: str) -> set[Standing]:
+async def selected(database: Database, predicate: str) -> set[LifecycleState]:
     async with database.transaction() as session:
         numbers = await session.scalars(text(f"{ROWS} ({predicate})"), columns())
-        return {EVERY_STANDING[number - 1] for number in numbers}
+        return {EVERY_STATE[number - 1] for number in numbers}
 
 
 def columns() -> Mapping[str, object]:
     return {
-        "phases": [each.phase for each in EVERY_STANDING],
-        "operations": [each.operation for each in EVERY_STANDING],
-        "desired": [each.desired_state for each in EVERY_STANDING],
-        "deleted": [each.deleted for each in EVERY_STANDING],
-        "purges": [each.purge for each in EVERY_STANDING],
-        "reasons": [each.error_reason for each in EVERY_STANDING],
-        "recovering": [each.recovering for each in EVERY_STANDING],
+        "phases": [each.phase for each in EVERY_STATE],
+        "operations": [each.operation for each in EVERY_STATE],
+        "desired": [each.desired_state for each in EVERY_STATE],
+        "deleted": [each.deleted for each in EVERY_STATE],
+        "purges": [each.purge for each in EVERY_STATE],
+        "reasons": [each.error_reason for each in EVERY_STATE],
+        "recovering": [each.recovering for each in EVERY_STATE],
     }
 
 
-def can_be(standing: Standing) -> bool:
+def can_be(state: LifecycleState) -> bool:
     """Only a purge keeps its operation in a terminal error, and DELETED is wanted of what is deleted only."""
-    ended = not is_terminal(standing.error_reason) or standing.operation is Operation.NONE
-    in_error = standing.phase is Phase.ERROR
+    ended = not is_terminal(state.error_reason) or state.operation is Operation.NONE
+    in_error = state.phase is Phase.ERROR
     return (
-        (ended or (standing.deleted and standing.purge))
-        and (standing.deleted or not standing.purge)
-        and standing.deleted is (standing.desired_state is DesiredState.DELETED)
-        and not (in_error and (standing.operation is not Operation.NONE or standing.error_reason is None))
+        (ended or (state.deleted and state.purge))
+        and (state.deleted or not state.purge)
+        and state.deleted is (state.desired_state is DesiredState.DELETED)
+        and not (in_error and (state.operation is not Operation.NONE or state.error_reason is None))
     )
 
 
 async def test_sql_finds_whoever_needs_a_person(database: Database) -> None:
     found = await selected(database, predicates.NEEDS_PERSON)
-    assert found == {each for each in EVERY_STANDING if each.needs_person}
+    assert found == {each for each in EVERY_STATE if each.needs_person}
     assert any(each.deleted for each in found)
 
 
 async def test_the_sweep_wakes_what_is_not_settled_and_nothing_else(database: Database) -> None:
     arms = predicates.NOT_CONVERGED, predicates.BEING_DELETED, predicates.RECOVERING
     woken = await selected(database, " OR ".join(f"({arm})" for arm in arms))
-    possible = {each for each in EVERY_STANDING if can_be(each)}
+    possible = {each for each in EVERY_STATE if can_be(each)}
     assert woken & possible == {each for each in possible if not each.is_settled}

@@ -8,7 +8,7 @@ import pytest
 
 from codehub.db.home_store import backends_in_use
 from codehub.db.session import Database
-from codehub.services.home_store import OtherBackend, require_backend
+from codehub.services.home_store import WrongBackend, require_backend
 from testkit.rows import NOW, add_user, add_workspace
 from testkit.temporal_server import TemporalServer
 from tests.fixtures_services import temporal_server
@@ -42,7 +42,7 @@ async def test_every_other_workspace_counts(database: Database, columns: dict[st
             await add_workspace(session, owner, instance_backend="local-docker", **columns)
         assert await backends_in_use(session) == {"local-docker"}
         await require_backend(session, "local-docker")
-        with pytest.raises(OtherBackend):
+        with pytest.raises(WrongBackend):
             await require_backend(session, "local")
 
 
@@ -52,7 +52,7 @@ async def test_where_two_are_in_use_neither_will_do(database: Database) -> None:
         await add_workspace(session, owner, instance_backend="local-docker")
         await add_workspace(session, owner, instance_backend="local")
         for configured in ("local", "local-docker"):
-            with pytest.raises(OtherBackend, match="use a database for each backend"):
+            with pytest.raises(WrongBackend, match="use a database for each backend"):
                 await require_backend(session, configured)
 
 

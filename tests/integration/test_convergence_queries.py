@@ -12,7 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
 from codehub.db.recoveries import RecoverRequest, set_recover_request, set_undeleted
-from codehub.db.running_slots import count_running, running_of
+from codehub.db.running_slots import count_running, list_running
 from codehub.db.session import Database
 from codehub.db.snapshots import load_snapshot
 from codehub.db.sweeps import count_unfinished, not_converged
@@ -22,7 +22,7 @@ from codehub.domain.conditions import (
     ArchiveFact,
     Conditions,
     ContainerFact,
-    Facts,
+    Observation,
     Reason,
     Resource,
     Snapshot,
@@ -39,7 +39,7 @@ from testkit.rows import NOW, add_snapshot, add_user, add_workspace, new_workspa
 
 # A container that exited or never answered, or a volume beside its newer archive: only a look finds these.
 FACTS = [
-    Facts(container, volume, archive)
+    Observation(container, volume, archive)
     for container, volume, archive in product(
         ContainerFact, VolumeFact, (ArchiveFact.PRESENT, ArchiveFact.ABSENT)
     )
@@ -125,10 +125,10 @@ async def test_running_are_those_that_the_domain_counts(database: Database) -> N
         for snapshot in rows:
             await add_snapshot(session, owner, snapshot)
         await add_workspace(session, other, desired_state="RUNNING")
-        own = {row.workspace_id for row in await running_of(session, owner)}
+        own = {row.workspace_id for row in await list_running(session, owner)}
         assert await count_running(session) == len(own) + 1
         one = min(own)
-        assert {row.workspace_id for row in await running_of(session, owner, besides=one)} == own - {one}
+        assert {row.workspace_id for row in await list_running(session, owner, besides=one)} == own - {one}
         assert await count_running(session, besides=one) == len(own)
     expected = {
         row.workspace_id
@@ -250,7 +250,7 @@ async def test_a_deletion_that_needs_a_person_does_not_free_its_slot_by_itself(d
         owner = await add_user(session)
         goes_on = await add_workspace(session, owner, **deleting)
         halted = await add_workspace(session, owner, **deleting, error_reason="RetryExceeded")
-        found = {each.workspace_id: each.is_stopping for each in await running_of(session, owner)}
+        found = {each.workspace_id: each.is_stopping for each in await list_running(session, owner)}
     assert found == {goes_on: True, halted: False}
 
 

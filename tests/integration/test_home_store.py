@@ -22,11 +22,11 @@ from codehub.domain.states import ErrorReason
 from codehub.services.guarded_providers import HomeGuard
 from codehub.services.home_store import (
     Homes,
-    OtherHomeStore,
+    WrongHomeStore,
     adopt_home_store,
     check_home_store,
-    claim_home_store,
     compare_home_stores,
+    ensure_home_store,
 )
 from codehub.settings import load_settings
 from testkit.fakes import FakeHomeStore, FakeVolumes, FakeWorld
@@ -58,31 +58,31 @@ async def recorded(database: Database) -> RecordedStore | None:
 
 async def test_the_first_start_records_the_store(database: Database) -> None:
     world = FakeWorld()
-    await claim_home_store(database, fake_homes(world))
+    await ensure_home_store(database, fake_homes(world))
     found = await recorded(database)
     assert found is not None
     assert (found.backend, found.identity, found.location) == ("local", world.identity, "a fake store")
-    await claim_home_store(database, fake_homes(world))
+    await ensure_home_store(database, fake_homes(world))
     assert await recorded(database) == found
 
 
 async def test_of_two_stores_that_start_at_once_exactly_one_wins(database: Database, tmp_path: Path) -> None:
     stores = [local_homes(tmp_path / name) for name in ("one", "other")]
-    starts = [claim_home_store(database, stores[number % 2]) for number in range(10)]
+    starts = [ensure_home_store(database, stores[number % 2]) for number in range(10)]
     outcomes = await asyncio.gather(*starts, return_exceptions=True)
     kept = await recorded(database)
     assert kept is not None
     for number, outcome in enumerate(outcomes):
         is_winner = kept.identity == await stores[number % 2].store.read_identity()
-        assert (outcome is None) if is_winner else isinstance(outcome, OtherHomeStore), outcome
-    assert any(isinstance(outcome, OtherHomeStore) for outcome in outcomes)
+        assert (outcome is None) if is_winner else isinstance(outcome, WrongHomeStore), outcome
+    assert any(isinstance(outcome, WrongHomeStore) for outcome in outcomes)
 
 
 async def test_another_store_is_refused_in_one_sentence_that_says_what_to_do(database: Database) -> None:
-    await claim_home_store(database, fake_homes(FakeWorld(), "the directory /a on alpha"))
+    await ensure_home_store(database, fake_homes(FakeWorld(), "the directory /a on alpha"))
     other = FakeWorld(identity="another one")
-    with pytest.raises(OtherHomeStore) as caught:
-        await claim_home_store(database, fake_homes(other, "the directory /b on beta"))
+    with pytest.raises(WrongHomeStore) as caught:
+        await ensure_home_store(database, fake_homes(other, "the directory /b on beta"))
     assert str(caught.value) == (
         "The homes of this database are in the directory /a on alpha, but the directory /b on beta is a "
         "different store, so every home would count as lost: start CodeHub where the homes are, or, if you "
@@ -93,33 +93,33 @@ async def test_another_store_is_refused_in_one_sentence_that_says_what_to_do(dat
 async def test_a_store_that_was_emptied_is_refused_and_not_set_up_again(database: Database) -> None:
     world = FakeWorld()
     homes = fake_homes(world)
-    await claim_home_store(database, homes)
+    await ensure_home_store(database, homes)
     world.identity = None
-    for check in (claim_home_store, check_home_store):
-        with pytest.raises(OtherHomeStore, match="a fake store is empty or not mounted, so every home"):
+    for check in (ensure_home_store, check_home_store):
+        with pytest.raises(WrongHomeStore, match="a fake store is empty or not mounted, so every home"):
             await check(database, homes)
     assert world.identity is None
 
 
 async def test_the_same_identity_of_another_backend_is_refused(database: Database) -> None:
     world = FakeWorld()
-    await claim_home_store(database, fake_homes(world))
-    with pytest.raises(OtherHomeStore):
-        await claim_home_store(database, fake_homes(world, backend="local-docker"))
+    await ensure_home_store(database, fake_homes(world))
+    with pytest.raises(WrongHomeStore):
+        await ensure_home_store(database, fake_homes(world, backend="local-docker"))
 
 
 async def test_a_store_that_is_silent_later_keeps_nobody_from_starting(database: Database) -> None:
     world = FakeWorld()
     homes = fake_homes(world)
-    await claim_home_store(database, homes)
+    await ensure_home_store(database, homes)
     world.down.add(Resource.VOLUME)
-    await claim_home_store(database, homes)
+    await ensure_home_store(database, homes)
 
 
 async def test_the_first_start_needs_an_answer(database: Database) -> None:
     world = FakeWorld(down={Resource.VOLUME})
     with pytest.raises(Transient):
-        await claim_home_store(database, fake_homes(world))
+        await ensure_home_store(database, fake_homes(world))
     assert await recorded(database) is None
 
 
@@ -155,7 +155,7 @@ async def test_an_older_database_takes_the_store_that_has_its_homes(database: Da
     homes = [await add(database, phase="STANDBY") for _ in range(3)]
     # One was lost; that is for its workspace to tell.
     world = FakeWorld(volumes={each: {} for each in homes[:2]})
-    await claim_home_store(database, fake_homes(world))
+    await ensure_home_store(database, fake_homes(world))
     found = await recorded(database)
     assert found is not None
     assert found.identity == world.identity
@@ -165,8 +165,8 @@ async def test_an_older_database_refuses_a_store_without_any_of_its_homes(databa
     for _ in range(3):
         await add(database, phase="STANDBY")
     world = FakeWorld(volumes={new_workspace_id(): {}})
-    with pytest.raises(OtherHomeStore) as caught:
-        await claim_home_store(database, fake_homes(world))
+    with pytest.raises(WrongHomeStore) as caught:
+        await ensure_home_store(database, fake_homes(world))
     assert str(caught.value) == (
         "None of the 3 homes of this database is in a fake store: start CodeHub where the homes are, or, if "
         "they are lost or you will move them, run `codehub homes adopt`."
@@ -176,7 +176,7 @@ async def test_an_older_database_refuses_a_store_without_any_of_its_homes(databa
 
 async def test_an_older_database_without_homes_takes_any_store(database: Database) -> None:
     await add(database, phase="ARCHIVED")
-    await claim_home_store(database, fake_homes(FakeWorld()))
+    await ensure_home_store(database, fake_homes(FakeWorld()))
     assert await recorded(database) is not None
 
 
@@ -189,19 +189,19 @@ async def test_a_root_of_an_older_version_gets_an_identity_and_keeps_its_homes(
     await homes.volumes.provision(workspace_id)
     (tmp_path / ".codehub-root").write_bytes(b"")
     assert await homes.store.read_identity() is None
-    await claim_home_store(database, homes)
+    await ensure_home_store(database, homes)
     assert await homes.store.read_identity()
     assert await homes.volumes.list_all() == [workspace_id]
 
 
 async def test_a_person_can_adopt_another_store(database: Database) -> None:
-    await claim_home_store(database, fake_homes(FakeWorld()))
+    await ensure_home_store(database, fake_homes(FakeWorld()))
     here, away = [await add(database, phase="STANDBY") for _ in range(2)]
     other = fake_homes(FakeWorld(volumes={here: {}}), "a new store")
     compared = await compare_home_stores(database, other)
     assert (compared.identity, compared.expected, compared.present) == (None, 2, 1)
     await adopt_home_store(database, other, datetime.now(UTC))
-    await claim_home_store(database, other)
+    await ensure_home_store(database, other)
     found = await recorded(database)
     assert found is not None
     assert found.location == "a new store"
@@ -218,7 +218,7 @@ async def test_a_guard_that_cannot_read_the_record_answers_like_a_provider_that_
 
 async def test_looks_go_on_while_the_record_cannot_be_read_but_changes_do_not(database: Database) -> None:
     world = FakeWorld()
-    await claim_home_store(database, fake_homes(world))
+    await ensure_home_store(database, fake_homes(world))
     guard = HomeGuard(database, "local", FakeHomeStore(world), record_seconds=0)
     await guard.confirm()
     async with Database(create_engine("postgresql://nobody@127.0.0.1:9/none")) as away:
@@ -232,7 +232,7 @@ async def test_looks_go_on_while_the_record_cannot_be_read_but_changes_do_not(da
 
 
 async def test_there_is_only_one_record(database: Database) -> None:
-    await claim_home_store(database, fake_homes(FakeWorld()))
+    await ensure_home_store(database, fake_homes(FakeWorld()))
     async with database.transaction() as session:
         rows = await session.execute(text("SELECT count(*) FROM home_store"))
         assert rows.scalar_one() == 1
@@ -272,7 +272,7 @@ def new(database_url: str, tmp_path: Path) -> Machine:
 async def test_the_command_shows_both_stores_and_changes_nothing_by_itself(
     database: Database, old: Machine, new: Machine
 ) -> None:
-    await claim_home_store(database, old.homes)
+    await ensure_home_store(database, old.homes)
     homes = [await add(database, phase="STANDBY") for _ in range(2)]
     identity = await new.homes.store.create_identity()
     await new.homes.volumes.provision(homes[0])
@@ -297,14 +297,14 @@ async def test_the_command_shows_both_stores_and_changes_nothing_by_itself(
 async def test_homes_that_were_moved_are_adopted_when_a_person_says_so(
     database: Database, old: Machine, new: Machine
 ) -> None:
-    await claim_home_store(database, old.homes)
-    with pytest.raises(OtherHomeStore):
-        await claim_home_store(database, new.homes)
+    await ensure_home_store(database, old.homes)
+    with pytest.raises(WrongHomeStore):
+        await ensure_home_store(database, new.homes)
     adopted = await new.adopt("--yes")
     assert (adopted.exit_code, "Start CodeHub again." in adopted.output) == (0, True)
-    await claim_home_store(database, new.homes)
-    with pytest.raises(OtherHomeStore, match="is a different store"):
-        await claim_home_store(database, old.homes)
+    await ensure_home_store(database, new.homes)
+    with pytest.raises(WrongHomeStore, match="is a different store"):
+        await ensure_home_store(database, old.homes)
     again = await new.adopt("--yes")
     assert (again.exit_code, "nothing to adopt" in again.output) == (0, True)
 
@@ -328,7 +328,7 @@ async def test_doctor_tells_whether_the_homes_are_here(
     database: Database, old: Machine, new: Machine
 ) -> None:
     assert (await old.doctor()).detail == "none yet"
-    await claim_home_store(database, old.homes)
+    await ensure_home_store(database, old.homes)
     found = await old.doctor()
     assert (found.found, found.detail) == (True, f"0 of 0 are in {old.homes.store.location}")
     other = await new.doctor()

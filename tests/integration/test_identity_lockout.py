@@ -10,7 +10,7 @@ from codehub.db.session import Database, create_engine
 from codehub.services import users
 from codehub.services.errors import LockedOut, SignInRefused
 from codehub.services.identity import change_password
-from codehub.services.passwords import Passwords, UnknownNames
+from codehub.services.passwords import Passwords, UnknownUsers
 from testkit.rows import NOW
 from tests.identities import (
     CHEAP,
@@ -126,7 +126,7 @@ async def test_twenty_at_once_are_answered_alike_for_a_name_that_nobody_has(data
     attempts = (enter(database, "nobody", WRONG, passwords=passwords) for _ in range(20))
     refusals = await asyncio.gather(*attempts, return_exceptions=True)
     assert Counter(map(type, refusals)) == {SignInRefused: 5, LockedOut: 15}
-    assert passwords.unknown_names.failures("nobody").count == 20
+    assert passwords.unknown_users.failures("nobody").count == 20
 
 
 async def test_right_password_does_not_get_in_once_others_have_used_up_the_tries(database: Database) -> None:
@@ -168,7 +168,7 @@ async def test_wrong_current_passwords_lock_as_well(database: Database) -> None:
 
 
 def test_memory_for_names_that_nobody_has_is_bounded() -> None:
-    names = UnknownNames(most=3)
+    names = UnknownUsers(most=3)
     for name in ("a", "b", "c", "a", "d"):
         names.count_failure(name, NOW)
     assert [names.failures(name).count for name in "abcd"] == [2, 0, 1, 1]

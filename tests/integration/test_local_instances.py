@@ -92,7 +92,7 @@ async def test_a_worker_killed_before_it_spawns_leaves_what_the_next_start_repla
     harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
     await run_worker_until_killed(harness, workspace_id, "before")
-    assert await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.NOT_READY
     await start(harness, workspace_id)
     assert harness.count(workspace_id) == 1
 
@@ -104,7 +104,7 @@ async def test_a_worker_killed_right_after_it_spawned_does_not_cause_a_second_in
     first = [pid for pid in harness.pids(workspace_id) if os.getsid(pid) == pid]
     await start(harness, workspace_id)
     assert [pid for pid in harness.pids(workspace_id) if os.getsid(pid) == pid] == first
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
 async def test_a_record_without_processes_is_an_exited_instance(
@@ -113,9 +113,9 @@ async def test_a_record_without_processes_is_an_exited_instance(
     """As after a reboot, when another process may have every number that was ever written down."""
     harness.root.instance(workspace_id).mkdir()
     InstanceState(IMAGE, 1, "token").write(harness.root.instance(workspace_id))
-    assert await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.NOT_READY
     await harness.instances.stop(workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_a_process_that_took_over_an_id_is_never_signalled(
@@ -150,7 +150,7 @@ async def end_ide(harness: LocalHarness, upstream: Upstream | None, workspace_id
         await ask(upstream, workspace_id, "exit")
 
     async def exited() -> bool:
-        return await harness.instances.look(workspace_id) is ContainerFact.NOT_READY
+        return await harness.instances.observe(workspace_id) is ContainerFact.NOT_READY
 
     await until(exited, "the IDE has exited")
 
@@ -176,7 +176,7 @@ async def test_an_ide_that_ended_is_replaced_at_once_though_its_children_outlive
     before = harness.pids(workspace_id)
     await end_ide(harness, upstream, workspace_id)
     await start(harness, workspace_id)
-    assert await harness.instances.look(workspace_id) is ContainerFact.READY
+    assert await harness.instances.observe(workspace_id) is ContainerFact.READY
     assert not set(harness.pids(workspace_id)) & set(before)
 
 
@@ -196,7 +196,7 @@ async def test_an_ide_that_never_becomes_ready_is_stopped_and_quoted(tmp_path: P
     with pytest.raises(Transient, match="about to wait forever"):
         await start(harness, workspace_id, NEVER_READY_IMAGE)
     assert harness.pids(workspace_id) == []
-    assert await harness.instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
 async def test_nothing_of_our_environment_reaches_the_ide(

@@ -47,7 +47,7 @@ async def running_jupyterlab(tmp_path: Path) -> AsyncIterator[tuple[WorkspaceId,
         yield workspace_id, upstream
     finally:
         await instances.stop(workspace_id)
-    assert await instances.look(workspace_id) is ContainerFact.ABSENT
+    assert await instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
 def session_with(upstream: Upstream) -> ClientSession:

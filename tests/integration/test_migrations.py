@@ -9,7 +9,14 @@ import pytest
 
 from codehub.db.session import Database, connect, create_engine
 from codehub.db.snapshots import load_snapshot
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Snapshot, VolumeFact, WorkspaceId
+from codehub.domain.conditions import (
+    ArchiveFact,
+    ContainerFact,
+    Observation,
+    Snapshot,
+    VolumeFact,
+    WorkspaceId,
+)
 from codehub.domain.judge import judge, phase_of
 from codehub.domain.planner import Decision, Plan, plan
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
@@ -112,14 +119,14 @@ AFTER_A_LOOK_THAT_FINDS_NOTHING = {
 
 @pytest.mark.parametrize("case", IDS)
 async def test_home_that_m1_had_is_not_replaced_by_an_empty_one(carried_over: str, case: str) -> None:
-    nothing = Facts(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.ABSENT)
+    nothing = Observation(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.ABSENT)
     judged = judge(await load(carried_over, IDS[case]), nothing, NOW)
     assert (judged.phase, judged.error_reason) == AFTER_A_LOOK_THAT_FINDS_NOTHING[case]
 
 
 @pytest.mark.parametrize("case", IDS)
 async def test_home_that_m1_had_is_found_again(carried_over: str, case: str) -> None:
-    there = Facts(ContainerFact.ABSENT, VolumeFact.PRESENT, ArchiveFact.ABSENT)
+    there = Observation(ContainerFact.ABSENT, VolumeFact.PRESENT, ArchiveFact.ABSENT)
     judged = judge(await load(carried_over, IDS[case]), there, NOW)
     expected = {"ERROR": Phase.ERROR} | dict.fromkeys(
         ("DELETING", "DELETED", "STOPPED, deleted"), Phase.DELETING

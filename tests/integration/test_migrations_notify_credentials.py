@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Delete, Update, delete, insert, update
 
-from codehub.db.credentials import delete_dead_sessions
+from codehub.db.credentials import delete_ended_sessions
 from codehub.db.models import ApiToken, Session, User
 from codehub.db.session import Connection, Database, connect
 from migrations import runner
@@ -124,7 +124,7 @@ async def test_what_has_ended_is_not_announced_again(
     again = [update(table).values(revoked_at=LATER) for table in (Session, ApiToken)]
     await execute(database, *again, update(User).values(disabled_at=None))
     async with database.transaction() as session:
-        await delete_dead_sessions(session, account.user_id, NOW)
+        await delete_ended_sessions(session, account.user_id, NOW)
     assert await told(database, listener, account) == set()
 
 

@@ -11,9 +11,9 @@ from sqlalchemy.dialects import postgresql
 
 from codehub.db import retention
 from codehub.db.events import last_event_id, select_counts, select_events
-from codehub.db.idempotency import delete_forgotten
+from codehub.db.idempotency import delete_expired
 from codehub.db.operations import select_lines_of, select_operation_lines
-from codehub.db.running_slots import select_count_running, select_running_of
+from codehub.db.running_slots import select_count_running, select_running
 from codehub.db.session import Database, create_engine
 from codehub.db.sweeps import (
     select_count_unfinished,
@@ -130,7 +130,7 @@ QUERIES = {
         select_not_converged(1000, now=NOW, silent=list(Resource)),
         {"ix_workspaces_not_converged", "ix_workspaces_being_deleted", "ix_workspaces_recovering"},
     ),
-    "limit per user": (select_running_of(OWNER, None), {"ix_workspaces_running"}),
+    "limit per user": (select_running(OWNER, None), {"ix_workspaces_running"}),
     "limit in all": (select_count_running(None), {"ix_workspaces_running"}),
     "archives asked for": (
         select_count_unfinished(DesiredState.ARCHIVED),
@@ -255,7 +255,7 @@ async def test_counting_reads_only_new_lines(full_database: Database) -> None:
 async def test_old_idempotency_keys_are_found_by_their_age(full_database: Database) -> None:
     async with full_database.transaction() as session:
         now = (await session.scalars(text("SELECT now()"))).one()
-    plan = await explain(full_database, delete_forgotten(now - KEPT_FOR, 100))
+    plan = await explain(full_database, delete_expired(now - KEPT_FOR, 100))
     assert "ix_idempotency_keys_created_at" in indexes(plan, "idempotency_keys")
     assert scanned(plan) == set()
 

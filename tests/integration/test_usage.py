@@ -6,7 +6,7 @@ import pytest
 
 from codehub.db.retention import remove_usage
 from codehub.db.session import Database
-from codehub.db.usage import BUCKET, bucket_of, list_usage, note_usage
+from codehub.db.usage import BUCKET, bucket_of, list_usage, record_usage
 from codehub.domain.conditions import WorkspaceId
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
@@ -20,7 +20,7 @@ async def new_workspaces(database: Database, count: int) -> list[WorkspaceId]:
 async def note(database: Database, workspace_id: WorkspaceId, *moments: datetime) -> None:
     async with database.transaction() as session:
         for moment in moments:
-            await note_usage(session, {workspace_id: moment})
+            await record_usage(session, {workspace_id: moment})
 
 
 async def used(database: Database, workspace_id: WorkspaceId, since: datetime = NOW) -> list[datetime]:
@@ -55,8 +55,8 @@ async def test_use_of_what_is_no_workspace_is_passed_over(database: Database) ->
     [known] = await new_workspaces(database, 1)
     unknown = new_workspace_id()
     async with database.transaction() as session:
-        await note_usage(session, {})
-        await note_usage(session, {known: NOW, unknown: NOW})
+        await record_usage(session, {})
+        await record_usage(session, {known: NOW, unknown: NOW})
     assert await used(database, known) == [NOW]
     assert await used(database, unknown) == []
 

@@ -18,7 +18,7 @@ from codehub.services.convergence import (
     FIRST_PAUSE_SECONDS,
     LONGEST_PAUSE_SECONDS,
     next_pause,
-    wait_converged,
+    wait_until_settled,
 )
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
@@ -46,7 +46,7 @@ async def wait(
     workspace_id: WorkspaceId,
     timeout: timedelta = timedelta(),  # noqa: ASYNC109
 ) -> WorkspaceView | None:
-    return await wait_converged(database, workspace_id, timeout=timeout)
+    return await wait_until_settled(database, workspace_id, timeout=timeout)
 
 
 async def unexpected(_seconds: float) -> None:
@@ -64,7 +64,7 @@ async def unexpected(_seconds: float) -> None:
 )
 async def test_settled_workspace_is_not_waited_for(database: Database, columns: dict[str, object]) -> None:
     workspace_id = await add(database, **columns)
-    seen = await wait_converged(database, workspace_id, timeout=LONG, pause_for=unexpected)
+    seen = await wait_until_settled(database, workspace_id, timeout=LONG, pause_for=unexpected)
     assert seen is not None
     assert seen.phase == columns["phase"]
 
@@ -72,7 +72,7 @@ async def test_settled_workspace_is_not_waited_for(database: Database, columns: 
 @pytest.mark.parametrize("phase", ["DELETED", None])
 async def test_gone_workspace_is_not_waited_for(database: Database, phase: str | None) -> None:
     workspace_id = await add(database, **{**DELETING, "phase": phase}) if phase else new_workspace_id()
-    assert await wait_converged(database, workspace_id, timeout=LONG, pause_for=unexpected) is None
+    assert await wait_until_settled(database, workspace_id, timeout=LONG, pause_for=unexpected) is None
 
 
 class Waited(Exception):
@@ -101,7 +101,7 @@ async def test_workspace_with_something_to_come_is_waited_for(
 
     workspace_id = await add(database, **columns)
     with pytest.raises(Waited):
-        await wait_converged(database, workspace_id, timeout=LONG, pause_for=pause)
+        await wait_until_settled(database, workspace_id, timeout=LONG, pause_for=pause)
 
 
 async def test_change_is_noticed_and_no_connection_is_held_meanwhile(database: Database) -> None:
@@ -115,7 +115,7 @@ async def test_change_is_noticed_and_no_connection_is_held_meanwhile(database: D
         held.append(pool.checkedout())
         await change(database, workspace_id, **news[len(held) - 1])
 
-    seen = await wait_converged(database, workspace_id, timeout=LONG, pause_for=pause)
+    seen = await wait_until_settled(database, workspace_id, timeout=LONG, pause_for=pause)
     assert seen is not None
     assert (seen.phase, held) == (Phase.RUNNING, [0, 0])
 
@@ -145,7 +145,7 @@ async def test_waiting_ends_when_it_is_cancelled(database: Database) -> None:
         await asyncio.Event().wait()
 
     workspace_id = await add(database, **STARTING)
-    waiting = asyncio.create_task(wait_converged(database, workspace_id, timeout=LONG, pause_for=pause))
+    waiting = asyncio.create_task(wait_until_settled(database, workspace_id, timeout=LONG, pause_for=pause))
     await begun.wait()
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):

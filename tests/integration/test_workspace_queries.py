@@ -17,7 +17,7 @@ from codehub.db.snapshots import claim_operation, load_snapshot, save_observatio
 from codehub.domain.conditions import (
     ArchiveFact,
     ContainerFact,
-    Facts,
+    Observation,
     Snapshot,
     VolumeFact,
     WorkspaceId,
@@ -28,7 +28,7 @@ from codehub.domain.transitions import claim
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 LATER = NOW + timedelta(minutes=1)
-RUNNING = Facts(ContainerFact.READY, VolumeFact.PRESENT, ArchiveFact.ABSENT)
+RUNNING = Observation(ContainerFact.READY, VolumeFact.PRESENT, ArchiveFact.ABSENT)
 
 OWNED_BY_THE_WORKFLOW = {
     "conditions",

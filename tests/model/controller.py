@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
 from codehub.domain import naming
-from codehub.domain.conditions import LEFTOVER, ArchiveFact, Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import DISCARDED, ArchiveFact, Observation, Snapshot, WorkspaceId
 from codehub.domain.failures import Failure, Permanent
 from codehub.domain.judge import judge
 from codehub.domain.planner import Decision, needs_upload, note_waiting, plan
@@ -41,9 +41,9 @@ class System:
         return f"00000000-0000-4000-9000-{self.archive_operations:012x}"
 
     def observe(self) -> Snapshot:
-        return self.conclude(self.row, self.world.look(self.row.archive_key))
+        return self.conclude(self.row, self.world.observe(self.row.archive_key))
 
-    def conclude(self, row: Snapshot, facts: Facts) -> Snapshot:
+    def conclude(self, row: Snapshot, facts: Observation) -> Snapshot:
         """What one look means for the row: a claim that waits for a provider is given back."""
         return note_waiting(release(judge(row, facts, self.now), self.now), self.now)
 
@@ -53,11 +53,11 @@ class PausedLook:
     """A worker that was stopped between looking at the world and storing what it saw."""
 
     row: Snapshot
-    facts: Facts
+    facts: Observation
 
 
 def is_current(look: PausedLook, row: Snapshot) -> bool:
-    """Facts say something about the row that they were gathered for, and about no later one."""
+    """Observation say something about the row that they were gathered for, and about no later one."""
     return look.row == row
 
 
@@ -161,7 +161,7 @@ def _upload(system: System, put: Callable[[str], None]) -> Steps:
 
 def _remove_volume(system: System) -> None:
     """Write down whether this removal destroyed a home of which no committed archive is readable."""
-    had_volume = system.world.volume is not None and system.row.restore_marker != LEFTOVER
+    had_volume = system.world.volume is not None and system.row.restore_marker != DISCARDED
     system.world.remove_volume()
     saved = system.world.is_committed(system.row.archive_key)
     if had_volume and not saved and not system.row.purge:

@@ -100,7 +100,7 @@ class Faults(Invariants):
     @rule()
     def pause_a_worker_at_its_look(self) -> None:
         row = self.system.row
-        self.paused = PausedLook(row, self.world.look(row.archive_key))
+        self.paused = PausedLook(row, self.world.observe(row.archive_key))
 
     @precondition(lambda self: self.paused is not None)
     @rule()

@@ -8,7 +8,7 @@ from hypothesis.stateful import precondition, rule
 
 from codehub.domain import naming
 from codehub.domain.conditions import ContainerFact, Resource
-from codehub.domain.garbage import ArchiveOwner, Graces, is_protected, may_collect
+from codehub.domain.garbage import ArchiveOwner, GracePeriods, is_protected, may_collect
 from codehub.domain.judge import HANG_GRACE
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import (
@@ -25,7 +25,7 @@ from tests.model.faults import Faults
 from tests.model.world import EMPTY
 
 RECOVERIES = 3
-GRACES = Graces()
+GRACES = GracePeriods()
 
 
 class Lifecycle(Faults):
@@ -86,7 +86,7 @@ class Lifecycle(Faults):
         self._disturb()
         self.system.row = self.system.observe()
         others = self._other_archives()
-        choice = data.draw(st.sampled_from(choices(self.system.row, has_others=bool(others))))
+        choice = data.draw(st.sampled_from(choices(self.system.row, has_other_archives=bool(others))))
         archive = None
         if choice is RecoverChoice.RESTORE_ARCHIVE:
             current = [None] if can_restore_current(self.system.row) else []

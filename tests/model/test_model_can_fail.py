@@ -49,13 +49,13 @@ def believe_every_look(look: controller.PausedLook, row: Snapshot) -> bool:
 
 
 def collect_what_was_left_behind(
-    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.Graces
+    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.GracePeriods
 ) -> bool:
     return garbage.is_protected(key, name, replace(owner, given_up=frozenset()), now, graces)
 
 
 def collect_the_last_copy(
-    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.Graces
+    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.GracePeriods
 ) -> bool:
     return garbage.is_protected(key, name, replace(owner, archive_missing=False), now, graces)
 
@@ -93,7 +93,7 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
     "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],
     "an IDE that hangs counts as ready for ever": [(judge, "HANG_GRACE", timedelta.max)],
-    "a leftover volume passes for an empty home": [(recovery, "LEFTOVER", None)],
+    "a leftover volume passes for an empty home": [(recovery, "DISCARDED", None)],
     "archives that a choice left behind are collected": [
         (machine, "is_protected", collect_what_was_left_behind)
     ],

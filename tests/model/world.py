@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Resource, VolumeFact
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, Resource, VolumeFact
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 
@@ -26,8 +26,8 @@ class World:
     down: set[Resource] = field(default_factory=set)
     failing_calls: int = 0
 
-    def look(self, archive_key: str | None) -> Facts:
-        return Facts(
+    def observe(self, archive_key: str | None) -> Observation:
+        return Observation(
             container=self._seen(Resource.CONTAINER, self.container, ContainerFact.UNREACHABLE),
             volume=self._seen(
                 Resource.VOLUME,

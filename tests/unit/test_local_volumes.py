@@ -37,7 +37,7 @@ async def test_a_root_that_was_never_prepared_is_unreachable(
     tmp_path: Path, workspace_id: WorkspaceId
 ) -> None:
     with pytest.raises(Transient) as caught:
-        await LocalVolumes(tmp_path).look(workspace_id)
+        await LocalVolumes(tmp_path).observe(workspace_id)
     assert caught.value.reason is ErrorReason.UNREACHABLE
     assert "mounted" in caught.value.message
 
@@ -66,7 +66,7 @@ async def test_what_a_crash_left_in_the_trash_is_no_volume_and_goes(
 ) -> None:
     leftover = root.volumes / f"{TRASH_PREFIX}{root.volume(workspace_id).name}-0123"
     (leftover / "deep" / "er").mkdir(parents=True)
-    assert await volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await volumes.observe(workspace_id) is VolumeFact.ABSENT
     assert await volumes.list_all() == []
     assert not leftover.exists()
 
@@ -111,7 +111,7 @@ async def test_a_volume_that_a_job_works_on_is_not_removed(
     with exclusive(root.locks / f"{workspace_id}.job"), pytest.raises(Transient) as caught:
         await volumes.remove(workspace_id)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
-    assert await volumes.look(workspace_id) is VolumeFact.PRESENT
+    assert await volumes.observe(workspace_id) is VolumeFact.PRESENT
     await volumes.remove(workspace_id)
     assert list(root.locks.iterdir()) == []
 
@@ -127,5 +127,5 @@ async def test_a_home_deeper_than_the_stack_is_removed(
     await volumes.provision(workspace_id)
     make_deep(root.volume(workspace_id), "d", 1500)
     await volumes.remove(workspace_id)
-    assert await volumes.look(workspace_id) is VolumeFact.ABSENT
+    assert await volumes.observe(workspace_id) is VolumeFact.ABSENT
     assert list(root.volumes.iterdir()) == []

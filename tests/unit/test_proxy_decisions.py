@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from codehub.domain.attention import Standing
+from codehub.domain.attention import LifecycleState
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from proxy.decisions import Decision, decide
 from proxy.request_kind import RequestKind
@@ -18,12 +18,12 @@ ENDING = (
     Operation.DELETING,
 )
 BEGINNING = (Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING)
-EVERY_STANDING = [Standing(*each) for each in product(Phase, Operation, DesiredState, (False, True))]
+EVERY_STATE = [LifecycleState(*each) for each in product(Phase, Operation, DesiredState, (False, True))]
 
 
-def at_rest(phase: Phase) -> Standing:
+def at_rest(phase: Phase) -> LifecycleState:
     wanted = DesiredState.ARCHIVED if phase is Phase.PENDING else DesiredState(phase.value)
-    return Standing(phase, NONE, wanted)
+    return LifecycleState(phase, NONE, wanted)
 
 
 @pytest.mark.parametrize("ask", RequestKind)
@@ -33,19 +33,22 @@ def test_running_is_forwarded_whoever_asks(ask: RequestKind) -> None:
 
 @pytest.mark.parametrize("operation", BEGINNING)
 def test_an_ide_that_answers_is_used_before_its_start_is_written_off(operation: Operation) -> None:
-    standing = Standing(Phase.RUNNING, operation, DesiredState.RUNNING)
-    assert decide(standing, RequestKind.BACKGROUND) is Decision.FORWARD
+    state = LifecycleState(Phase.RUNNING, operation, DesiredState.RUNNING)
+    assert decide(state, RequestKind.BACKGROUND) is Decision.FORWARD
 
 
 @pytest.mark.parametrize("operation", ENDING)
 def test_what_is_being_ended_is_not_forwarded_to(operation: Operation) -> None:
     for desired in DesiredState:
-        assert decide(Standing(Phase.RUNNING, operation, desired), RequestKind.NAVIGATION) is Decision.FOLLOW
+        assert (
+            decide(LifecycleState(Phase.RUNNING, operation, desired), RequestKind.NAVIGATION)
+            is Decision.FOLLOW
+        )
 
 
 @pytest.mark.parametrize("desired", set(DesiredState) - {DesiredState.RUNNING})
 def test_what_is_to_be_stopped_is_not_forwarded_to(desired: DesiredState) -> None:
-    assert decide(Standing(Phase.RUNNING, NONE, desired), RequestKind.NAVIGATION) is Decision.FOLLOW
+    assert decide(LifecycleState(Phase.RUNNING, NONE, desired), RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
 @pytest.mark.parametrize(
@@ -64,19 +67,19 @@ def test_what_rests_is_offered_or_woken(phase: Phase, expected: Decision, ask: R
 @pytest.mark.parametrize("phase", [Phase.STANDBY, Phase.ARCHIVED, Phase.PENDING])
 def test_what_is_on_its_way_up_is_followed(phase: Phase) -> None:
     for operation in (NONE, *BEGINNING):
-        standing = Standing(phase, operation, DesiredState.RUNNING)
-        assert decide(standing, RequestKind.NAVIGATION) is Decision.FOLLOW
+        state = LifecycleState(phase, operation, DesiredState.RUNNING)
+        assert decide(state, RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
 @pytest.mark.parametrize("ask", RequestKind)
 def test_errors_are_explained(ask: RequestKind) -> None:
     for desired in DesiredState:
-        assert decide(Standing(Phase.ERROR, NONE, desired), ask) is Decision.EXPLAIN_ERROR
+        assert decide(LifecycleState(Phase.ERROR, NONE, desired), ask) is Decision.EXPLAIN_ERROR
 
 
 @pytest.mark.parametrize("ask", RequestKind)
 def test_a_halted_deletion_is_explained(ask: RequestKind) -> None:
-    halted = Standing(
+    halted = LifecycleState(
         Phase.DELETING, NONE, DesiredState.DELETED, deleted=True, error_reason=ErrorReason.RETRY_EXCEEDED
     )
     assert decide(halted, ask) is Decision.EXPLAIN_ERROR
@@ -85,13 +88,13 @@ def test_a_halted_deletion_is_explained(ask: RequestKind) -> None:
 
 
 def test_a_recovery_that_was_asked_for_is_followed() -> None:
-    standing = Standing(Phase.ERROR, NONE, DesiredState.RUNNING, recovering=True)
-    assert decide(standing, RequestKind.NAVIGATION) is Decision.FOLLOW
+    state = LifecycleState(Phase.ERROR, NONE, DesiredState.RUNNING, recovering=True)
+    assert decide(state, RequestKind.NAVIGATION) is Decision.FOLLOW
 
 
 def test_nothing_wakes_without_somebody_who_waits() -> None:
-    for standing in EVERY_STANDING:
-        assert decide(standing, RequestKind.BACKGROUND) in {
+    for state in EVERY_STATE:
+        assert decide(state, RequestKind.BACKGROUND) in {
             Decision.FORWARD,
             Decision.REFUSE,
             Decision.EXPLAIN_ERROR,
@@ -99,17 +102,17 @@ def test_nothing_wakes_without_somebody_who_waits() -> None:
 
 
 def test_only_a_settled_standby_is_woken() -> None:
-    woken = [each for each in EVERY_STANDING if decide(each, RequestKind.NAVIGATION) is Decision.WAKE]
-    assert woken == [Standing(Phase.STANDBY, NONE, DesiredState.STANDBY)]
+    woken = [each for each in EVERY_STATE if decide(each, RequestKind.NAVIGATION) is Decision.WAKE]
+    assert woken == [LifecycleState(Phase.STANDBY, NONE, DesiredState.STANDBY)]
 
 
 def test_only_what_runs_and_shall_run_is_forwarded_to() -> None:
-    for standing in EVERY_STANDING:
-        if decide(standing, RequestKind.NAVIGATION) is Decision.FORWARD:
-            assert standing.phase is Phase.RUNNING
-            assert standing.desired_state is DesiredState.RUNNING
+    for state in EVERY_STATE:
+        if decide(state, RequestKind.NAVIGATION) is Decision.FORWARD:
+            assert state.phase is Phase.RUNNING
+            assert state.desired_state is DesiredState.RUNNING
 
 
 def test_every_case_has_an_answer() -> None:
-    for standing, ask in product(EVERY_STANDING, RequestKind):
-        assert decide(standing, ask) in Decision
+    for state, ask in product(EVERY_STATE, RequestKind):
+        assert decide(state, ask) in Decision

@@ -12,7 +12,7 @@ from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, Operati
 from codehub.db.events import list_events
 from codehub.db.session import Database
 from codehub.db.snapshots import load_snapshot
-from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import Observation, Snapshot, WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from testkit.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
 from testkit.rows import add_user, add_workspace
@@ -25,8 +25,8 @@ class PausableEyes(Observer):
 
     meanwhile: list[Callable[[], Awaitable[None]]]
 
-    async def look(self, workspace_id: WorkspaceId, archive_key: str | None) -> Facts:
-        facts = await super().look(workspace_id, archive_key)
+    async def observe(self, workspace_id: WorkspaceId, archive_key: str | None) -> Observation:
+        facts = await super().observe(workspace_id, archive_key)
         if self.meanwhile:
             await self.meanwhile.pop(0)()
         return facts

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 from temporalio.testing import WorkflowEnvironment
 
-from codehub.db.archive_views import list_others
+from codehub.db.archive_views import list_other_archives
 from codehub.db.archives import mark_collected
 from codehub.db.models import Archive
 from codehub.domain.conditions import Resource, Snapshot, WorkspaceId
@@ -75,7 +75,7 @@ async def bring_up(plane: ControlPlane, workspace_id: WorkspaceId) -> Snapshot:
 
 async def others(plane: ControlPlane, workspace_id: WorkspaceId) -> list[str]:
     async with plane.database.transaction() as session:
-        return [each.key for each in await list_others(session, workspace_id)]
+        return [each.key for each in await list_other_archives(session, workspace_id)]
 
 
 async def test_an_older_archive_is_restored_instead_of_the_damaged_one(plane: ControlPlane) -> None:

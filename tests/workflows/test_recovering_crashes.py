@@ -13,7 +13,7 @@ from codehub.contracts import with_plan
 from codehub.db.recoveries import RecoverRequest, load_recover_request
 from codehub.db.session import Database
 from codehub.db.snapshots import load_snapshot
-from codehub.domain.conditions import Facts, Snapshot, WorkspaceId
+from codehub.domain.conditions import Observation, Snapshot, WorkspaceId
 from codehub.domain.judge import judge
 from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import RecoverChoice
@@ -82,7 +82,7 @@ class Harness:
     async def remove_container(self, asked: RecoverRequest) -> None:
         await remove_stray_container(self.database, self.instances, self.workspace_id, asked)
 
-    async def carry_out(self, facts: Facts, asked: RecoverRequest, *, die: bool = False) -> bool:
+    async def carry_out(self, facts: Observation, asked: RecoverRequest, *, die: bool = False) -> bool:
         """The last step, which stores the outcome; tell whether there is another than what was judged."""
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
@@ -126,7 +126,7 @@ async def test_a_run_that_died_after_the_container_was_removed(harness: Harness)
 async def test_a_run_that_died_before_its_outcome_was_stored(harness: Harness) -> None:
     asked = await harness.ask(RecoverChoice.START_EMPTY)
     await harness.remove_container(asked)
-    facts = await harness.eyes.look(harness.workspace_id, None)
+    facts = await harness.eyes.observe(harness.workspace_id, None)
     before = await harness.look()
     with pytest.raises(Died):
         await harness.carry_out(facts, asked, die=True)
@@ -156,7 +156,7 @@ async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(harness:
     """A container that was removed for it already is no loss."""
     earlier = await harness.ask(RecoverChoice.START_EMPTY)
     await harness.remove_container(earlier)
-    facts = await harness.eyes.look(harness.workspace_id, None)
+    facts = await harness.eyes.observe(harness.workspace_id, None)
     later = await harness.ask(RecoverChoice.RETRY)
     assert not await harness.carry_out(facts, earlier)
     assert await harness.pending() == later
@@ -167,6 +167,6 @@ async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(harness:
 
 async def test_a_container_that_is_back_keeps_the_request_open(harness: Harness) -> None:
     asked = await harness.ask(RecoverChoice.START_EMPTY)
-    facts = await harness.eyes.look(harness.workspace_id, None)
+    facts = await harness.eyes.observe(harness.workspace_id, None)
     assert not await harness.carry_out(facts, asked)
     assert await harness.pending() == asked

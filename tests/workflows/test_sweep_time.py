@@ -10,7 +10,7 @@ from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from codehub.contracts import GcResult, SweepRequest
 from codehub.db.models import Archive
-from codehub.domain.garbage import Graces
+from codehub.domain.garbage import GracePeriods
 from codehub.domain.limits import IdleTimes
 from codehub.domain.naming import archive_key
 from codehub.domain.states import DesiredState
@@ -20,7 +20,7 @@ from tests.workflows.harness import LIMITS, ControlPlane
 NOW = datetime.now(UTC)
 YEARS_AHEAD = NOW + timedelta(days=4000)
 YEARS_AGO = NOW - timedelta(days=4000)
-GRACES = Graces()
+GRACES = GracePeriods()
 OTHER_OP = "44444444-4444-4444-8444-444444444444"
 TIMES = IdleTimes(timedelta(minutes=10), timedelta(minutes=30))
 

@@ -17,7 +17,7 @@ from codehub.db.recoveries import lock_snapshot, set_undeleted
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent
-from codehub.domain.garbage import Graces
+from codehub.domain.garbage import GracePeriods
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState
 from codehub.services.recovery import undelete_workspace
@@ -26,7 +26,7 @@ from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
 
 OBSERVE = "ObserveWorkflow"
-GRACES = Graces()
+GRACES = GracePeriods()
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 RACES = 12
 WAITING = """

@@ -46,7 +46,7 @@ class DockerInstances:
         self._options = options
         self._health_checks = asyncio.Semaphore(HEALTH_CHECKS_AT_ONCE)
 
-    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+    async def observe(self, workspace_id: WorkspaceId) -> ContainerFact:
         with asking():
             seen = await self._see(workspace_id)
         return await self._judge(workspace_id, seen)

@@ -22,7 +22,7 @@ class DockerVolumes:
         self._engine = engine
         self._options = options
 
-    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+    async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
         with asking():
             present = await is_volume(self._engine, self._options, workspace_id)
         return VolumeFact.PRESENT if present else VolumeFact.ABSENT

@@ -74,7 +74,7 @@ class LocalInstances:
         self._log_limit_bytes = log_limit_bytes
         self._health_checks = asyncio.Semaphore(HEALTH_CHECKS_AT_ONCE)
 
-    async def look(self, workspace_id: WorkspaceId) -> ContainerFact:
+    async def observe(self, workspace_id: WorkspaceId) -> ContainerFact:
         return await self._judge(workspace_id, await self._see(workspace_id))
 
     async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:

@@ -59,7 +59,7 @@ class LocalVolumes:
     def __init__(self, root: Path) -> None:
         self._root = LocalRoot.at(root)
 
-    async def look(self, workspace_id: WorkspaceId) -> VolumeFact:
+    async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
         path = self._root.volume(workspace_id)
         present = await self._root.run(lambda: is_volume(path))
         return VolumeFact.PRESENT if present else VolumeFact.ABSENT

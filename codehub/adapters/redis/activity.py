@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from codehub.adapters.redis.connection import translated_errors
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_workspace_id
-from codehub.ports import TakenUses
+from codehub.ports import ActivityBatch
 
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class RedisActivityBuffer:
         with translated_errors():
             await self._client.zadd(ACTIVITY_KEY, _scores(used_at), gt=True)
 
-    async def take(self, limit: int) -> TakenUses:
+    async def take(self, limit: int) -> ActivityBatch:
         with translated_errors():
             entries = await self._client.zrange(
                 ACTIVITY_KEY, "-inf", "+inf", byscore=True, offset=0, num=limit, withscores=True
@@ -54,7 +54,7 @@ class RedisActivityBuffer:
                 *(len(rejected), ACTIVITY_KEY, next(iter(rejected.items()))),
             )
             await self._remove(rejected)
-        return TakenUses(uses, len(rejected))
+        return ActivityBatch(uses, len(rejected))
 
     async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         if used_at:

@@ -70,7 +70,7 @@ class S3Archives:
         ) as client:
             yield cls(client, store)
 
-    async def look(self, key: str | None) -> ArchiveFact:
+    async def observe(self, key: str | None) -> ArchiveFact:
         with translated():
             if key is not None:
                 sizes = await asyncio.gather(self._size(key), self._size(meta_key(key)))

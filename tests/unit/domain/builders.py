@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from codehub.domain.conditions import (
     ArchiveFact,
     ContainerFact,
-    Facts,
+    Observation,
     Snapshot,
     VolumeFact,
     WorkspaceId,
@@ -22,12 +22,12 @@ NEW_OP = "33333333-3333-4333-8333-333333333333"
 OLD_KEY = archive_key(WORKSPACE, OLD_OP)
 NEW_KEY = archive_key(WORKSPACE, NEW_OP)
 
-NOTHING = Facts(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.ABSENT)
+NOTHING = Observation(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.ABSENT)
 ARCHIVE_ONLY = replace(NOTHING, archive=ArchiveFact.PRESENT)
 VOLUME_ONLY = replace(NOTHING, volume=VolumeFact.PRESENT)
 VOLUME_AND_ARCHIVE = replace(ARCHIVE_ONLY, volume=VolumeFact.PRESENT)
 ALL_RUNNING = replace(VOLUME_AND_ARCHIVE, container=ContainerFact.READY)
-OUTAGE = Facts(ContainerFact.UNREACHABLE, VolumeFact.UNREACHABLE, ArchiveFact.UNREACHABLE)
+OUTAGE = Observation(ContainerFact.UNREACHABLE, VolumeFact.UNREACHABLE, ArchiveFact.UNREACHABLE)
 
 
 def new_snapshot(
@@ -52,7 +52,7 @@ def new_snapshot(
     )
 
 
-def seen(snapshot: Snapshot, *looks: Facts) -> Snapshot:
+def seen(snapshot: Snapshot, *looks: Observation) -> Snapshot:
     """Judge one look after the other."""
     for facts in looks:
         snapshot = judge(snapshot, facts, NOW)

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from codehub.domain.attention import Standing
+from codehub.domain.attention import LifecycleState
 from codehub.domain.conditions import Snapshot
 from codehub.domain.failures import RETRYABLE, TERMINAL
 from codehub.domain.planner import Decision, plan
@@ -24,20 +24,20 @@ from tests.unit.domain.builders import (
 )
 
 NONE = Operation.NONE
-EVERY_STANDING = [
-    Standing(phase, operation, desired, recovering, desired is DesiredState.DELETED, purge, reason)
+EVERY_STATE = [
+    LifecycleState(phase, operation, desired, recovering, desired is DesiredState.DELETED, purge, reason)
     for phase, operation, desired, recovering, purge, reason in product(
         Phase, Operation, DesiredState, (False, True), (False, True), (None, *ErrorReason)
     )
     if desired is DesiredState.DELETED or not purge
 ]
-HALTED = Standing(
+HALTED = LifecycleState(
     Phase.DELETING, NONE, DesiredState.DELETED, deleted=True, error_reason=ErrorReason.RETRY_EXCEEDED
 )
 
 
 def test_an_error_needs_a_person() -> None:
-    failed = Standing(Phase.ERROR, NONE, DesiredState.RUNNING, error_reason=ErrorReason.TIMEOUT)
+    failed = LifecycleState(Phase.ERROR, NONE, DesiredState.RUNNING, error_reason=ErrorReason.TIMEOUT)
     assert failed.needs_person
     assert failed.is_settled
 
@@ -81,17 +81,17 @@ def test_what_somebody_works_on_needs_nobody_and_is_not_settled(change: dict[str
 
 
 def test_what_needs_a_person_is_settled() -> None:
-    assert all(each.is_settled for each in EVERY_STANDING if each.needs_person)
+    assert all(each.is_settled for each in EVERY_STATE if each.needs_person)
 
 
 def test_what_is_settled_is_where_it_should_be_or_needs_a_person() -> None:
-    for each in EVERY_STANDING:
+    for each in EVERY_STATE:
         if each.is_settled:
             assert each.phase.value == each.desired_state.value or each.needs_person
 
 
-def standing_of(snapshot: Snapshot) -> Standing:
-    return Standing(
+def standing_of(snapshot: Snapshot) -> LifecycleState:
+    return LifecycleState(
         snapshot.phase,
         snapshot.operation,
         snapshot.desired_state,

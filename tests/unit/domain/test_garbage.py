@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.domain.garbage import GRACE, ArchiveOwner, Graces, is_protected, may_collect
+from codehub.domain.garbage import GRACE, ArchiveOwner, GracePeriods, is_protected, may_collect
 from codehub.domain.naming import ArchiveName
 from codehub.domain.states import ErrorReason, Phase
 from tests.unit.domain.builders import NEW_KEY, NEW_OP, NOW, OLD_KEY, OLD_OP, WORKSPACE
@@ -19,7 +19,7 @@ LIVING = set(Phase) - {Phase.DELETED}
 
 
 def protected(owner: ArchiveOwner | None) -> bool:
-    return is_protected(OLD_KEY, NAME, owner, NOW, Graces())
+    return is_protected(OLD_KEY, NAME, owner, NOW, GracePeriods())
 
 
 @pytest.mark.parametrize("phase", LIVING)
@@ -87,4 +87,4 @@ def test_a_purge_protects_nothing() -> None:
 
 @pytest.mark.parametrize(("age", "due"), [(GRACE - timedelta(seconds=1), False), (GRACE, True)])
 def test_an_orphan_may_go_after_the_grace(age: timedelta, due: bool) -> None:
-    assert may_collect(NOW - age, NOW, Graces()) == due
+    assert may_collect(NOW - age, NOW, GracePeriods()) == due

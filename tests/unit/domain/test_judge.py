@@ -10,7 +10,7 @@ import pytest
 from codehub.domain.conditions import (
     ArchiveFact,
     ContainerFact,
-    Facts,
+    Observation,
     Reason,
     Resource,
     Snapshot,
@@ -48,7 +48,7 @@ ARCHIVES = [ArchiveFact.ABSENT, ArchiveFact.PRESENT]
 KEYS_AND_MARKERS = [(None, None), (OLD_KEY, None), (OLD_KEY, OLD_KEY), (OLD_KEY, NEW_KEY)]
 
 
-def expected_first_phase(facts: Facts, key: str | None, marker: str | None) -> Phase | ErrorReason:
+def expected_first_phase(facts: Observation, key: str | None, marker: str | None) -> Phase | ErrorReason:
     """The SPEC's table, written a second time: for a workspace that is looked at for the first time."""
     complete = facts.volume is VolumeFact.PRESENT and marker == key
     if key and not complete and facts.archive is ArchiveFact.ABSENT:
@@ -71,7 +71,7 @@ def test_phase_follows_from_what_is_seen(
     key_and_marker: tuple[str | None, str | None],
 ) -> None:
     key, marker = key_and_marker
-    facts = Facts(container, volume, archive)
+    facts = Observation(container, volume, archive)
     judged = judge(new_snapshot(key=key, marker=marker), facts, NOW)
     expected = expected_first_phase(facts, key, marker)
     if isinstance(expected, ErrorReason):
@@ -87,7 +87,7 @@ def test_a_deleted_workspace_is_deleting_until_container_and_volume_are_gone(
     container: ContainerFact, volume: VolumeFact, purge: bool
 ) -> None:
     snapshot = new_snapshot(DesiredState.DELETED, deleted=True, purge=purge)
-    judged = judge(snapshot, Facts(container, volume, ArchiveFact.ABSENT), NOW)
+    judged = judge(snapshot, Observation(container, volume, ArchiveFact.ABSENT), NOW)
     gone = container is ContainerFact.ABSENT and volume is VolumeFact.ABSENT
     assert judged.phase is (Phase.DELETED if gone else Phase.DELETING)
 

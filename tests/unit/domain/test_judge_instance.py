@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.domain.conditions import ContainerFact, Facts, Reason, Snapshot, Status
+from codehub.domain.conditions import ContainerFact, Observation, Reason, Snapshot, Status
 from codehub.domain.judge import HANG_GRACE, judge
 from codehub.domain.planner import Decision, Plan, plan
 from codehub.domain.states import DesiredState, Operation, Phase
@@ -18,7 +18,7 @@ CURRENT = replace(ALL_RUNNING, outdated=())
 MOMENT = timedelta(microseconds=1)
 
 
-def look(snapshot: Snapshot, facts: Facts, after: timedelta) -> Snapshot:
+def look(snapshot: Snapshot, facts: Observation, after: timedelta) -> Snapshot:
     return judge(snapshot, facts, NOW + after)
 
 
@@ -75,7 +75,7 @@ def test_one_that_hung_for_the_grace_is_ready_again_by_an_answer_only() -> None:
 
 
 @pytest.mark.parametrize("facts", [HUNG, ALL_RUNNING])
-def test_a_changed_configuration_is_told_until_a_look_says_otherwise(facts: Facts) -> None:
+def test_a_changed_configuration_is_told_until_a_look_says_otherwise(facts: Observation) -> None:
     outdated = seen(running(), OUTDATED, facts)
     assert outdated.phase is Phase.RUNNING
     assert plan(outdated) == Plan(Decision.CONVERGED)
@@ -84,7 +84,7 @@ def test_a_changed_configuration_is_told_until_a_look_says_otherwise(facts: Fact
 
 
 @pytest.mark.parametrize("facts", [EXITED, VOLUME_AND_ARCHIVE])
-def test_there_is_nothing_to_apply_to_what_does_not_run(facts: Facts) -> None:
+def test_there_is_nothing_to_apply_to_what_does_not_run(facts: Observation) -> None:
     stopped = seen(running(), OUTDATED, facts)
     assert stopped.conditions.restart_to_apply is None
     assert stopped.conditions.configuration_current.status is Status.UNKNOWN

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from codehub.domain.lockout import Failures, lock_after, time_left, with_one_more
+from codehub.domain.lockout import Failures, add_failure, lock_duration, remaining_lock
 from tests.unit.domain.builders import NOW
 
 
@@ -25,13 +25,13 @@ from tests.unit.domain.builders import NOW
     ],
 )
 def test_the_fifth_failure_locks_and_each_further_one_twice_as_long(count: int, seconds: int | None) -> None:
-    assert lock_after(count) == (None if seconds is None else timedelta(seconds=seconds))
+    assert lock_duration(count) == (None if seconds is None else timedelta(seconds=seconds))
 
 
 def test_failures_are_counted_one_by_one() -> None:
     failures, history = Failures(), []
     for _ in range(6):
-        failures = with_one_more(failures, NOW)
+        failures = add_failure(failures, NOW)
         history.append(failures)
     assert [each.count for each in history] == [1, 2, 3, 4, 5, 6]
     assert [each.locked_until for each in history[:4]] == [None] * 4
@@ -49,4 +49,4 @@ def test_failures_are_counted_one_by_one() -> None:
     ],
 )
 def test_a_lock_ends_by_itself(locked_until: datetime | None, left: timedelta | None) -> None:
-    assert time_left(Failures(5, locked_until), NOW) == left
+    assert remaining_lock(Failures(5, locked_until), NOW) == left

@@ -5,7 +5,7 @@ from itertools import product
 
 import pytest
 
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Resource, Snapshot, VolumeFact
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, Resource, Snapshot, VolumeFact
 from codehub.domain.judge import judge
 from codehub.domain.planner import NEEDS, NEXT_OPERATION, Decision, Plan, plan
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, DesiredState, ErrorReason, Operation, Phase
@@ -76,7 +76,9 @@ def test_every_phase_desired_archive_and_marker_has_its_operation(
     key: str | None,
     marker: str | None,
 ) -> None:
-    judged = judge(new_snapshot(desired, key=key, marker=marker), Facts(container, volume, archive), NOW)
+    judged = judge(
+        new_snapshot(desired, key=key, marker=marker), Observation(container, volume, archive), NOW
+    )
     assert plan(judged) == expected_plan(judged)
 
 
@@ -137,7 +139,9 @@ def test_a_claimed_operation_waits_out_an_outage() -> None:
         (VOLUME_AND_ARCHIVE, Operation.ARCHIVING),
     ],
 )
-def test_a_deletion_steps_down_so_that_a_last_archive_exists(facts: Facts, operation: Operation) -> None:
+def test_a_deletion_steps_down_so_that_a_last_archive_exists(
+    facts: Observation, operation: Operation
+) -> None:
     deleted = new_snapshot(DesiredState.DELETED, key=OLD_KEY, marker=OLD_KEY, deleted=True)
     assert plan(seen(deleted, facts)) == Plan(Decision.RUN, operation)
 
@@ -157,7 +161,7 @@ def test_a_deletion_keeps_a_leftover_volume_until_its_archive_answers() -> None:
 
 
 @pytest.mark.parametrize("facts", [ALL_RUNNING, VOLUME_AND_ARCHIVE, VOLUME_ONLY])
-def test_a_purge_goes_straight_to_deleting(facts: Facts) -> None:
+def test_a_purge_goes_straight_to_deleting(facts: Observation) -> None:
     purged = new_snapshot(
         DesiredState.DELETED, key=OLD_KEY, marker=OLD_KEY, deleted=True, purge=True, error=ErrorReason.TIMEOUT
     )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Facts, Reason, Resource, Snapshot
+from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, Reason, Resource, Snapshot
 from codehub.domain.planner import plan
 from codehub.domain.recovery import (
     CONSEQUENCES,
@@ -43,7 +43,7 @@ HALF_RESTORED = seen(new_snapshot(key=OLD_KEY), VOLUME_ONLY)
 FOR_A_LOST_VOLUME = (RecoverChoice.RETRY, RecoverChoice.RESTORE_ARCHIVE, RecoverChoice.START_EMPTY)
 
 
-def corrupted(*looks: Facts) -> Snapshot:
+def corrupted(*looks: Observation) -> Snapshot:
     """The restore of the current archive found it damaged."""
     failed = replace(archived(DesiredState.RUNNING), error_reason=ErrorReason.ARCHIVE_CORRUPTED)
     return seen(failed, *looks or (ARCHIVE_ONLY,))
@@ -85,7 +85,7 @@ def test_nobody_gives_up_an_archive_while_its_store_is_silent() -> None:
 
 
 @pytest.mark.parametrize(("lost", "found"), [(VOLUME_LOST, VOLUME_AND_ARCHIVE), (ARCHIVE_LOST, ARCHIVE_ONLY)])
-def test_nobody_gives_up_files_that_are_back(lost: Snapshot, found: Facts) -> None:
+def test_nobody_gives_up_files_that_are_back(lost: Snapshot, found: Observation) -> None:
     back = seen(lost, found)
     assert back.phase is Phase.ERROR
     assert choices(back) == (RecoverChoice.RETRY,)
@@ -170,26 +170,26 @@ def test_what_is_left_on_the_disk_becomes_the_home_only_if_a_person_says_so(brok
 
 def test_a_damaged_archive_offers_the_others_and_an_empty_home() -> None:
     assert choices(corrupted()) == (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)
-    assert choices(corrupted(), has_others=True) == FOR_A_LOST_VOLUME
+    assert choices(corrupted(), has_other_archives=True) == FOR_A_LOST_VOLUME
     leftover = corrupted(VOLUME_AND_ARCHIVE)
-    assert choices(leftover, has_others=True) == tuple(RecoverChoice)
+    assert choices(leftover, has_other_archives=True) == tuple(RecoverChoice)
 
 
 def test_a_damaged_archive_that_is_gone_by_now_leaves_the_others() -> None:
     gone = corrupted(NOTHING)
     assert gone.error_reason is ErrorReason.DATA_LOST
-    assert choices(gone, has_others=True) == FOR_A_LOST_VOLUME
+    assert choices(gone, has_other_archives=True) == FOR_A_LOST_VOLUME
 
 
 def test_a_complete_home_is_not_given_up_for_a_damaged_archive() -> None:
     failed = replace(standby(DesiredState.ARCHIVED), error_reason=ErrorReason.ARCHIVE_CORRUPTED)
-    assert choices(seen(failed, VOLUME_AND_ARCHIVE), has_others=True) == (RecoverChoice.RETRY,)
+    assert choices(seen(failed, VOLUME_AND_ARCHIVE), has_other_archives=True) == (RecoverChoice.RETRY,)
 
 
 @pytest.mark.parametrize("silent", [Resource.CONTAINER, Resource.VOLUME])
 def test_a_damaged_archive_is_not_left_without_a_look_at_the_disk(silent: Resource) -> None:
     unseen = replace(corrupted(), unreachable=(silent,))
-    assert choices(unseen, has_others=True) == (RecoverChoice.RETRY,)
+    assert choices(unseen, has_other_archives=True) == (RecoverChoice.RETRY,)
     assert judge_choice(unseen, RecoverChoice.RESTORE_ARCHIVE, ArchiveFact.PRESENT) is RecoverVerdict.WAIT
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.domain.conditions import ArchiveFact, Facts, Reason, Resource, Snapshot, Status
+from codehub.domain.conditions import ArchiveFact, Observation, Reason, Resource, Snapshot, Status
 from codehub.domain.failures import MAX_PURGE_DELAY_SECONDS, MAX_RETRY, TERMINAL
 from codehub.domain.judge import conclude, judge
 from codehub.domain.planner import Decision, Plan, needs_upload, note_waiting, plan
@@ -167,7 +167,7 @@ UNSEEN_ARCHIVE = replace(VOLUME_AND_ARCHIVE, archive=ArchiveFact.UNREACHABLE)
     ],
 )
 def test_an_operation_that_waits_for_a_provider_gives_its_claim_back(
-    snapshot: Snapshot, operation: Operation, facts: Facts
+    snapshot: Snapshot, operation: Operation, facts: Observation
 ) -> None:
     claimed = seen(claim(snapshot, operation, NEW_OP), facts)
     released = release(claimed, NOW)
