@@ -5,11 +5,11 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Self
 
-from storage_job.children import PIPE_BYTES, Child, Pipeline
+from storage_job.tar_process import PIPE_BYTES, Child, Pipeline
 from storage_job.compression import new_compressor
 from storage_job.errors import CorruptedArchive, failed
 from storage_job.request import JobRequest, Operation
-from storage_job.scanner import TarScanner
+from storage_job.tar.scanner import TarScanner
 from storage_job.volume import WORK_NAME
 
 _CREATE = (

@@ -5,7 +5,7 @@ import hashlib
 import os
 from pathlib import Path
 
-from storage_job.children import Child, Pipeline
+from storage_job.tar_process import Child, Pipeline
 from storage_job.compression import Decompressor
 from storage_job.concurrency import settled, together
 from storage_job.download import Download, StoredArchive
@@ -13,7 +13,7 @@ from storage_job.errors import CorruptedArchive, failed
 from storage_job.meta import ArchiveMeta, parse_meta
 from storage_job.progress import Outcome, Progress
 from storage_job.request import JobRequest
-from storage_job.scanner import Limits, TarScanner
+from storage_job.tar.scanner import Limits, TarScanner
 from storage_job.swap import WorkDirectory, swap
 from storage_job.writeback import Writeback
 

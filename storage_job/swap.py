@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from storage_job.removal import remove_tree
+from storage_job.remove_tree import remove_tree
 from storage_job.root_attributes import RootAttributes
 from storage_job.volume import WORK_NAME
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO
 
-from storage_job.children import PIPE_BYTES, Pipeline
+from storage_job.tar_process import PIPE_BYTES, Pipeline
 from storage_job.compression import Decompressor
 from storage_job.concurrency import together
 from storage_job.download import Download, StoredArchive

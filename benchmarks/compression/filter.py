@@ -3,7 +3,7 @@
 import os
 import sys
 
-from storage_job.children import PIPE_BYTES
+from storage_job.tar_process import PIPE_BYTES
 from storage_job.compression import Decompressor, new_compressor
 
 LEVEL = 3

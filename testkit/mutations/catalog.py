@@ -53,7 +53,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pipefail dropped",
-        "storage_job/children.py",
+        "storage_job/tar_process.py",
         "        if status != 0:\n",
         "        if status < 0:\n",
         Tests("tests/integration/test_storage_job_failures.py", "never_masked"),

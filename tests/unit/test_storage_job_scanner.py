@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from storage_job.errors import JobError, Reason
-from storage_job.scanner import Limits, TarScanner
+from storage_job.tar.scanner import Limits, TarScanner
 from testkit.trees import describe_tree, make_rich_home
 from tests.tars import Member, member, tar_of, tar_with_gnu_tar, with_checksum
 

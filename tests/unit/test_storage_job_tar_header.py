@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage_job.errors import CorruptedArchive
-from storage_job.tar_header import BLOCK, parse_header
+from storage_job.tar.headers import BLOCK, parse_header
 from tests.tars import member, tar_of, with_checksum
 
 GOOD = tar_of([member("file")])[:BLOCK]

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 
 from storage_job.errors import CorruptedArchive
 from storage_job.pax import SPARSE_WORDS, Records, decimal
-from storage_job.tar_header import BLOCK, Header, number
+from storage_job.tar.headers import BLOCK, Header, number
 
 _SUPPORTED = {b"GNU.sparse.major": b"1", b"GNU.sparse.minor": b"0"}
 _NEEDED = {b"GNU.sparse.name", b"GNU.sparse.realsize"}

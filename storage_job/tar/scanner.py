@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from storage_job import pax
 from storage_job.errors import CorruptedArchive, failed
-from storage_job.members import FILE, OLD_SPARSE, MemberRules
-from storage_job.sparse import is_sparse, read_old_map, read_pax_map
-from storage_job.tar_header import BLOCK, Header, padded, parse_header
+from storage_job.tar.members import FILE, OLD_SPARSE, MemberRules
+from storage_job.tar.sparse import is_sparse, read_old_map, read_pax_map
+from storage_job.tar.headers import BLOCK, Header, padded, parse_header
 
 _PAX, _LONG_NAME, _LONG_LINK = b"x", b"L", b"K"
 _LONGEST_NAME = 64 * 1024

@@ -1,0 +1,1 @@
+"""Check a tar stream while it passes, in constant memory."""
