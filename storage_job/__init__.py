@@ -1,1 +1,1 @@
-"""The isolated archive and restore program; it imports nothing of the control plane."""
+"""A stand-alone program that archives and restores one home; it imports nothing from the control plane."""

@@ -1,4 +1,4 @@
-"""`python -m storage_job archive|restore|create-empty|verify`, with the request on stdin or in a file."""
+"""`python -m storage_job archive|restore|create-empty|verify`; the request comes from stdin or a file."""
 
 import argparse
 import asyncio
@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import NoReturn
 
-from storage_job.errors import EXIT_CODES, EXIT_INVALID_REQUEST, InvalidRequest, JobError, failed
+from storage_job.errors import EXIT_CODES, EXIT_INVALID_REQUEST, InvalidRequest, JobError, action_failed
 from storage_job.job import perform
 from storage_job.progress import emit
 from storage_job.request import JobRequest, Operation, parse_request
@@ -27,9 +27,9 @@ def main() -> int:
         return _report(error, EXIT_INVALID_REQUEST)
     except JobError as error:
         return _report(error, EXIT_CODES[error.reason])
-    except Exception:  # noqa: BLE001 (the outermost frame: the caller needs its last line whatever happened)
+    except Exception:  # noqa: BLE001 (outermost frame: the caller needs a last line in every case)
         traceback.print_exc()
-        unexpected = failed("The job failed unexpectedly; its log says how. Try again.")
+        unexpected = action_failed("The job failed unexpectedly. See its log for details, then try again.")
         return _report(unexpected, EXIT_CODES[unexpected.reason])
 
 
@@ -37,12 +37,12 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="storage_job", description="Archive or restore the home on a volume."
     )
-    parser.add_argument("operation", nargs="?", choices=[*Operation], help="may also stand in the request")
+    parser.add_argument("operation", nargs="?", choices=[*Operation], help="may also be given in the request")
     parser.add_argument(
-        "--request", type=Path, help="the request's file, such as a mounted secret; else stdin"
+        "--request", type=Path, help="file with the request, such as a mounted secret (default: stdin)"
     )
     parser.add_argument(
-        "--attended", action="store_true", help="the request is one line on stdin; end when stdin is closed"
+        "--attended", action="store_true", help="read the request as one line; stop when stdin is closed"
     )
     return parser.parse_args()
 
@@ -52,7 +52,7 @@ def _read_request(arguments: argparse.Namespace) -> JobRequest:
     try:
         document = arguments.request.read_text() if arguments.request else read_stdin()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"The request cannot be read ({error}).") from error
+        raise InvalidRequest(f"Cannot read the request ({error}).") from error
     return parse_request(document, arguments.operation)
 
 
@@ -65,39 +65,42 @@ async def _run(request: JobRequest, *, attended: bool) -> int:
         received.append(number)
         work.cancel()
 
-    def abandon() -> None:
+    def stop_unattended() -> None:
         loop.remove_reader(sys.stdin.fileno())
         stop(signal.SIGHUP)
 
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
     if attended:
-        # Nothing more is sent, so once there is something to read it has been closed.
-        loop.add_reader(sys.stdin.fileno(), abandon)
+        # Nothing follows the request, so stdin becomes readable only when it is closed.
+        loop.add_reader(sys.stdin.fileno(), stop_unattended)
     try:
         emit("done", **asdict(await work))
     except asyncio.CancelledError:
-        error = failed("The job was stopped before it had finished; run it again.")
+        error = action_failed("The job was stopped before it finished. Run it again.")
         return _report(error, 128 + (received[0] if received else signal.SIGPIPE))
     return 0
 
 
-def _report(error: JobError, code: int) -> int:
-    # Nobody may be reading any more.
+def _report(error: JobError, status: int) -> int:
+    # The reader may already be gone.
     with suppress(OSError):
         emit("error", reason=error.reason, message=error.message)
-    return code
+    return status
 
 
-def _leave(code: int) -> NoReturn:
-    """End at once. The download client's threads may still want the interpreter for a moment; if it is being
-    taken down then, the process aborts, and a job that has done its work would count as failed."""
-    with suppress(OSError):
-        sys.stdout.flush()
-    with suppress(OSError):
-        sys.stderr.flush()
-    os._exit(code)
+# A copy of codehub/process_exit.py, because the job imports nothing from the control plane.
+def exit_process(status: int) -> NoReturn:
+    """Exit without finalizing the interpreter.
+
+    Finalization does not wait for the S3 client's native threads: one that is just handing over a result
+    aborts the process, and a job that succeeded would count as failed.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":
-    _leave(main())
+    exit_process(main())

@@ -1,4 +1,4 @@
-"""Zstandard and gzip inside the job, in bounded memory whatever the stream holds."""
+"""Compress and decompress streams in bounded memory, whatever they contain."""
 
 import os
 import sys
@@ -13,27 +13,27 @@ if sys.version_info >= (3, 14):
 else:
     from backports import zstd
 
-# tar keeps no more than these busy. Each takes some 17 MB, so a machine with many cores needs no more memory.
-MOST_WORKERS = 4
+# tar keeps no more threads than this busy. Each takes about 17 MB, so memory does not grow with the cores.
+MAX_THREADS = 4
 PIECE_BYTES = 1024 * 1024
-# What follows a frame is copied, so a frame of a few bytes must not be followed by a megabyte.
+# Data after the end of a frame is copied, so small frames must not each copy a large rest.
 _SLICE_BYTES = 64 * 1024
 _GZIP_HEADER = 16 + zlib.MAX_WBITS
 
 
 def new_compressor(level: int) -> zstd.ZstdCompressor:
-    """Compress in threads. Their number does not change the output, as long as there is one."""
+    """Return a multi-threaded compressor; the number of threads does not change its output."""
     return zstd.ZstdCompressor(
         options={
             zstd.CompressionParameter.compression_level: level,
             zstd.CompressionParameter.checksum_flag: 1,
-            zstd.CompressionParameter.nb_workers: min(len(os.sched_getaffinity(0)), MOST_WORKERS),
+            zstd.CompressionParameter.nb_workers: min(len(os.sched_getaffinity(0)), MAX_THREADS),
         }
     )
 
 
 class _Frame(Protocol):
-    """One Zstandard frame or gzip member; the interface of `zstd.ZstdDecompressor`."""
+    """One Zstandard frame or gzip member, with the interface of `zstd.ZstdDecompressor`."""
 
     @property
     def eof(self) -> bool: ...
@@ -48,15 +48,15 @@ class _Frame(Protocol):
 
 
 class Decompressor:
-    """Decompress a stream of frames; no frame makes it hold more than a piece and the window."""
+    """Decompresses a stream of frames, holding at most one piece and the window in memory."""
 
     def __init__(self, suffix: str) -> None:
-        # A frame that asks for a window of more than 128 MiB is refused: the library's default.
+        # By default the library refuses frames that need a window over 128 MiB.
         self._new_frame: type[_Frame] = {".tar.zst": zstd.ZstdDecompressor, ".tar.gz": _GzipMember}[suffix]
         self._frame = self._new_frame()
 
     def feed(self, chunk: memoryview) -> Iterator[bytes]:
-        """Yield what the next bytes decompress to; raise CorruptedArchive where they do not."""
+        """Yield the decompressed data; raise CorruptedArchive if the input is invalid."""
         for start in range(0, len(chunk), _SLICE_BYTES):
             yield from self._feed(chunk[start : start + _SLICE_BYTES])
 
@@ -95,6 +95,6 @@ class _GzipMember:
 
     def decompress(self, data: bytes | memoryview, max_length: int) -> bytes:
         piece = self._inflate.decompress(self._inflate.unconsumed_tail or data, max_length)
-        # A full piece may not have been all, even if no input is left.
+        # After a full piece there may be more output, even without more input.
         self.needs_input = not self._inflate.unconsumed_tail and len(piece) < max_length
         return piece

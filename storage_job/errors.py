@@ -1,4 +1,4 @@
-"""Why a job failed: the reason the control plane acts on and the sentence a person reads."""
+"""Why a job failed: a reason for the control plane and a message for people."""
 
 from enum import StrEnum
 
@@ -10,7 +10,7 @@ class Reason(StrEnum):
     ACTION_FAILED = "ActionFailed"
 
 
-# Clear of 1 and 2 (Python's own) and of 126 and up (shells, signals), so a code names exactly one reason.
+# Python uses 1 and 2, shells and signals 126 and above; each of these names exactly one reason.
 EXIT_CODES = {
     Reason.DATA_LOST: 10,
     Reason.UNREACHABLE: 11,
@@ -34,17 +34,18 @@ class InvalidRequest(JobError):
 
 class CorruptedArchive(JobError):
     def __init__(self, detail: str) -> None:
-        advice = "restore an older archive or start empty"
-        super().__init__(Reason.ARCHIVE_CORRUPTED, f"The archive cannot be trusted: {detail}; {advice}.")
+        advice = "Restore an older archive or start with an empty home."
+        super().__init__(Reason.ARCHIVE_CORRUPTED, f"The archive failed verification: {detail}. {advice}")
         self.detail = detail
 
 
-def failed(message: str) -> JobError:
+def action_failed(message: str) -> JobError:
     return JobError(Reason.ACTION_FAILED, message)
 
 
 def unreachable(detail: str) -> JobError:
-    told = " ".join(detail.split())[:300]
+    one_line = " ".join(detail.split())[:300]
     return JobError(
-        Reason.UNREACHABLE, f"The archive store gave no good answer ({told}); check it and its credentials."
+        Reason.UNREACHABLE,
+        f"The archive store did not respond as expected ({one_line}). Check the store and its credentials.",
     )

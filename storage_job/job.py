@@ -1,4 +1,4 @@
-"""One job from start to end: hold the volume, run the operation, report meanwhile."""
+"""Run one job: lock the volume, perform the operation, report progress."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
@@ -14,16 +14,16 @@ PHASES = {Operation.RESTORE: "download", Operation.VERIFY: "verify"}
 
 async def perform(request: JobRequest) -> Outcome:
     progress = Progress(PHASES.get(request.operation, "upload"))
-    # An empty archive comes out of nothing, so that job has no volume.
+    # An empty archive is made without a volume.
     volume = nullcontext() if request.operation is Operation.CREATE_EMPTY else locked(request.data_dir)
     with volume:
         async with reported(progress):
-            return await _work_of(request.operation)(request, progress)
+            return await _function_for(request.operation)(request, progress)
 
 
-def _work_of(operation: Operation) -> Callable[[JobRequest, Progress], Awaitable[Outcome]]:
+def _function_for(operation: Operation) -> Callable[[JobRequest, Progress], Awaitable[Outcome]]:
     if operation is Operation.VERIFY:
-        # Rare, and what it imports would delay every restore.
+        # It is rarely used, and its imports would delay every restore.
         from storage_job.verify import verify  # noqa: PLC0415
 
         return verify

@@ -1,4 +1,4 @@
-"""The `.meta` beside an archive: its presence commits the archive, its first line proves the content."""
+"""The `.meta` of an archive: its existence commits the archive, its first line verifies the content."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from storage_job.errors import CorruptedArchive
 
 SUFFIX = ".meta"
-# A meta has four short lines; more than this is not one of ours.
+# A meta has four short lines; a larger object is not a meta.
 LIMIT_BYTES = 64 * 1024
 _SHA256 = re.compile(r"sha256:([0-9a-f]{64})")
 _NUMBER = re.compile(r"(size|uncompressed|entries):([0-9]{1,18})")
@@ -14,9 +14,9 @@ _NUMBER = re.compile(r"(size|uncompressed|entries):([0-9]{1,18})")
 
 @dataclass(frozen=True)
 class ArchiveMeta:
-    # In the order of the lines.
+    # Fields are in the order of the lines.
     sha256: str
-    # Archives of older installations have the first line only.
+    # Older archives have only the first line.
     size: int | None = None
     uncompressed: int | None = None
     entries: int | None = None

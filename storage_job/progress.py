@@ -1,4 +1,4 @@
-"""JSON lines on stdout: how far the job is, and how it ended."""
+"""Report progress and the outcome as JSON lines on stdout."""
 
 import asyncio
 import contextlib
@@ -15,24 +15,24 @@ class Progress:
     phase: str
     bytes: int = 0
     total: int | None = None
-    # Counters of what people are not shown, such as files that are read or removed.
+    # Work that is not shown to people, such as bytes read and files removed.
     counters: list[Callable[[], int]] = field(default_factory=list)
 
     def work(self) -> int:
-        """Grows while the job does anything; a job for which it does not is stuck."""
+        """Return a number that grows while the job makes progress; if it does not grow, the job is stuck."""
         return self.bytes + sum(count() for count in self.counters)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished job has to say about the archive it wrote or read."""
+    """The archive that a finished job wrote or read."""
 
     bytes: int
     sha256: str
     entries: int | None
     uncompressed: int | None
     skipped: bool = False
-    # What was compared and differs.
+    # Result of a verification; None if archive and home are equal.
     difference: str | None = None
 
 
@@ -43,10 +43,10 @@ def emit(event: str, **values: object) -> None:
 
 @contextlib.asynccontextmanager
 async def reported(progress: Progress) -> AsyncIterator[None]:
-    """Print the progress while the block runs, even without progress, to notice a dead parent."""
+    """Print progress while the block runs, also if there is none, to notice a dead parent."""
     job = asyncio.current_task()
     reporter = asyncio.create_task(_report(progress))
-    # It ends by itself only when nobody reads any more: the parent is dead, so the job must not run on.
+    # The reporter ends only when stdout is closed: the parent is dead, so the job must stop.
     reporter.add_done_callback(lambda _: job.cancel() if job and not reporter.cancelled() else None)
     try:
         yield

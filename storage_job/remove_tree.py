@@ -1,4 +1,4 @@
-"""Remove a tree whatever its permissions and depth: read-only directories are ordinary in homes."""
+"""Remove a directory tree of any depth, also with read-only directories, which are common in homes."""
 
 import os
 import stat
@@ -7,78 +7,79 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_NAMES_AT_ONCE = 10_000
+_MAX_NAMES = 10_000
 
 
 @dataclass
 class _Level:
-    """A directory on the way down, and those inside of it that are known and still there."""
+    """A directory on the way down, with the subdirectories in it that are still to be removed."""
 
     name: str
-    waiting: list[str] = field(default_factory=list)
+    subdirectories: list[str] = field(default_factory=list)
 
 
-def remove_tree(path: Path, removed: Callable[[], None]) -> None:
-    """Remove what is there, be it a directory, a file or nothing; a symlink is removed, never followed.
+def remove_tree(path: Path, on_removed: Callable[[], None]) -> None:
+    """Remove a directory, a file or nothing; remove a symlink, never follow it.
 
-    `removed` is called for each entry: a large tree takes long.
+    `on_removed` is called for each entry, because a large tree takes long.
     """
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
         return
-    above = os.open(path.parent, _DIRECTORY)
+    parent = os.open(path.parent, _DIRECTORY)
     try:
-        _empty(path.name, above, removed)
+        _empty(path.name, parent, on_removed)
     finally:
-        os.close(above)
+        os.close(parent)
     path.rmdir()
 
 
-def _empty(name: str, above: int, removed: Callable[[], None]) -> None:
-    """Go down and up with one directory open: trees may be deeper than the stack, paths or open files can be.
+def _empty(name: str, parent: int, on_removed: Callable[[], None]) -> None:
+    """Walk down and up with a single open directory.
 
-    It takes no room on the disk either, which may be full.
+    A tree may be too deep for the stack, for a path or for one open file per level. The walk also takes no
+    space on the disk, which may be full.
     """
-    here = _enter(name, above)
+    here = _enter(name, parent)
     levels = [_Level(name)]
     try:
         while True:
             level = levels[-1]
-            level.waiting = level.waiting or _remove_files(here, removed)
-            if level.waiting:
-                deeper = _Level(level.waiting.pop())
-                here = _instead_of(here, _enter(deeper.name, here))
+            level.subdirectories = level.subdirectories or _remove_files(here, on_removed)
+            if level.subdirectories:
+                deeper = _Level(level.subdirectories.pop())
+                here = _replace(here, _enter(deeper.name, here))
                 levels.append(deeper)
             elif len(levels) > 1:
-                here = _instead_of(here, os.open("..", _DIRECTORY, dir_fd=here))
+                here = _replace(here, os.open("..", _DIRECTORY, dir_fd=here))
                 os.rmdir(levels.pop().name, dir_fd=here)
-                removed()
+                on_removed()
             else:
                 return
     finally:
         os.close(here)
 
 
-def _remove_files(here: int, removed: Callable[[], None]) -> list[str]:
-    """The directories that are left, or as many of them as fit well into memory."""
+def _remove_files(here: int, on_removed: Callable[[], None]) -> list[str]:
+    """Remove everything but directories; return the remaining directories, at most _MAX_NAMES of them."""
     directories: list[str] = []
     with os.scandir(here) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):
                 os.unlink(entry.name, dir_fd=here)
-                removed()
-            elif len(directories) < _NAMES_AT_ONCE:
+                on_removed()
+            elif len(directories) < _MAX_NAMES:
                 directories.append(entry.name)
     return directories
 
 
-def _enter(name: str, above: int) -> int:
-    mode = stat.S_IMODE(os.stat(name, dir_fd=above, follow_symlinks=False).st_mode)
+def _enter(name: str, parent: int) -> int:
+    mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
     if mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(name, mode | stat.S_IRWXU, dir_fd=above)
-    return os.open(name, _DIRECTORY, dir_fd=above)
+        os.chmod(name, mode | stat.S_IRWXU, dir_fd=parent)
+    return os.open(name, _DIRECTORY, dir_fd=parent)
 
 
-def _instead_of(old: int, new: int) -> int:
+def _replace(old: int, new: int) -> int:
     os.close(old)
     return new

@@ -1,4 +1,4 @@
-"""The request of one job: a single JSON document, so that no secret is ever on a command line."""
+"""Parse the request of one job: a single JSON document, so that no secret is on a command line."""
 
 import json
 import re
@@ -13,11 +13,11 @@ from storage_job.errors import InvalidRequest
 SUFFIXES = (".tar.zst", ".tar.gz")
 MIB = 1024 * 1024
 # S3 refuses smaller parts, except for the last.
-SMALLEST_PART = 5 * MIB
-LARGEST_PART = 512 * MIB
-HIGHEST_COMPRESSION = 19
-MOST_IN_FLIGHT = 64
-_UNCLEAR = {"", ".", ".."}
+MIN_PART_SIZE = 5 * MIB
+MAX_PART_SIZE = 512 * MIB
+MAX_COMPRESSION_LEVEL = 19
+MAX_PARTS_IN_FLIGHT = 64
+_AMBIGUOUS = {"", ".", ".."}
 
 
 class Operation(StrEnum):
@@ -40,7 +40,7 @@ class JobRequest:
     part_size: int = 8 * MIB
     parts_in_flight: int = 4
     max_bytes: int | None = None
-    # What the control plane recorded of the archive when it was committed; its meta must say the same.
+    # Recorded by the control plane when the archive was committed; the meta must agree.
     expected_size: int | None = None
     expected_sha256: str | None = None
 
@@ -50,26 +50,31 @@ class JobRequest:
             self.bucket != "" and self.key != "", "archive_url must look like s3://bucket/path/home.tar.zst"
         )
         _check(self.key.endswith(SUFFIXES), "archive_url must end in .tar.zst or .tar.gz")
-        # Clients disagree on what such keys mean, so what one has written another would look for elsewhere.
-        unclear = not self.key.isprintable() or _UNCLEAR & {*self.key.split("/")}
-        _check(not unclear, "archive_url must have no empty parts, dots for parts or control characters")
+        # S3 clients interpret such keys differently: one might not find what another has written.
+        ambiguous = not self.key.isprintable() or _AMBIGUOUS & {*self.key.split("/")}
+        _check(
+            not ambiguous,
+            "archive_url must not contain empty segments, dot segments or control characters",
+        )
         _check(_is_address(self.endpoint_url), "endpoint_url must look like https://host or http://host:port")
         writes = self.operation in (Operation.ARCHIVE, Operation.CREATE_EMPTY)
-        _check(not writes or self.key.endswith(".tar.zst"), "new archives are .tar.zst only")
+        _check(
+            not writes or self.key.endswith(".tar.zst"), "archive_url of a new archive must end in .tar.zst"
+        )
         _check(self.data_dir.is_absolute(), "data_dir must be an absolute path")
-        _check(1 <= self.compression_level <= HIGHEST_COMPRESSION, "compression_level must be 1 to 19")
-        _check(SMALLEST_PART <= self.part_size <= LARGEST_PART, "part_size must be 5 MiB to 512 MiB")
-        _check(1 <= self.parts_in_flight <= MOST_IN_FLIGHT, "parts_in_flight must be 1 to 64")
+        _check(1 <= self.compression_level <= MAX_COMPRESSION_LEVEL, "compression_level must be 1 to 19")
+        _check(MIN_PART_SIZE <= self.part_size <= MAX_PART_SIZE, "part_size must be 5 MiB to 512 MiB")
+        _check(1 <= self.parts_in_flight <= MAX_PARTS_IN_FLIGHT, "parts_in_flight must be 1 to 64")
         _check(self.max_bytes is None or self.max_bytes > 0, "max_bytes must be positive")
         self._check_expectations()
 
     def _check_expectations(self) -> None:
         given = self.expected_size is not None or self.expected_sha256 is not None
         restores = self.operation is Operation.RESTORE
-        _check(restores or not given, "expected_size and expected_sha256 are for a restore only")
+        _check(restores or not given, "expected_size and expected_sha256 are only for a restore")
         _check(self.expected_size is None or self.expected_size >= 0, "expected_size must not be negative")
         is_digest = self.expected_sha256 is None or re.fullmatch(r"[0-9a-f]{64}", self.expected_sha256)
-        _check(bool(is_digest), "expected_sha256 must be 64 hexadecimal digits in lower case")
+        _check(bool(is_digest), "expected_sha256 must be 64 lowercase hexadecimal digits")
 
     @property
     def bucket(self) -> str:
@@ -89,17 +94,17 @@ def _is_address(url: str | None) -> bool:
     return url is None or re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", url) is not None
 
 
-def _check(holds: bool, message: str) -> None:
-    if not holds:
+def _check(valid: bool, message: str) -> None:
+    if not valid:
         raise InvalidRequest(f"The request is invalid: {message}.")
 
 
 def parse_request(document: str, operation: str | None) -> JobRequest:
-    """Read a request; the operation may stand in the document, on the command line, or the same in both."""
+    """Parse a request; the operation comes from the document, the command line, or both if they agree."""
     try:
         values = json.loads(document)
     except ValueError as error:
-        # The document holds credentials, so neither it nor the decoder's excerpt may reach a message.
+        # The document contains credentials, so no message may quote it or the decoder's excerpt.
         raise InvalidRequest("The request is invalid: it is not a JSON document.") from error
     _check(isinstance(values, dict), "it is not a JSON object")
     named = {values.get("operation"), operation} - {None}
@@ -119,7 +124,7 @@ def _typed(values: dict[str, Any]) -> dict[str, Any]:
     for name in ("compression_level", "part_size", "parts_in_flight", "max_bytes", "expected_size"):
         _check(type(values.get(name, 0)) in (int, type(None)), f"{name} must be a whole number")
     _check(values["operation"] in set(Operation), f"unknown operation {values['operation']!r}")
-    # null means the default, which spares callers from leaving fields out.
+    # null means the default, so callers need not leave fields out.
     given = {name: value for name, value in values.items() if value is not None}
     given["operation"] = Operation(given["operation"])
     if "data_dir" in given:

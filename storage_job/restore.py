@@ -1,20 +1,20 @@
-"""Restore a home: stream the archive into staging, verify it, and only then touch the volume's content."""
+"""Restore a home: extract the archive into staging, verify it, and only then replace the old content."""
 
 import contextlib
 import hashlib
 import os
 from pathlib import Path
 
-from storage_job.tar_process import Child, Pipeline
 from storage_job.compression import Decompressor
-from storage_job.concurrency import settled, together
+from storage_job.concurrency import Pipeline, run_both, run_to_completion
 from storage_job.download import Download, StoredArchive
-from storage_job.errors import CorruptedArchive, failed
+from storage_job.errors import CorruptedArchive, action_failed
 from storage_job.meta import ArchiveMeta, parse_meta
 from storage_job.progress import Outcome, Progress
 from storage_job.request import JobRequest
-from storage_job.tar.scanner import Limits, TarScanner
 from storage_job.swap import WorkDirectory, swap
+from storage_job.tar.scanner import Limits, TarScanner
+from storage_job.tar_process import TarProcess
 from storage_job.writeback import Writeback
 
 _EXTRACT = (
@@ -27,7 +27,7 @@ _EXTRACT = (
     "--xattrs",
     "--xattrs-include=*",
     "--delay-directory-restore",
-    # How much tar reads and writes at a time. With 10 KiB, its default, it is a fifth slower.
+    # How much tar reads and writes at a time; with the default of 10 KiB it is a fifth slower.
     "--record-size=1M",
     "--warning=no-timestamp",
 )
@@ -36,69 +36,71 @@ _EXTRACT = (
 async def restore(request: JobRequest, progress: Progress) -> Outcome:
     archive = StoredArchive(request)
     meta = parse_meta(await archive.read_meta())
-    _check_recorded_digest(request, meta)
+    _check_recorded_sha256(request, meta)
     work = WorkDirectory(request.data_dir)
     progress.counters.append(lambda: work.removed)
     try:
-        await settled(work.create)
+        await run_to_completion(work.create)
         scanner = TarScanner(_limits(request, meta))
         progress.counters.append(lambda: scanner.bytes)
         download = await archive.download()
         check_size(download, meta, request)
         progress.total = download.size
         async with Writeback(request.data_dir):
-            sha256 = await _extract(download, Unpacking(request, work.staging, scanner), progress)
+            sha256 = await _extract(download, Extraction(request, work.staging, scanner), progress)
         if sha256 != meta.sha256:
             raise CorruptedArchive("its content does not match the sha256 in its .meta")
         progress.phase = "swap"
-        await settled(lambda: swap(work, scanner.members.has_root))
+        await run_to_completion(lambda: swap(work, scanner.members.has_root))
     except OSError as error:
-        raise failed(f"The volume cannot be changed ({error}); check it, then try again.") from error
+        raise action_failed(f"Cannot change the volume ({error}). Check it, then try again.") from error
     finally:
-        # What led here matters more; the next run begins with this.
+        # Report the original failure, not this one; the next run starts by removing the directory.
         with contextlib.suppress(OSError):
-            await settled(work.remove)
+            await run_to_completion(work.remove)
     return Outcome(progress.bytes, meta.sha256, scanner.entries, scanner.bytes)
 
 
 def _limits(request: JobRequest, meta: ArchiveMeta) -> Limits:
-    """How much may be unpacked; fail now if that much does not fit beside the old content."""
+    """Return how much may be extracted; fail now if it cannot fit next to the old content."""
     space = os.statvfs(request.data_dir)
     free = space.f_bavail * space.f_frsize
     if meta.uncompressed is not None and meta.uncompressed > free:
-        raise failed(
-            f"The home needs {meta.uncompressed} bytes and the volume has {free} free; nothing was changed. "
-            "Give it more space, then try again."
+        raise action_failed(
+            f"The home needs {meta.uncompressed} bytes, but the volume has only {free} free. Nothing was "
+            "changed. Give it more space, then try again."
         )
     allowed = min((each for each in (request.max_bytes, meta.uncompressed) if each is not None), default=None)
-    # Nobody knows how large an older archive is, and others may need the same disk while we find out.
-    room = free - free // 20 if meta.uncompressed is None else None
-    return Limits(allowed, room)
+    # The size of an older archive is unknown; leave some space for other users of the disk.
+    available = free - free // 20 if meta.uncompressed is None else None
+    return Limits(allowed, available)
 
 
-def _check_recorded_digest(request: JobRequest, meta: ArchiveMeta) -> None:
-    """The content is compared with the meta; an archive that was exchanged brings a meta of its own."""
+def _check_recorded_sha256(request: JobRequest, meta: ArchiveMeta) -> None:
+    """Compare with the database: an archive that was replaced comes with a matching meta of its own."""
     if request.expected_sha256 not in (None, meta.sha256):
-        raise CorruptedArchive("its sha256 is not the one that was recorded when it was made")
+        raise CorruptedArchive("its sha256 differs from the one recorded when it was made")
 
 
 def check_size(download: Download, meta: ArchiveMeta, request: JobRequest) -> None:
     if meta.size not in (None, download.size):
-        raise CorruptedArchive(f"it has {download.size} bytes and not {meta.size}")
+        raise CorruptedArchive(f"it has {download.size} bytes instead of {meta.size}")
     if request.expected_size not in (None, download.size):
-        detail = f"it has {download.size} bytes and not the {request.expected_size} that were recorded"
-        raise CorruptedArchive(f"{detail} when it was made")
+        detail = (
+            f"it has {download.size} bytes instead of the {request.expected_size} recorded when it was made"
+        )
+        raise CorruptedArchive(detail)
 
 
-class Unpacking:
-    """An archive on its way through decompressor and scanner into tar; hashed as it comes in."""
+class Extraction:
+    """Passes an archive through the decompressor and the scanner into tar, and hashes it."""
 
     def __init__(self, request: JobRequest, staging: Path, scanner: TarScanner) -> None:
         self._decompressor = Decompressor(request.suffix)
         self._scanner = scanner
         self._digest = hashlib.sha256()
-        advice = "the home was not restored; see to that file, then try again"
-        self.tar = Child((*_EXTRACT, f"--directory={staging}"), advice)
+        advice = "The home was not restored. Check that file, then try again."
+        self.tar = TarProcess((*_EXTRACT, f"--directory={staging}"), advice)
 
     def feed(self, chunk: memoryview) -> None:
         self._digest.update(chunk)
@@ -108,7 +110,7 @@ class Unpacking:
             self.tar.write(view)
 
     def finish(self) -> str:
-        """Return the sha256 of a stream that has ended well."""
+        """Check that everything ended properly; return the sha256 of the archive."""
         self._decompressor.finish()
         self._scanner.finish()
         self.tar.stdin.close()
@@ -116,12 +118,12 @@ class Unpacking:
         return self._digest.hexdigest()
 
 
-async def _extract(download: Download, unpacking: Unpacking, progress: Progress) -> str:
-    with Pipeline(unpacking.tar) as pipeline:
+async def _extract(download: Download, extraction: Extraction, progress: Progress) -> str:
+    with Pipeline(extraction.tar) as pipeline:
         chunk = await anext(download.chunks, None)
         while chunk is not None:
             view = memoryview(chunk)
-            # The next one comes while this one goes.
-            _, chunk = await together(pipeline.in_thread(unpacking.feed, view), anext(download.chunks, None))
+            # Download the next chunk while this one is extracted.
+            _, chunk = await run_both(pipeline.in_thread(extraction.feed, view), anext(download.chunks, None))
             progress.bytes += len(view)
-        return await pipeline.in_thread(unpacking.finish)
+        return await pipeline.in_thread(extraction.finish)

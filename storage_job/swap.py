@@ -1,32 +1,31 @@
-"""Make a volume equal to a staged home by top-level renames; a crash between any two of them is safe."""
+"""Replace the content of a volume by a staged home with top-level renames; a crash in between is safe."""
 
 import contextlib
-import ctypes
 import os
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import Self
 
 from storage_job.remove_tree import remove_tree
-from storage_job.root_attributes import RootAttributes
 from storage_job.volume import WORK_NAME
+from storage_job.writeback import sync_file_system
 
-_libc = ctypes.CDLL(None, use_errno=True)
 _DEFAULT_ACL = "system.posix_acl_default"
-_NAMES_AT_ONCE = 50_000
+_MAX_NAMES = 50_000
 
-# All entries of the first directory go into the second.
-Stage = tuple[Path, Path]
+# All entries of the first directory move into the second.
+DirectoryMove = tuple[Path, Path]
 
 
 @dataclass
 class WorkDirectory:
-    """The job's own place inside the volume. What a crashed run left in it is worth nothing."""
+    """The job's own directory in the volume; whatever a crashed run left in it can be removed."""
 
     data_dir: Path
-    # Entries so far.
+    # Number of entries removed so far.
     removed: int = 0
 
     @property
@@ -44,7 +43,7 @@ class WorkDirectory:
     def create(self) -> None:
         self.remove()
         self.path.mkdir()
-        # A volume with a default ACL or the setgid bit would hand these down to everything that is extracted.
+        # Otherwise everything extracted here would inherit the volume's default ACL and setgid bit.
         with contextlib.suppress(OSError):
             os.removexattr(self.path, _DEFAULT_ACL)
         self.path.chmod(0o700)
@@ -59,51 +58,51 @@ class WorkDirectory:
 
 
 def swap(work: WorkDirectory, has_root: bool) -> None:
-    """Replace the volume's content by the staged one. Run again from extraction on if it was interrupted."""
-    # Before the moves, which change the times of the directories that they touch.
+    """Replace the volume's content by the staged home. If interrupted, start over with the extraction."""
+    # Read them before the moves, which change the times of the directories.
     root = RootAttributes.of(work.staging)
-    # The old content goes only once the new one would survive a power cut.
-    synchronize(work.data_dir)
+    # Remove the old content only when the new one would survive a power failure.
+    sync_file_system(work.data_dir)
     _exchange(work)
     work.remove()
     if has_root:
         root.apply_to(work.data_dir)
-    synchronize(work.data_dir)
+    sync_file_system(work.data_dir)
 
 
 def _exchange(work: WorkDirectory) -> None:
-    """Old entries out of the way, then new ones in; all of it, or nothing if one cannot be moved."""
-    done: list[Stage] = []
+    """Move the old entries away and the new ones in; undo everything if one cannot be moved."""
+    done: list[DirectoryMove] = []
     try:
-        for stage in stages(work):
-            done.insert(0, stage)
-            _move_all(moves(*stage))
+        for move in directory_moves(work):
+            done.insert(0, move)
+            _move_all(entry_moves(*move))
     except OSError:
         for source, target in done:
-            _move_all(moves(target, source))
+            _move_all(entry_moves(target, source))
         raise
 
 
-def stages(work: WorkDirectory) -> tuple[Stage, Stage]:
-    """In this order, so that no name is ever there twice."""
+def directory_moves(work: WorkDirectory) -> tuple[DirectoryMove, DirectoryMove]:
+    """Return the moves in an order in which no name exists twice."""
     return (work.data_dir, work.trash), (work.staging, work.data_dir)
 
 
-def moves(directory: Path, target: Path) -> Iterator[tuple[Path, Path]]:
-    """What to rename to what; asked again and again, so that a million names are never in memory at once."""
-    while names := _some_names(directory):
+def entry_moves(directory: Path, target: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield what to rename to what, in batches, so that a million names are never in memory at once."""
+    while names := _next_names(directory):
         for name in names:
             yield directory / name, target / name
 
 
-def _some_names(directory: Path) -> list[str]:
+def _next_names(directory: Path) -> list[str]:
     with os.scandir(directory) as entries:
-        # The archive's own entry of this name, if any, stays in staging and goes with it.
-        return list(islice((entry.name for entry in entries if entry.name != WORK_NAME), _NAMES_AT_ONCE))
+        # An archived entry with this name stays in staging and is removed with it.
+        return list(islice((entry.name for entry in entries if entry.name != WORK_NAME), _MAX_NAMES))
 
 
-def _move_all(planned: Iterator[tuple[Path, Path]]) -> None:
-    for source, target in planned:
+def _move_all(moves: Iterator[tuple[Path, Path]]) -> None:
+    for source, target in moves:
         _move(source, target)
 
 
@@ -113,9 +112,9 @@ def _move(source: Path, target: Path) -> None:
     except PermissionError:
         status = source.lstat()
         if not stat.S_ISDIR(status.st_mode):
-            # Never for a link: its target, which may be anywhere, would be the one to change.
+            # Never chmod a symlink: that would change its target, which may be anywhere.
             raise
-        # Moving a directory rewrites its "..", which needs write permission on it unless one is root.
+        # Moving a directory rewrites its "..", which needs write permission unless the user is root.
         mode = stat.S_IMODE(status.st_mode)
         source.chmod(mode | stat.S_IRWXU)
         try:
@@ -126,11 +125,29 @@ def _move(source: Path, target: Path) -> None:
         target.chmod(mode)
 
 
-def synchronize(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        if _libc.syncfs(descriptor) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), str(path))
-    finally:
-        os.close(descriptor)
+@dataclass(frozen=True)
+class RootAttributes:
+    """Attributes of a home's root directory, which no rename can carry over to a mount point."""
+
+    status: os.stat_result
+    extended: dict[str, bytes]
+
+    @classmethod
+    def of(cls, path: Path) -> Self:
+        return cls(path.stat(), _extended_attributes(path))
+
+    def apply_to(self, path: Path) -> None:
+        if os.geteuid() == 0:
+            os.chown(path, self.status.st_uid, self.status.st_gid)
+        for name in _extended_attributes(path).keys() - self.extended.keys():
+            os.removexattr(path, name)
+        for name, value in self.extended.items():
+            os.setxattr(path, name, value)
+        path.chmod(stat.S_IMODE(self.status.st_mode))
+        os.utime(path, ns=(self.status.st_atime_ns, self.status.st_mtime_ns))
+
+
+def _extended_attributes(path: Path) -> dict[str, bytes]:
+    # Labels of the kernel's security modules belong to the mount, not to the archive.
+    names = (name for name in os.listxattr(path) if not name.startswith("security."))
+    return {name: os.getxattr(path, name) for name in names}

@@ -1,4 +1,4 @@
-"""Compare a committed archive with a directory: every entry, every byte, every attribute."""
+"""Compare a committed archive with a directory: every entry, byte and attribute."""
 
 import contextlib
 import hashlib
@@ -11,19 +11,19 @@ from decimal import Decimal
 from pathlib import Path
 from typing import IO
 
-from storage_job.tar_process import PIPE_BYTES, Pipeline
 from storage_job.compression import Decompressor
-from storage_job.concurrency import together
+from storage_job.concurrency import Pipeline, run_both
 from storage_job.download import Download, StoredArchive
-from storage_job.errors import CorruptedArchive, failed
+from storage_job.errors import CorruptedArchive, action_failed
 from storage_job.meta import parse_meta
 from storage_job.progress import Outcome, Progress
 from storage_job.request import JobRequest
 from storage_job.restore import check_size
+from storage_job.tar_process import PIPE_BYTES
 from storage_job.volume import WORK_NAME
 
 _XATTR = "SCHILY.xattr."
-_NAMED_AT_MOST = 3
+_MAX_NAMED = 3
 _TYPES = {
     tarfile.REGTYPE: stat.S_IFREG,
     tarfile.AREGTYPE: stat.S_IFREG,
@@ -35,7 +35,7 @@ _TYPES = {
 
 
 async def verify(request: JobRequest, progress: Progress) -> Outcome:
-    """Read the whole archive back, so that it is the stored copy that is compared."""
+    """Download the whole archive, so that the stored copy is compared."""
     archive = StoredArchive(request)
     meta = parse_meta(await archive.read_meta())
     download = await archive.download()
@@ -53,7 +53,7 @@ async def verify(request: JobRequest, progress: Progress) -> Outcome:
 async def _compare(
     download: Download, decompressor: Decompressor, comparison: "Comparison", progress: Progress
 ) -> str:
-    """Decompress in one thread and compare in another; return the sha256 of what was downloaded."""
+    """Decompress in one thread and compare in another; return the sha256 of the download."""
     digest = hashlib.sha256()
     reading, writing = os.pipe()
     with Pipeline() as pipeline, os.fdopen(writing, "wb") as target:
@@ -72,35 +72,35 @@ async def _compare(
             target.close()
 
         async def feed_all() -> None:
-            # A comparison that fails closes the pipe. Report its error, not the broken pipe that follows.
+            # A failed comparison closes the pipe. Report its error, not the broken pipe that follows.
             with contextlib.suppress(BrokenPipeError), contextlib.closing(target):
                 async for chunk in download.chunks:
                     await pipeline.in_thread(feed, memoryview(chunk))
                     progress.bytes += len(chunk)
                 await pipeline.in_thread(finish)
 
-        await together(pipeline.in_thread(compare), feed_all())
+        await run_both(pipeline.in_thread(compare), feed_all())
     return digest.hexdigest()
 
 
 @dataclass
 class Comparison:
-    """What was seen of both sides so far."""
+    """The differences found so far between an archive and a directory."""
 
     directory: Path
     entries: int = 0
     differences: list[str] = field(default_factory=list)
     _in_archive: set[bytes] = field(default_factory=set)
-    # The first name of each file with several, by its inode.
+    # The first name of each file with several hard links, by device and inode.
     _first_names: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def run(self, stream: IO[bytes]) -> None:
-        """Read to the very end: whoever feeds the stream would wait for ever otherwise."""
+        """Compare all members; read to the very end, or the thread that feeds the stream would block."""
         try:
             with tarfile.open(fileobj=stream, mode="r|", encoding="utf-8", errors="surrogateescape") as tar:
                 for member in tar:
                     self._compare(tar, member)
-                    # It would remember every member that it has read.
+                    # Otherwise tarfile would keep every member in memory.
                     tar.members.clear()  # type: ignore[attr-defined]
             while stream.read(PIPE_BYTES):
                 pass
@@ -108,12 +108,12 @@ class Comparison:
         except tarfile.TarError as error:
             raise CorruptedArchive(f"it cannot be read ({error})") from error
         except OSError as error:
-            raise failed(f"The directory cannot be read ({error}); see to it, then try again.") from error
+            raise action_failed(f"Cannot read the directory ({error}). Fix this, then try again.") from error
 
     def summary(self) -> str | None:
-        more = len(self.differences) - _NAMED_AT_MOST
-        told = self.differences[:_NAMED_AT_MOST] + ([f"{more} more"] if more > 0 else [])
-        return "; ".join(told) or None
+        more = len(self.differences) - _MAX_NAMED
+        named = self.differences[:_MAX_NAMED] + ([f"{more} more"] if more > 0 else [])
+        return "; ".join(named) or None
 
     def _compare(self, tar: tarfile.TarFile, member: tarfile.TarInfo) -> None:
         name = os.path.normpath(_raw(member.name))
@@ -122,24 +122,24 @@ class Comparison:
         try:
             status = os.lstat(self._path(name))
         except FileNotFoundError:
-            return  # found again by its name
-        for what in self._differing(tar, member, name, status):
+            return  # `_compare_names` reports it.
+        for what in self._differences_of(tar, member, name, status):
             self._note(name, f"differs in its {what}")
             return
 
-    def _differing(
+    def _differences_of(
         self, tar: tarfile.TarFile, member: tarfile.TarInfo, name: bytes, status: os.stat_result
     ) -> Iterator[str]:
-        """What of an entry differs; an iterator, because the first difference is enough."""
-        yield from _differing_status(member, status)
+        """Yield what differs in an entry; lazily, because the first difference is enough."""
+        yield from _status_differences(member, status)
         if not self._same_links(member, name, status):
             yield "hard links"
         if member.issym() and _raw(member.linkname) != os.readlink(self._path(name)):  # noqa: PTH115 (bytes)
             yield "target"
         if member.isreg() and not self._same_content(tar, member, name, status):
             yield "content"
-        # A hard link's own entry repeats none of them.
-        if not member.islnk() and _attributes(member) != _extended(self._path(name)):
+        # The entry of a hard link does not repeat the attributes.
+        if not member.islnk() and _archived_attributes(member) != _present_attributes(self._path(name)):
             yield "extended attributes"
 
     def _same_links(self, member: tarfile.TarInfo, name: bytes, status: os.stat_result) -> bool:
@@ -170,7 +170,7 @@ class Comparison:
         for name in sorted(present - self._in_archive):
             self._note(name, "is not in the archive")
         for name in sorted(self._in_archive - present):
-            self._note(name, "is no longer there")
+            self._note(name, "is missing from the directory")
 
     def _note(self, name: bytes, what: str) -> None:
         self.differences.append(f"{name.decode(errors='backslashreplace')!r} {what}")
@@ -179,7 +179,7 @@ class Comparison:
         return os.path.join(os.fsencode(self.directory), name)  # noqa: PTH118 (bytes)
 
 
-def _differing_status(member: tarfile.TarInfo, status: os.stat_result) -> Iterator[str]:
+def _status_differences(member: tarfile.TarInfo, status: os.stat_result) -> Iterator[str]:
     if _TYPES.get(member.type) != stat.S_IFMT(status.st_mode):
         yield "type"
     if member.mode != stat.S_IMODE(status.st_mode):
@@ -191,14 +191,14 @@ def _differing_status(member: tarfile.TarInfo, status: os.stat_result) -> Iterat
 
 
 def _names(directory: Path) -> Iterator[bytes]:
-    """What an archive of it holds: everything but sockets and the job's own directory."""
+    """Yield the names that an archive of the directory contains: not sockets or the job's own directory."""
     root = os.fsencode(directory)
     yield b"."
-    for place, directories, files in os.walk(root, onerror=_raise):
-        if place == root and WORK_NAME.encode() in directories:
+    for parent, directories, files in os.walk(root, onerror=_raise):
+        if parent == root and WORK_NAME.encode() in directories:
             directories.remove(WORK_NAME.encode())
         for name in directories + files:
-            path = os.path.join(place, name)  # noqa: PTH118 (bytes)
+            path = os.path.join(parent, name)  # noqa: PTH118 (bytes)
             if not stat.S_ISSOCK(os.lstat(path).st_mode):
                 yield os.path.relpath(path, root)
 
@@ -212,11 +212,11 @@ def _raw(text: str) -> bytes:
 
 
 def _mtime_ns(member: tarfile.TarInfo) -> int:
-    # As a float it would lose the last digits.
+    # A float would lose the last digits.
     return int(Decimal(member.pax_headers.get("mtime", int(member.mtime))).scaleb(9))
 
 
-def _attributes(member: tarfile.TarInfo) -> dict[bytes, bytes]:
+def _archived_attributes(member: tarfile.TarInfo) -> dict[bytes, bytes]:
     return {
         _raw(name.removeprefix(_XATTR).replace("%3D", "=").replace("%25", "%")): _raw(value)
         for name, value in member.pax_headers.items()
@@ -224,7 +224,7 @@ def _attributes(member: tarfile.TarInfo) -> dict[bytes, bytes]:
     }
 
 
-def _extended(path: bytes) -> dict[bytes, bytes]:
+def _present_attributes(path: bytes) -> dict[bytes, bytes]:
     return {
         os.fsencode(name): os.getxattr(path, name, follow_symlinks=False)
         for name in os.listxattr(path, follow_symlinks=False)

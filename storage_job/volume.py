@@ -1,30 +1,35 @@
-"""The volume: one job at a time, and the directory in it that belongs to the job."""
+"""Lock a volume for one job at a time, and refuse one that contains mounts."""
 
 import contextlib
 import errno
 import fcntl
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from storage_job.errors import failed
-from storage_job.mounts import require_no_mounts
+from storage_job.errors import action_failed
 
-# Inside the volume, since only a rename within one file system is atomic; archives leave it out.
+# The job's own directory. It is in the volume, because only a rename within one file system is atomic;
+# archives leave it out.
 WORK_NAME = ".codehub-restore"
-_NO_LOCKS_HERE = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
+_LOCKS_UNSUPPORTED = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
+_MOUNTS = Path("/proc/self/mountinfo")
+_ESCAPED = re.compile(rb"\\([0-7]{3})")
 
 
 @contextlib.contextmanager
 def locked(data_dir: Path) -> Iterator[None]:
-    """Hold the volume; a job whose worker died may still be at work on it."""
+    """Hold the volume during the block; another job may still run on it after its worker died."""
     try:
         descriptor = os.open(data_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise failed(f"The volume {data_dir} cannot be opened ({error.strerror}); is it mounted?") from error
+        raise action_failed(
+            f"Cannot open the volume {data_dir} ({error.strerror}). Check that it is mounted."
+        ) from error
     try:
         _lock(descriptor, data_dir)
-        require_no_mounts(data_dir)
+        _require_no_mounts(data_dir)
         yield
     finally:
         os.close(descriptor)
@@ -34,8 +39,22 @@ def _lock(descriptor: int, data_dir: Path) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise failed(f"Another job is at work on {data_dir}; try again when it has ended.") from error
+        raise action_failed(
+            f"Another job is working on {data_dir}. Try again when it has finished."
+        ) from error
     except OSError as error:
-        # Some network file systems lock no directories; there, the control plane's own lock has to do.
-        if error.errno not in _NO_LOCKS_HERE:
+        # Some network file systems cannot lock directories; the control plane's own lock must suffice there.
+        if error.errno not in _LOCKS_UNSUPPORTED:
             raise
+
+
+def _require_no_mounts(data_dir: Path) -> None:
+    """Refuse a volume with a mount inside: its content must be neither archived nor removed."""
+    inside = bytes(data_dir.resolve()) + b"/"
+    for line in _MOUNTS.read_bytes().splitlines():
+        mount_point = _ESCAPED.sub(lambda found: bytes([int(found[1], 8)]), line.split(b" ")[4])
+        if mount_point.startswith(inside):
+            name = mount_point.removeprefix(inside).decode(errors="backslashreplace")
+            raise action_failed(
+                f"Another file system is mounted at {name!r} in the volume. Unmount it, then try again."
+            )

@@ -3,8 +3,8 @@
 import os
 import sys
 
-from storage_job.tar_process import PIPE_BYTES
 from storage_job.compression import Decompressor, new_compressor
+from storage_job.tar_process import PIPE_BYTES
 
 LEVEL = 3
 

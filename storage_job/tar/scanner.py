@@ -1,31 +1,39 @@
-"""Watches a tar stream on its way into tar, in constant memory, and refuses what must not be extracted.
+"""Check a tar stream on its way to tar, in constant memory, and refuse what must not be extracted.
 
-Both must agree on where each header is, or a member could hide in what the scanner takes for data. Hence its
-strictness: anything that the programs which make our archives do not write is refused.
+The scanner and tar must agree on the position of each header; otherwise a member could hide in what the
+scanner takes for data. So the scanner refuses everything that the programs that write archives never produce.
 """
 
 from collections.abc import Generator
 from dataclasses import dataclass
 
-from storage_job import pax
-from storage_job.errors import CorruptedArchive, failed
+from storage_job.errors import CorruptedArchive, action_failed
+from storage_job.tar.headers import (
+    BLOCK,
+    MAX_PAX_BYTES,
+    Header,
+    PaxRecords,
+    padded,
+    parse_decimal,
+    parse_header,
+    parse_pax,
+)
 from storage_job.tar.members import FILE, OLD_SPARSE, MemberRules
 from storage_job.tar.sparse import is_sparse, read_old_map, read_pax_map
-from storage_job.tar.headers import BLOCK, Header, padded, parse_header
 
 _PAX, _LONG_NAME, _LONG_LINK = b"x", b"L", b"K"
-_LONGEST_NAME = 64 * 1024
+_MAX_NAME_BYTES = 64 * 1024
 _ZEROS = bytes(BLOCK)
 
-# A positive number asks for that many bytes; a negative one lets as many pass unseen.
+# A positive number requests that many bytes; a negative number skips as many.
 Steps = Generator[int, bytes, None]
 
 
 @dataclass(slots=True)
 class _Extensions:
-    """What headers before a member say about it."""
+    """The extended headers in front of a member."""
 
-    records: pax.Records | None = None
+    records: PaxRecords | None = None
     long_name: bytes | None = None
     long_link: bytes | None = None
 
@@ -35,17 +43,17 @@ class _Extensions:
 
 @dataclass(frozen=True)
 class Limits:
-    """How many bytes an archive is allowed to unpack to, and for how many there is room."""
+    """The most bytes that an archive may extract to, and the space that is available for them."""
 
     allowed: int | None = None
-    room: int | None = None
+    available: int | None = None
 
     def check(self, size: int) -> None:
         if self.allowed is not None and size > self.allowed:
-            raise CorruptedArchive(f"it unpacks to more than the {self.allowed} bytes that are allowed")
-        if self.room is not None and size > self.room:
-            raise failed(
-                f"The home needs more than the {self.room} bytes that the volume can spare; nothing was "
+            raise CorruptedArchive(f"it extracts to more than the allowed {self.allowed} bytes")
+        if self.available is not None and size > self.available:
+            raise action_failed(
+                f"The home needs more than the {self.available} bytes available on the volume. Nothing was "
                 "changed. Give it more space, then try again."
             )
 
@@ -62,13 +70,13 @@ class TarScanner:
         self._ended = False
 
     def feed(self, chunk: memoryview) -> None:
-        """Look at the next bytes; raise JobError before any of a bad member's bytes may be passed on."""
+        """Check the next bytes; raise JobError before any byte of a bad member may be passed on."""
         self.bytes += len(chunk)
         self._limits.check(self.bytes)
         position = 0
         while position < len(chunk):
             if self._wanted < 0:
-                position += self._pass(len(chunk) - position)
+                position += self._skip(len(chunk) - position)
             else:
                 position += self._collect(chunk, position)
 
@@ -76,7 +84,7 @@ class TarScanner:
         if not self._ended:
             raise CorruptedArchive("it ends too early")
 
-    def _pass(self, available: int) -> int:
+    def _skip(self, available: int) -> int:
         count = min(-self._wanted, available)
         self._wanted += count
         if self._wanted == 0:
@@ -96,10 +104,10 @@ class TarScanner:
     def _read(self) -> Steps:
         while (block := (yield BLOCK)) != _ZEROS:
             yield from self._read_member(block)
-        # tar stops at the first pair of empty blocks; nothing may hide behind.
+        # tar stops at the first pair of empty blocks; nothing may follow them.
         while (yield BLOCK) == _ZEROS:
             self._ended = True
-        raise CorruptedArchive("something follows its end")
+        raise CorruptedArchive("data follows its end")
 
     def _read_member(self, block: bytes) -> Steps:
         header = parse_header(block)
@@ -110,40 +118,40 @@ class TarScanner:
         if extensions.records is not None and not header.posix:
             raise CorruptedArchive("a pax header precedes a header of another format")
         records = extensions.records or {}
-        size = pax.decimal(records[b"size"]) if b"size" in records else header.size
+        size = parse_decimal(records[b"size"]) if b"size" in records else header.size
         name = records.get(b"GNU.sparse.name") or records.get(b"path") or extensions.long_name or header.name
         link_name = records.get(b"linkpath") or extensions.long_link or header.link_name
         self.members.admit(header.kind, name, link_name)
-        # A file that says itself that it is too large need not be written first.
+        # Refuse a file that is too large before any of it is written.
         self._limits.check(size)
         self.entries += 1
         yield from _skip_data(header, records, size)
 
 
 def _read_extension(header: Header, extensions: _Extensions) -> Steps:
-    """Take in a header that describes the next. Readers disagree on mixed or repeated ones: refused."""
-    limit = pax.LIMIT_BYTES if header.kind == _PAX else _LONGEST_NAME
+    """Read a header that extends the next one; refuse mixed or repeated ones, on which readers disagree."""
+    limit = MAX_PAX_BYTES if header.kind == _PAX else _MAX_NAME_BYTES
     if not 0 < header.size <= limit:
         raise CorruptedArchive("an extended header is empty or too large")
     payload = (yield padded(header.size))[: header.size]
     if header.kind == _PAX and extensions.is_empty():
-        extensions.records = pax.parse_pax(payload)
+        extensions.records = parse_pax(payload)
     elif header.kind == _LONG_NAME and extensions.records is None and extensions.long_name is None:
-        extensions.long_name = _long_text(payload)
+        extensions.long_name = _parse_long_name(payload)
     elif header.kind == _LONG_LINK and extensions.records is None and extensions.long_link is None:
-        extensions.long_link = _long_text(payload)
+        extensions.long_link = _parse_long_name(payload)
     else:
         raise CorruptedArchive("extended headers are mixed or repeated")
 
 
-def _long_text(payload: bytes) -> bytes:
-    text = payload.rstrip(b"\0")
-    if not text or b"\0" in text:
+def _parse_long_name(payload: bytes) -> bytes:
+    name = payload.rstrip(b"\0")
+    if not name or b"\0" in name:
         raise CorruptedArchive("a long name is malformed")
-    return text
+    return name
 
 
-def _skip_data(header: Header, records: pax.Records, size: int) -> Steps:
+def _skip_data(header: Header, records: PaxRecords, size: int) -> Steps:
     sparse = is_sparse(records)
     if sparse and header.kind != FILE:
         raise CorruptedArchive("something other than a file claims to be sparse")

@@ -1,14 +1,13 @@
-"""The maps of sparse members, checked so that tar consumes exactly the bytes that the scanner skips."""
+"""Check the maps of sparse members, so that tar consumes exactly the bytes that the scanner skips."""
 
 from collections.abc import Generator, Iterator
 
 from storage_job.errors import CorruptedArchive
-from storage_job.pax import SPARSE_WORDS, Records, decimal
-from storage_job.tar.headers import BLOCK, Header, number
+from storage_job.tar.headers import BLOCK, SPARSE_KEYWORDS, Header, PaxRecords, parse_decimal, parse_number
 
 _SUPPORTED = {b"GNU.sparse.major": b"1", b"GNU.sparse.minor": b"0"}
-_NEEDED = {b"GNU.sparse.name", b"GNU.sparse.realsize"}
-_LONGEST_LINE = 20
+_REQUIRED = {b"GNU.sparse.name", b"GNU.sparse.realsize"}
+_MAX_LINE_BYTES = 20
 _ENTRY_BYTES = 24
 
 Blocks = Generator[int, bytes, int]
@@ -27,7 +26,7 @@ class _Regions:
 
 
 class _Numbers:
-    """The decimal lines of a map, read block by block since a map may be far larger than memory allows."""
+    """Reads the decimal lines of a map block by block, because a map may be larger than the memory."""
 
     def __init__(self, limit: int) -> None:
         self.taken = 0
@@ -36,30 +35,30 @@ class _Numbers:
 
     def next(self) -> Blocks:
         while b"\n" not in self._rest:
-            if self.taken >= self._limit or len(self._rest) > _LONGEST_LINE:
+            if self.taken >= self._limit or len(self._rest) > _MAX_LINE_BYTES:
                 raise CorruptedArchive("a sparse file's map is unreadable")
             self._rest += yield BLOCK
             self.taken += BLOCK
         line, _, self._rest = self._rest.partition(b"\n")
-        return decimal(line)
+        return parse_decimal(line)
 
     def end(self) -> None:
         if self._rest.strip(b"\0"):
             raise CorruptedArchive("a sparse file's map is followed by something else")
 
 
-def is_sparse(records: Records) -> bool:
-    return not SPARSE_WORDS.isdisjoint(records)
+def is_sparse(records: PaxRecords) -> bool:
+    return not SPARSE_KEYWORDS.isdisjoint(records)
 
 
-def read_pax_map(records: Records, size: int) -> Blocks:
-    """Read the map in front of the data (pax sparse format 1.0) and return how many bytes it took."""
-    if not _SUPPORTED.items() <= records.items() or not records.keys() >= _NEEDED:
-        raise CorruptedArchive("a sparse file is of an unsupported version")
-    decimal(records[b"GNU.sparse.realsize"])
+def read_pax_map(records: PaxRecords, size: int) -> Blocks:
+    """Read the map that precedes the data (pax sparse format 1.0); return its size in bytes."""
+    if not _SUPPORTED.items() <= records.items() or not records.keys() >= _REQUIRED:
+        raise CorruptedArchive("a sparse file has an unsupported version")
+    parse_decimal(records[b"GNU.sparse.realsize"])
     numbers, regions = _Numbers(size), _Regions()
     for _ in range((yield from numbers.next())):
-        yield from numbers.next()  # where the region belongs
+        yield from numbers.next()  # the offset of the region
         regions.add((yield from numbers.next()))
     numbers.end()
     if numbers.taken + regions.stored != size:
@@ -68,7 +67,7 @@ def read_pax_map(records: Records, size: int) -> Blocks:
 
 
 def read_old_map(header: Header) -> Blocks:
-    """Check GNU's older map (in the header and blocks after it); return the bytes of those blocks."""
+    """Check a map in the old GNU format (in the header and the blocks after it); return the blocks' size."""
     regions, taken = _Regions(), 0
     block, entries, more = header.block, header.block[386:482], header.block[482]
     while True:
@@ -90,4 +89,4 @@ def _old_entries(entries: bytes) -> Iterator[int]:
         # tar ends the map at the first unused entry.
         if not size[0]:
             return
-        yield number(size)
+        yield parse_number(size)

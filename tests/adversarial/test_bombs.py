@@ -42,7 +42,7 @@ async def test_a_file_of_terabytes_is_refused_by_its_header(
 ) -> None:
     await store_archive(bucket, bomb)
     error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
-    assert "can spare" in error.message
+    assert "available on the volume" in error.message
 
 
 @pytest.mark.parametrize("told", ["by the meta", "by the request"])

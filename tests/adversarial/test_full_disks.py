@@ -80,4 +80,4 @@ async def test_an_archive_of_unknown_size_never_takes_the_whole_disk(bucket: Buc
     members = [member(f"zeros-{number}", content=bytes(MIB)) for number in range(2 * DISK_MIB)]
     await store_archive(bucket, zstd(tar_of(members)))
     error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
-    assert "can spare" in error.message
+    assert "available on the volume" in error.message

@@ -18,7 +18,7 @@ def test_it_runs_the_storage_job(storage_job_image: str) -> None:
 
 def test_it_has_what_the_job_calls(storage_job_image: str) -> None:
     assert len(programs(storage_job_image, "tar")) == 1
-    say(storage_job_image, "python3", "-c", "import storage_job.job, storage_job.committing")
+    say(storage_job_image, "python3", "-c", "import storage_job.job, storage_job.upload")
 
 
 def test_nothing_else_of_ours_is_in_it(storage_job_image: str) -> None:

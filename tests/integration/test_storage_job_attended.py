@@ -57,7 +57,7 @@ async def test_it_ends_with_a_message_when_stdin_is_closed(bucket: Bucket, tmp_p
     assert run.events[-1] == {
         "event": "error",
         "reason": "ActionFailed",
-        "message": "The job was stopped before it had finished; run it again.",
+        "message": "The job was stopped before it finished. Run it again.",
     }
     assert await bucket.keys() == []
     assert await bucket.unfinished_uploads() == []

@@ -141,6 +141,6 @@ async def test_an_empty_archive_restores_to_an_empty_home(bucket: Bucket, volume
 
 
 async def test_a_missing_volume_is_an_error_that_says_so(bucket: Bucket, tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="is it mounted") as caught:
+    with pytest.raises(JobError, match="that it is mounted") as caught:
         await archive(bucket, tmp_path / "absent")
     assert caught.value.reason is Reason.ACTION_FAILED

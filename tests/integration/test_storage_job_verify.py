@@ -74,7 +74,7 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "owner": (lambda home: os.chown(home / "secret", 4321, -1), "'secret' differs in its owner"),
     "time": (_touch, "'secret' differs in its modification time"),
     "new file": (lambda home: (home / "leer" / "new").touch(), "'leer/new' is not in the archive"),
-    "removed file": (lambda home: (home / "empty").unlink(), "'empty' is no longer there"),
+    "removed file": (lambda home: (home / "empty").unlink(), "'empty' is missing from the directory"),
     "type": (_replace_by_directory, "'empty' differs in its type"),
     "target": (_replace_link, "'venv/python' differs in its target"),
     "broken hard link": (_break_a_link, "differs in its hard links"),

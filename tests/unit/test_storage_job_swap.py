@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from storage_job.swap import WorkDirectory, moves, stages, swap
+from storage_job.swap import WorkDirectory, directory_moves, entry_moves, swap
 from storage_job.volume import WORK_NAME
 from testkit.needs import need_root
 from testkit.trees import describe_tree, make_rich_home
@@ -43,7 +43,7 @@ def stage(volume: Path) -> WorkDirectory:
 def test_a_swap_interrupted_after_any_move_is_repaired_by_the_next(tmp_path: Path, completed: int) -> None:
     volume = tmp_path / "volume"
     fill(volume, OLD, "old")
-    planned = itertools.chain.from_iterable(moves(*each) for each in stages(stage(volume)))
+    planned = itertools.chain.from_iterable(entry_moves(*each) for each in directory_moves(stage(volume)))
     for source, target in itertools.islice(planned, completed):
         source.rename(target)
     swap(stage(volume), has_root=True)
