@@ -10,7 +10,7 @@ from codehub.adapters.docker.engine import engine_version, open_engine
 from codehub.adapters.docker.home_store import DockerHomeStore
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
-from codehub.adapters.docker.options import DockerOptions, Limits, Patience
+from codehub.adapters.docker.options import DockerOptions, Limits, Timeouts
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.adapters.local.ides import installed_ides
 from codehub.adapters.local.instances import LocalInstances
@@ -116,7 +116,7 @@ def docker_options_of(settings: Settings) -> DockerOptions:
         job_network=docker.job_network,
         limits=Limits(docker.memory_bytes, docker.cpus, docker.pids),
         job_limits=Limits(memory_bytes=docker.job_memory_bytes, pids=docker.pids),
-        patience=Patience(start=docker.start_seconds, stop=docker.stop_seconds),
+        timeouts=Timeouts(start=docker.start_seconds, stop=docker.stop_seconds),
     )
 
 

@@ -14,7 +14,7 @@ from uuid import uuid4
 from aiodocker import Docker
 
 from codehub.adapters.docker.engine import open_engine
-from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions, Patience
+from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions, Timeouts
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from testkit.needs import do_without, do_without_engine, need_program, need_root
@@ -27,7 +27,7 @@ WORKSPACE_IMAGE = "codehub-workspace:latest"
 STALLED_JOB_IMAGE = "codehub-test-stalled-job"
 CONTEXT = Path(__file__).parent
 # Enough for a loaded machine: only what is broken uses it up.
-PATIENCE = Patience(start=120, stop=5, health=10)
+PATIENCE = Timeouts(start=120, stop=5, health=10)
 
 
 def docker(*arguments: str) -> str:
@@ -101,7 +101,7 @@ class Engine:
     client: Docker
     options: DockerOptions = field(
         default_factory=lambda: DockerOptions(
-            project=new_project(), network=NETWORK, job_image=JOB_IMAGE, patience=PATIENCE
+            project=new_project(), network=NETWORK, job_image=JOB_IMAGE, timeouts=PATIENCE
         )
     )
 

@@ -242,7 +242,7 @@ class FakeStorageJobs:
     async def _job(self, call: str, workspace_id: WorkspaceId, report: Report) -> AsyncIterator[None]:
         await self._world.enter(call, workspace_id, Resource.VOLUME, Resource.ARCHIVE)
         if workspace_id in self._world.jobs:
-            raise Transient(ErrorReason.ACTION_FAILED, "Another job still works on this volume.")
+            raise Transient(ErrorReason.ACTION_FAILED, "Another job is still using this volume.")
         self._world.jobs.add(workspace_id)
         try:
             report(Progress("upload", 0, None))

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from aiodocker.containers import DockerContainer
 
 from benchmarks.docker.environment import START_SECONDS, Failed, Ground
-from codehub.adapters.docker.containers import Seen, instance_configuration
-from codehub.adapters.docker.engine import acting
+from codehub.adapters.docker.containers import ContainerInfo, instance_configuration
+from codehub.adapters.docker.engine import translate_change_errors
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import DockerOptions
 from codehub.adapters.docker.volumes import DockerVolumes
@@ -58,7 +58,7 @@ class BareEngine:
         workspace_id = self.homes[reference, number]
         container = self.ground.engine.containers.container(self._name(workspace_id))
         with _failing():
-            await container.stop(t=self.options.patience.stop)
+            await container.stop(t=self.options.timeouts.stop)
             await container.delete()
 
     async def look_back(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
@@ -72,9 +72,9 @@ class BareEngine:
 
     async def _until_healthy(self, container: DockerContainer, path: str) -> None:
         async with asyncio.timeout(START_SECONDS):
-            while (seen := Seen.inspected(await container.show())).running:
+            while (info := ContainerInfo.from_inspect(await container.show())).running:
                 for _ in range(POLLS_PER_INSPECTION):
-                    if await answers(seen.host_port or 0, path, (), HEALTH_SECONDS):
+                    if await answers(info.host_port or 0, path, (), HEALTH_SECONDS):
                         return
                     await asyncio.sleep(POLL_SECONDS)
         raise Failed("the container has ended")
@@ -110,7 +110,7 @@ class OurAdapter:
 @contextmanager
 def _failing() -> Iterator[None]:
     try:
-        with acting():
+        with translate_change_errors():
             yield
     except (Permanent, Transient) as error:
         raise Failed(str(error)) from error

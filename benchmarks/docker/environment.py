@@ -11,7 +11,7 @@ from uuid import uuid4
 from aiodocker import Docker
 from aiodocker.volumes import DockerVolume
 
-from codehub.adapters.docker.engine import open_engine, tolerating
+from codehub.adapters.docker.engine import ignore_statuses, open_engine
 from codehub.adapters.docker.images import Image, ensure_image
 from codehub.adapters.docker.network import ensure_network
 from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions
@@ -91,7 +91,7 @@ async def open_ground() -> AsyncIterator[Ground]:
 async def _remove_everything(engine: Docker, name: str) -> None:
     for container in await engine.containers.list(all=True, filters=json.dumps(MARKED)):
         if container["Labels"][PROJECT_LABEL].startswith(name):
-            with tolerating(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            with ignore_statuses(HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
                 await container.delete(force=True)
     for volume in (await engine.volumes.list(filters=MARKED))["Volumes"] or []:
         if volume["Labels"][PROJECT_LABEL].startswith(name):

@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 import aiohttp
 from aiodocker import Docker, DockerError
 
-from codehub.adapters.docker.engine import NO_CONNECTION, open_engine, words_of
+from codehub.adapters.docker.engine import NO_CONNECTION, error_text, open_engine
 from codehub.adapters.docker.images import find_image
 from codehub.embedded.backends import DockerFound, docker_images
 from codehub.settings import Settings
 
 LOOK_SECONDS = 5.0
 PULL_SECONDS = 60.0
-WORDS_LENGTH = 200
+MAX_ERROR_LENGTH = 200
 OUR_IMAGES = frozenset(docker_images(Settings()))
 
 
@@ -88,4 +88,4 @@ def _without(version: str, missing: tuple[str, ...], addition: str = "") -> Dock
 
 
 def _in_one_line(error: Exception) -> str:
-    return " ".join(words_of(error).split())[:WORDS_LENGTH].rstrip(".")
+    return " ".join(error_text(error).split())[:MAX_ERROR_LENGTH].rstrip(".")

@@ -11,7 +11,7 @@ from uuid import uuid4
 from aiodocker import Docker
 from aiodocker.volumes import DockerVolume
 
-from codehub.adapters.docker.engine import open_engine, tolerating
+from codehub.adapters.docker.engine import ignore_statuses, open_engine
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_container_name, parse_volume_name, volume_name
@@ -64,11 +64,11 @@ class DockerGround:
         return [name for name in await self._containers(exited=False) if name.startswith(JOB_PREFIX)]
 
     async def kill_instance(self, name: str) -> None:
-        with tolerating(*GONE):
+        with ignore_statuses(*GONE):
             await self._engine.containers.container(name).kill()
 
     async def remove_instance(self, name: str) -> None:
-        with tolerating(*GONE):
+        with ignore_statuses(*GONE):
             await self._engine.containers.container(name).delete(force=True)
 
     async def kill_job(self, name: str) -> None:
@@ -76,7 +76,7 @@ class DockerGround:
 
     async def pid_of_job(self, name: str) -> int | None:
         pid = 0
-        with tolerating(*GONE):
+        with ignore_statuses(*GONE):
             pid = int((await self._engine.containers.container(name).show())["State"]["Pid"])
         return pid or None
 
@@ -85,11 +85,11 @@ class DockerGround:
             await self.remove_instance(name)
         answer = await self._engine.volumes.list(filters=self._mine)
         for each in answer["Volumes"] or []:
-            with tolerating(*GONE):
+            with ignore_statuses(*GONE):
                 await DockerVolume(self._engine, each["Name"]).delete()
-        with tolerating(*GONE):
+        with ignore_statuses(*GONE):
             await (await self._engine.networks.get(self._project)).delete()
-        with tolerating(*GONE):
+        with ignore_statuses(*GONE):
             await self._engine.images.delete(self.image, force=True)
 
     @property

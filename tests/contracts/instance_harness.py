@@ -20,7 +20,7 @@ from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import Limits
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.adapters.local.ides import Ide
-from codehub.adapters.local.instances import LocalInstances, Patience
+from codehub.adapters.local.instances import LocalInstances, Timeouts
 from codehub.adapters.local.processes import find_members, outermost
 from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
@@ -33,7 +33,7 @@ from testkit.waiting import DEADLINE_SECONDS
 
 TINY_IDE = Path(testkit.__file__).with_name("tiny_ide.py")
 # Enough for a loaded machine: only what is broken uses it up.
-PATIENCE = Patience(start=60, stop=30, kill=30, health=10)
+PATIENCE = Timeouts(start=60, stop=30, kill=30, health=10)
 
 
 class InstanceHarness(Protocol):
@@ -109,15 +109,15 @@ def tiny_ide(*flags: str) -> Ide:
 IDES = {IMAGE: tiny_ide(), NEVER_READY_IMAGE: tiny_ide("mute"), "deaf": tiny_ide("deaf")}
 # The first one is the default.
 OTHER_IDES = {"other": tiny_ide(), **IDES}
-HASTY = Patience(start=1, stop=0.2, kill=30, health=0.5)
+HASTY = Timeouts(start=1, stop=0.2, kill=30, health=0.5)
 
 
 class LocalHarness:
-    def __init__(self, path: Path, *, sandboxed: bool, patience: Patience = PATIENCE) -> None:
+    def __init__(self, path: Path, *, sandboxed: bool, timeouts: Timeouts = PATIENCE) -> None:
         self.root = LocalRoot.at(path)
         self.root.prepare()
         self.sandboxed = sandboxed
-        self.instances = LocalInstances(path, ides=IDES, sandboxed=sandboxed, patience=patience)
+        self.instances = LocalInstances(path, ides=IDES, sandboxed=sandboxed, timeouts=timeouts)
         self.volumes = LocalVolumes(path)
 
     def kill(self, workspace_id: WorkspaceId) -> None:
@@ -137,11 +137,11 @@ class LocalHarness:
             os.kill(pid, signal.SIGCONT)
 
     def hasty(self) -> Instances:
-        return LocalInstances(self.root.path, ides=IDES, sandboxed=self.sandboxed, patience=HASTY)
+        return LocalInstances(self.root.path, ides=IDES, sandboxed=self.sandboxed, timeouts=HASTY)
 
     def reconfigure(self) -> None:
         self.instances = LocalInstances(
-            self.root.path, ides=OTHER_IDES, sandboxed=self.sandboxed, patience=PATIENCE
+            self.root.path, ides=OTHER_IDES, sandboxed=self.sandboxed, timeouts=PATIENCE
         )
 
     def count(self, workspace_id: WorkspaceId) -> int:
@@ -180,8 +180,8 @@ class DockerHarness:
         docker("unpause", container_name(workspace_id))
 
     def hasty(self) -> Instances:
-        patience = replace(self.options.patience, start=1, stop=1, health=0.5)
-        return DockerInstances(self.engine.client, replace(self.options, patience=patience))
+        timeouts = replace(self.options.timeouts, start=1, stop=1, health=0.5)
+        return DockerInstances(self.engine.client, replace(self.options, timeouts=timeouts))
 
     def reconfigure(self) -> None:
         self.options = replace(self.options, limits=Limits(pids=99))

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from codehub.adapters.docker.engine import NOT_NOW
+from codehub.adapters.docker.engine import UNAVAILABLE_MESSAGES
 from testkit.waiting import until
 from tests.deploy.gate import Gate, StandIn, exchange, gate_before, request, stand_in, status_of
 
@@ -282,7 +282,7 @@ async def test_our_adapter_knows_an_engine_that_is_away() -> None:
             answer = await exchange(gate.write, request("GET /version"))
             assert answer.startswith(b"HTTP/1.1 503 ")
             message = json.loads(answer.partition(b"\r\n\r\n")[2])["message"]
-            assert any(words in message for words in NOT_NOW)
+            assert any(words in message for words in UNAVAILABLE_MESSAGES)
 
 
 async def test_the_sockets_are_closed_to_others(gate: Gate) -> None:

@@ -41,7 +41,7 @@ async def test_it_is_not_seen(harness: DockerHarness, bare: WorkspaceId) -> None
 
 
 async def test_nothing_is_started_on_it(harness: DockerHarness, bare: WorkspaceId) -> None:
-    with pytest.raises(Transient, match="its volume does not exist") as caught:
+    with pytest.raises(Transient, match="volume of this workspace does not exist") as caught:
         await harness.instances.start(InstanceRequest(bare, IMAGE), lambda _: None)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
     assert harness.engine.containers("--all") == []
@@ -50,7 +50,7 @@ async def test_nothing_is_started_on_it(harness: DockerHarness, bare: WorkspaceI
 async def test_provisioning_refuses_it_and_keeps_what_it_holds(
     harness: DockerHarness, bare: WorkspaceId
 ) -> None:
-    with pytest.raises(Transient, match="that CodeHub did not make; look what it holds") as caught:
+    with pytest.raises(Transient, match="CodeHub did not create the volume") as caught:
         await harness.volumes.provision(bare)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
     assert (volume_path(bare) / "file").read_text() == "somebody's"
@@ -73,7 +73,7 @@ async def test_a_home_that_vanishes_during_a_start_is_not_replaced(harness: Dock
         if progress.step == "launch":
             docker("volume", "rm", volume_name(workspace_id))
 
-    with pytest.raises(Transient, match="its volume does not exist"):
+    with pytest.raises(Transient, match="volume of this workspace does not exist"):
         await harness.instances.start(InstanceRequest(workspace_id, IMAGE), remove_volume)
     assert harness.engine.containers("--all") == []
     assert not exists(workspace_id)

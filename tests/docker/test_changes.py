@@ -123,7 +123,7 @@ async def test_an_engine_that_is_away_at_first_is_followed_when_it_comes(
     async with open_engine(f"unix://{socket}") as client, following(client) as told:
 
         async def complained() -> bool:
-            return "Docker tells no events" in caplog.text
+            return "No events from Docker" in caplog.text
 
         with caplog.at_level(logging.WARNING):
             await until(complained, "it notices that nobody is there")

@@ -66,7 +66,7 @@ async def start(
 
 
 def patient(options: DockerOptions, **changes: Any) -> DockerOptions:  # noqa: ANN401 (whatever there is)
-    return replace(options, patience=replace(options.patience, **changes))
+    return replace(options, timeouts=replace(options.timeouts, **changes))
 
 
 async def test_an_exited_container_that_is_right_is_started_again(

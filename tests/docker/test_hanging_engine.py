@@ -13,7 +13,7 @@ from aiohttp import web
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
-from codehub.adapters.docker.options import DockerOptions, Patience
+from codehub.adapters.docker.options import DockerOptions, Timeouts
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
@@ -22,8 +22,8 @@ from codehub.ports import UNRECORDED, ArchiveStore, InstanceRequest
 from testkit.fakes import IMAGE
 from testkit.waiting import DEADLINE_SECONDS
 
-ANSWER_SECONDS = 0.2
-OPTIONS = DockerOptions(patience=Patience(stop=0, answer=ANSWER_SECONDS))
+RESPONSE_SECONDS = 0.2
+OPTIONS = DockerOptions(timeouts=Timeouts(stop=0, response=RESPONSE_SECONDS))
 STORE = ArchiveStore("bucket", "id", "secret")
 WORKSPACE_ID = WorkspaceId(str(uuid.uuid4()))
 
@@ -31,7 +31,7 @@ WORKSPACE_ID = WorkspaceId(str(uuid.uuid4()))
 @pytest.fixture(params=["from the start", "later"])
 async def hanging(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Docker]:
     hanging = hanging_engine(tmp_path / "docker.sock", greets=request.param == "later")
-    async with hanging as url, open_engine(url, ANSWER_SECONDS) as engine:
+    async with hanging as url, open_engine(url, RESPONSE_SECONDS) as engine:
         yield engine
 
 

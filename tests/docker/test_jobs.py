@@ -261,7 +261,7 @@ async def test_a_home_that_vanishes_before_its_job_is_not_replaced(
         return await create(*arguments, **options)
 
     monkeypatch.setattr(harness.engine.client.containers, "create", create_too_late)
-    with pytest.raises(Transient, match="the volume does not exist") as caught:
+    with pytest.raises(Transient, match="volume of this workspace does not exist") as caught:
         await harness.jobs.archive(workspace_id, key, ignore)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
     assert harness.engine.containers("--all") == []

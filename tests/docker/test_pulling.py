@@ -16,7 +16,7 @@ from aiohttp import web
 from temporalio.testing import ActivityEnvironment
 
 from activities.step_monitor import StepMonitor
-from codehub.adapters.docker.engine import acting, open_engine
+from codehub.adapters.docker.engine import open_engine, translate_change_errors
 from codehub.adapters.docker.images import Image, ImageTraits, ensure_image
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
@@ -157,14 +157,14 @@ async def test_the_registry_s_words_are_passed_on(tmp_path: Path) -> None:
             await ensure_image(engine, REFERENCE, lambda _: None)
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
     assert caught.value.message == (
-        f"The image {REFERENCE} cannot be had: {words}. Build or pull it, or choose another image."
+        f"The image {REFERENCE} is not available: {words}. Build or pull it, or choose another image."
     )
 
 
 async def test_a_pull_that_the_engine_breaks_off_can_be_tried_again(tmp_path: Path) -> None:
     """As when it is restarted: nobody has said that there is no such image."""
     async with engine_of(Registry((downloading("one", 1, 2),), breaks_off=True), tmp_path) as engine:
-        with pytest.raises(Transient) as caught, acting():
+        with pytest.raises(Transient) as caught, translate_change_errors():
             await ensure_image(engine, REFERENCE, lambda _: None)
     assert caught.value.reason is ErrorReason.UNREACHABLE
 
@@ -198,5 +198,5 @@ async def test_docker_s_words_are_passed_on_when_there_is_no_registry() -> None:
         with pytest.raises(Permanent, match="connection refused") as caught:
             await harness.instances.pull(reference, lambda _: None)
         assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
-        assert caught.value.message.startswith(f"The image {reference} cannot be had: ")
+        assert caught.value.message.startswith(f"The image {reference} is not available: ")
         assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT

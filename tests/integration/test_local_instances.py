@@ -15,7 +15,7 @@ import pytest
 
 from codehub.adapters.local import processes
 from codehub.adapters.local.instance_files import STATE_NAME, InstanceState, read_state
-from codehub.adapters.local.instances import Patience
+from codehub.adapters.local.instances import Timeouts
 from codehub.adapters.local.processes import Member
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
@@ -181,7 +181,7 @@ async def test_an_ide_that_ended_is_replaced_at_once_though_its_children_outlive
 
 
 async def test_an_ide_that_ignores_the_request_to_end_is_killed(tmp_path: Path) -> None:
-    harness = LocalHarness(tmp_path, sandboxed=False, patience=Patience(stop=0.2))
+    harness = LocalHarness(tmp_path, sandboxed=False, timeouts=Timeouts(stop=0.2))
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await harness.volumes.provision(workspace_id)
     await start(harness, workspace_id, "deaf")
@@ -190,7 +190,7 @@ async def test_an_ide_that_ignores_the_request_to_end_is_killed(tmp_path: Path) 
 
 
 async def test_an_ide_that_never_becomes_ready_is_stopped_and_quoted(tmp_path: Path) -> None:
-    harness = LocalHarness(tmp_path, sandboxed=False, patience=Patience(start=0.5))
+    harness = LocalHarness(tmp_path, sandboxed=False, timeouts=Timeouts(start=0.5))
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await harness.volumes.provision(workspace_id)
     with pytest.raises(Transient, match="about to wait forever"):

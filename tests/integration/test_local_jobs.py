@@ -127,7 +127,7 @@ async def test_a_job_ends_after_its_worker_and_until_then_keeps_others_out(
     job.suspend()
     worker.kill()
     await worker.wait()
-    with pytest.raises(Transient, match="Another job still works on this volume"):
+    with pytest.raises(Transient, match="Another job is still using this volume"):
         await jobs.restore(WORKSPACE_ID, KEY, lambda _: None, UNRECORDED)
     job.resume()
     # Not when it is a zombie: then threads of it may still be ending, and hold the lock until they have.

@@ -1,4 +1,4 @@
-"""The engine's events: what ends or goes behind our back is looked at without waiting for the sweep."""
+"""Follows the engine's events, so that an exited or removed container is noticed before the next sweep."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from typing import Any
 import aiohttp
 from aiodocker import Docker, DockerError
 
-from codehub.adapters.docker.engine import words_of
+from codehub.adapters.docker.engine import error_text
 from codehub.backoff import delay_after
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_container_name, parse_volume_name
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class DockerChanges:
-    """One stream per process; what happened while it was away, the sweep finds."""
+    """One stream of events per process. The sweep finds what happens while the stream is down."""
 
     def __init__(self, engine: Docker) -> None:
         self._engine = engine
@@ -34,11 +34,13 @@ class DockerChanges:
             try:
                 async for event in self._events():
                     failures = 0
-                    if (workspace_id := _concerned(event)) is not None:
+                    if (workspace_id := _workspace_of(event)) is not None:
                         yield workspace_id
             except (DockerError, aiohttp.ClientError, TimeoutError, OSError) as error:
                 if failures == 0:
-                    _log.warning("Docker tells no events (%s); the sweep goes on looking", words_of(error))
+                    _log.warning(
+                        "No events from Docker (%s); changes wait for the next sweep", error_text(error)
+                    )
             failures += 1
             await asyncio.sleep(delay_after(failures, FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS))
 
@@ -48,15 +50,15 @@ class DockerChanges:
         try:
             while (event := await subscriber.get()) is not None:
                 yield event
-            # It has ended: raise what ended it.
+            # The stream has ended: raise the error that ended it.
             await running
         finally:
             running.cancel()
             await asyncio.wait([running])
 
 
-def _concerned(event: Event) -> WorkspaceId | None:
-    """Jobs come and go all the time, and their callers are watching them."""
+def _workspace_of(event: Event) -> WorkspaceId | None:
+    """Return the workspace of an event, or None for a storage job: its caller watches it."""
     actor = event["Actor"]
     if event["Type"] == "volume":
         return parse_volume_name(actor["ID"])

@@ -11,8 +11,8 @@ from typing import Any, Self
 from aiodocker import DockerError
 from aiodocker.containers import DockerContainer
 
-from codehub.adapters.docker.engine import ANSWER_SECONDS, tolerating
-from codehub.adapters.docker.images import Image, ImageTraits, traits_of
+from codehub.adapters.docker.engine import RESPONSE_SECONDS, ignore_statuses
+from codehub.adapters.docker.images import Image, ImageTraits, traits_from_labels
 from codehub.adapters.docker.options import CONFIGURATION_LABEL, IMAGE_REF_LABEL, DockerOptions, Limits
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
@@ -21,19 +21,21 @@ from codehub.ports import InstanceRequest
 Configuration = dict[str, Any]
 
 HOME = "/home/coder"
-# Whatever the image says: nobody is root in a workspace.
+# Regardless of the image: no process in a workspace runs as root.
 USER = "1000:1000"
 LOOPBACK = "127.0.0.1"
 NANO = 1_000_000_000
-# Docker's own default is noexec, but compilers and package managers run what they put there.
+# Docker's default is noexec, but compilers and package managers execute files in /tmp.
 TEMPORARY = "rw,exec,nosuid,nodev,mode=1777"
-# The least that a container needs.
 CONFINEMENT = {
     "Init": True,
     "CapDrop": ["ALL"],
     "SecurityOpt": ["no-new-privileges"],
     "LogConfig": {"Type": "json-file", "Config": {"max-size": "10m", "max-file": "3"}},
 }
+# The states of a container whose processes exist.
+RUNNING_STATES = {"running", "paused"}
+POLL_SECONDS = 0.05
 
 
 def instance_configuration(
@@ -48,19 +50,19 @@ def instance_configuration(
         "ExposedPorts": {port: {}},
         "HostConfig": {
             "NetworkMode": options.network,
-            # Any free port, and never on an interface that others can reach.
+            # Any free port, and never on an interface that other machines can reach.
             "PortBindings": {port: [{"HostIp": LOOPBACK, "HostPort": ""}]},
             "Mounts": [home_mount(workspace_id, HOME)],
             "ReadonlyRootfs": image.traits.read_only_root,
-            "Tmpfs": {"/tmp": TEMPORARY},  # noqa: S108 (its own, not this machine's)
-            # The sweep starts it again, after it has seen why it ended.
+            "Tmpfs": {"/tmp": TEMPORARY},  # noqa: S108 (inside the container)
+            # CodeHub restarts an exited container itself, after it has seen why it exited.
             "RestartPolicy": {"Name": "no"},
             **CONFINEMENT,
         },
     }
     labels = {**options.labels(workspace_id), IMAGE_REF_LABEL: request.image_ref}
     made_from = {
-        # Names may have come to mean something else: a container stays with what they meant when it was made.
+        # Ids, not names: a name can refer to another image or network later.
         "image": image.image_id,
         "network": network_id,
         "memory": options.limits.memory_bytes,
@@ -69,12 +71,15 @@ def instance_configuration(
         "other settings": _digest({**configuration, "Image": None, "Labels": labels}),
     }
     labels[CONFIGURATION_LABEL] = json.dumps(made_from, sort_keys=True)
-    host = {**configuration["HostConfig"], **limited(options.limits)}
+    host = {**configuration["HostConfig"], **resource_limits(options.limits)}
     return {**configuration, "HostConfig": host, "Labels": labels}
 
 
 def differences(made_from: str, wanted: Configuration) -> tuple[str, ...]:
-    """What is different about a container with this label; nothing if it says nothing that we understand."""
+    """Return what differs between a container with this label and the wanted one.
+
+    A label that is not JSON counts as no difference.
+    """
     try:
         before = json.loads(made_from)
     except ValueError:
@@ -87,15 +92,15 @@ def home_mount(workspace_id: WorkspaceId, target: str, *, read_only: bool = Fals
     return {"Type": "volume", "Source": volume_name(workspace_id), "Target": target, "ReadOnly": read_only}
 
 
-def confined(limits: Limits) -> Configuration:
-    """The least that a container needs, and the most that it may use."""
-    return {**CONFINEMENT, **limited(limits)}
+def confinement(limits: Limits) -> Configuration:
+    """Return the minimal privileges and the resource limits of a container."""
+    return {**CONFINEMENT, **resource_limits(limits)}
 
 
-def limited(limits: Limits) -> Configuration:
+def resource_limits(limits: Limits) -> Configuration:
     return {
         "Memory": limits.memory_bytes,
-        # The same as the memory: no swap on top of it.
+        # The same as the memory, so the container gets no swap.
         "MemorySwap": limits.memory_bytes,
         "NanoCpus": int(limits.cpus * NANO),
         "PidsLimit": limits.pids,
@@ -106,13 +111,9 @@ def _digest(configuration: Configuration) -> str:
     return hashlib.sha256(json.dumps(configuration, sort_keys=True).encode()).hexdigest()
 
 
-# Those whose processes are there, also while they are not scheduled.
-RUNNING_STATES = {"running", "paused"}
-
-
 @dataclass(frozen=True)
-class Seen:
-    """A container; `host_port` is where its IDE is published, if it runs."""
+class ContainerInfo:
+    """What the engine reports about a container; `host_port` is where its IDE is published while it runs."""
 
     container_id: str
     running: bool
@@ -122,18 +123,18 @@ class Seen:
     host_port: int | None
 
     @property
-    def is_left_alone(self) -> bool:
-        """A start touches none of ours that runs; one without our label was made by somebody else."""
+    def is_reusable(self) -> bool:
+        """Whether a start leaves this container alone: it runs, and CodeHub made it."""
         return self.running and self.configuration != ""
 
     @classmethod
-    def inspected(cls, answer: Mapping[str, Any]) -> Self:
-        labels = answer["Config"]["Labels"] or {}
-        traits = traits_of(labels)
-        published = (answer["NetworkSettings"]["Ports"] or {}).get(f"{traits.port}/tcp") or []
+    def from_inspect(cls, response: Mapping[str, Any]) -> Self:
+        labels = response["Config"]["Labels"] or {}
+        traits = traits_from_labels(labels)
+        published = (response["NetworkSettings"]["Ports"] or {}).get(f"{traits.port}/tcp") or []
         return cls(
-            container_id=answer["Id"],
-            running=answer["State"]["Running"],
+            container_id=response["Id"],
+            running=response["State"]["Running"],
             traits=traits,
             configuration=labels.get(CONFIGURATION_LABEL, ""),
             image_ref=labels.get(IMAGE_REF_LABEL),
@@ -141,19 +142,19 @@ class Seen:
         )
 
     @classmethod
-    def listed(cls, answer: Mapping[str, Any]) -> Self:
-        labels = answer["Labels"] or {}
-        traits = traits_of(labels)
+    def from_listing(cls, entry: Mapping[str, Any]) -> Self:
+        labels = entry["Labels"] or {}
+        traits = traits_from_labels(labels)
         return cls(
-            container_id=answer["Id"],
-            running=answer["State"] in RUNNING_STATES,
+            container_id=entry["Id"],
+            running=entry["State"] in RUNNING_STATES,
             traits=traits,
             configuration=labels.get(CONFIGURATION_LABEL, ""),
             image_ref=labels.get(IMAGE_REF_LABEL),
             host_port=next(
                 (
                     each["PublicPort"]
-                    for each in answer["Ports"]
+                    for each in entry["Ports"]
                     if each.get("PrivatePort") == traits.port and "PublicPort" in each
                 ),
                 None,
@@ -161,31 +162,28 @@ class Seen:
         )
 
 
-POLL_SECONDS = 0.05
-
-
-async def stop_container(container: DockerContainer, grace_seconds: int, answer_seconds: float) -> None:
-    """Ask it to end, kill it after the grace; succeed if it does not run, is going or is not there."""
+async def stop_container(container: DockerContainer, grace_seconds: int, response_seconds: float) -> None:
+    """Stop the container, and kill it after the grace. Succeed if it does not run or does not exist."""
     # The client would wait forever for an engine that hangs.
-    async with asyncio.timeout(grace_seconds + answer_seconds):
-        with tolerating(HTTPStatus.NOT_MODIFIED, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+    async with asyncio.timeout(grace_seconds + response_seconds):
+        with ignore_statuses(HTTPStatus.NOT_MODIFIED, HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             await container.stop(t=grace_seconds)
 
 
 async def remove_container(container: DockerContainer) -> None:
-    """Return once it is gone; succeed if there is none. It is killed if it runs."""
-    async with asyncio.timeout(ANSWER_SECONDS):
+    """Kill and remove the container, and return when it is gone. Succeed if it does not exist."""
+    async with asyncio.timeout(RESPONSE_SECONDS):
         try:
             await container.delete(force=True)
         except DockerError as error:
-            # Removed already, or by somebody else right now.
+            # CONFLICT: another request is removing it.
             if error.status == HTTPStatus.CONFLICT:
-                await _until_gone(container)
+                await _wait_until_gone(container)
             elif error.status != HTTPStatus.NOT_FOUND:
                 raise
 
 
-async def _until_gone(container: DockerContainer) -> None:
+async def _wait_until_gone(container: DockerContainer) -> None:
     while True:
         try:
             await container.show()

@@ -1,4 +1,4 @@
-"""The connection to a Docker engine, and its errors in the control plane's words."""
+"""Connects to a Docker engine and translates its errors."""
 
 import contextlib
 from collections.abc import AsyncIterator, Iterator
@@ -11,23 +11,23 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 
 UNIX_SCHEME = "unix://"
-# Time for one answer. What takes long by nature (a stop, a pull, a job) has its own deadline.
-ANSWER_SECONDS = 60
-# What aiodocker calls an engine that cannot be reached.
+# Timeout of one request. Stops, pulls and jobs have their own.
+RESPONSE_SECONDS = 60
+# aiodocker's status code for an engine that cannot be reached.
 NO_CONNECTION = 900
-# What an engine says while it, or the runtime below it, goes down or comes up.
-NOT_NOW = (
+# Error messages of an engine that is starting or shutting down, or whose runtime is.
+UNAVAILABLE_MESSAGES = (
     *("shutting down", "containerd", "connection refused", "transport is closing", "context canceled"),
     "database not open",
 )
-WORDS_LENGTH = 500
+MAX_ERROR_LENGTH = 500
 
 
 @contextlib.asynccontextmanager
-async def open_engine(url: str, answer_seconds: float = ANSWER_SECONDS) -> AsyncIterator[Docker]:
-    """Nothing is asked yet, so an engine that is away keeps nobody from starting."""
-    timeout = aiohttp.ClientTimeout(total=answer_seconds, connect=10)
-    # Jobs and followed logs hold connections for long; a limit would let them keep everybody else waiting.
+async def open_engine(url: str, response_seconds: float = RESPONSE_SECONDS) -> AsyncIterator[Docker]:
+    """Prepare a connection. It sends no request yet, so a process can start while the engine is down."""
+    timeout = aiohttp.ClientTimeout(total=response_seconds, connect=10)
+    # No limit of connections: jobs and followed logs hold theirs for long, and other requests would wait.
     if url.startswith(UNIX_SCHEME):
         connector: aiohttp.BaseConnector = aiohttp.UnixConnector(url.removeprefix(UNIX_SCHEME), limit=0)
         url = f"{UNIX_SCHEME}localhost"
@@ -38,36 +38,36 @@ async def open_engine(url: str, answer_seconds: float = ANSWER_SECONDS) -> Async
 
 
 async def engine_version(engine: Docker) -> str:
-    with asking():
-        answer = await engine.version()
-    return str(answer["Version"])
+    with translate_read_errors():
+        response = await engine.version()
+    return str(response["Version"])
 
 
 @contextlib.contextmanager
-def asking() -> Iterator[None]:
-    """For looks: whatever goes wrong, nothing has been learned."""
+def translate_read_errors() -> Iterator[None]:
+    """Raise Transient(UNREACHABLE) for every error: a failed read says nothing about what exists."""
     try:
         yield
     except (DockerError, aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise silent(error) from error
+        raise unreachable(error) from error
 
 
 @contextlib.contextmanager
-def acting() -> Iterator[None]:
-    """For changes: an engine that refuses has been reached."""
+def translate_change_errors() -> Iterator[None]:
+    """Raise Transient: ACTION_FAILED if the engine refuses a change, UNREACHABLE if it does not respond."""
     try:
         yield
     except DockerError as error:
-        if error.status == NO_CONNECTION or any(words in error.message for words in NOT_NOW):
-            raise silent(error) from error
-        raise Transient(ErrorReason.ACTION_FAILED, f"Docker refused: {words_of(error)}") from error
+        if error.status == NO_CONNECTION or any(text in error.message for text in UNAVAILABLE_MESSAGES):
+            raise unreachable(error) from error
+        raise Transient(ErrorReason.ACTION_FAILED, f"Docker refused: {error_text(error)}") from error
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
-        raise silent(error) from error
+        raise unreachable(error) from error
 
 
 @contextlib.contextmanager
-def tolerating(*statuses: HTTPStatus) -> Iterator[None]:
-    """Go on where the engine answers that there is nothing to do."""
+def ignore_statuses(*statuses: HTTPStatus) -> Iterator[None]:
+    """Ignore responses with these statuses."""
     try:
         yield
     except DockerError as error:
@@ -75,12 +75,12 @@ def tolerating(*statuses: HTTPStatus) -> Iterator[None]:
             raise
 
 
-def silent(error: Exception) -> Transient:
+def unreachable(error: Exception) -> Transient:
     return Transient(
-        ErrorReason.UNREACHABLE, f"Docker does not answer ({words_of(error)}); check that its engine runs."
+        ErrorReason.UNREACHABLE, f"Docker does not answer ({error_text(error)}); check that its engine runs."
     )
 
 
-def words_of(error: Exception) -> str:
-    words = error.message if isinstance(error, DockerError) else str(error) or type(error).__name__
-    return words.strip()[:WORDS_LENGTH]
+def error_text(error: Exception) -> str:
+    text = error.message if isinstance(error, DockerError) else str(error) or type(error).__name__
+    return text.strip()[:MAX_ERROR_LENGTH]

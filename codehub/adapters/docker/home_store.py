@@ -1,4 +1,4 @@
-"""A Docker engine as the store of all homes."""
+"""A Docker engine as the home store."""
 
 import socket
 import time
@@ -8,20 +8,20 @@ from uuid import uuid4
 from aiodocker import Docker, DockerError
 from aiodocker.volumes import DockerVolume
 
-from codehub.adapters.docker.engine import acting, asking, tolerating
+from codehub.adapters.docker.engine import ignore_statuses, translate_change_errors, translate_read_errors
 from codehub.adapters.docker.options import PROJECT_LABEL, STORE_LABEL, DockerOptions
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 
-# Asking for it takes 13 ms, the marker less than 1 ms; it changes only with another engine.
+# Reading the engine's id takes 13 ms, the marker less than 1 ms. The id changes only with another engine.
 ENGINE_ID_SECONDS = 60.0
 
 
 class DockerHomeStore:
-    """The identity is the engine's own id and a random one on a marker volume beside the homes.
+    """The identity is the engine's own id plus a random id in the label of a marker volume.
 
-    The engine's id alone may survive a wiped data directory, and a machine that was cloned has the same; a
-    marker alone could be copied together with other volumes.
+    Neither is enough alone: the engine's id can survive a wiped data directory and is the same on a cloned
+    machine, and a marker can be copied with other volumes.
     """
 
     def __init__(self, engine: Docker, options: DockerOptions, url: str) -> None:
@@ -29,7 +29,7 @@ class DockerHomeStore:
         self._options = options
         self._url = url
         self._engine_id = ""
-        self._asked_at = 0.0
+        self._read_at = 0.0
 
     @property
     def location(self) -> str:
@@ -38,20 +38,20 @@ class DockerHomeStore:
 
     async def read_identity(self) -> str | None:
         try:
-            with asking():
+            with translate_read_errors():
                 marker = await self._read_marker()
                 return f"{await self._read_engine_id()}/{marker}" if marker else None
         except Transient:
-            # It may come back as another one.
+            # Another engine may respond next time.
             self._engine_id = ""
             raise
 
     async def create_identity(self) -> str:
-        with acting():
+        with translate_change_errors():
             await self._create_marker()
-            # An engine that goes down while it makes a volume leaves it without labels.
+            # An engine that goes down while it creates a volume leaves one without labels.
             if await self._read_marker() is None:
-                with tolerating(HTTPStatus.NOT_FOUND):
+                with ignore_statuses(HTTPStatus.NOT_FOUND):
                     await DockerVolume(self._engine, self._options.marker_name).delete()
                 await self._create_marker()
         identity = await self.read_identity()
@@ -63,7 +63,7 @@ class DockerHomeStore:
         return identity
 
     async def _create_marker(self) -> None:
-        """Docker leaves one that exists alone, with the labels that it has."""
+        """Create the marker volume. Docker keeps an existing one and its labels."""
         labels = {PROJECT_LABEL: self._options.project, STORE_LABEL: str(uuid4())}
         await self._engine.volumes.create({"Name": self._options.marker_name, "Labels": labels})
 
@@ -78,7 +78,7 @@ class DockerHomeStore:
 
     async def _read_engine_id(self) -> str:
         now = time.monotonic()
-        if not self._engine_id or now - self._asked_at > ENGINE_ID_SECONDS:
+        if not self._engine_id or now - self._read_at > ENGINE_ID_SECONDS:
             self._engine_id = str((await self._engine.system.info())["ID"])
-            self._asked_at = now
+            self._read_at = now
         return self._engine_id

@@ -1,4 +1,4 @@
-"""Images: what they say about themselves, and fetching those that are not here."""
+"""Images: reads their labels and pulls missing ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from typing import Any
 import aiohttp
 from aiodocker import Docker, DockerError
 
-from codehub.adapters.docker.engine import NO_CONNECTION, silent, words_of
+from codehub.adapters.docker.engine import NO_CONNECTION, error_text, unreachable
 from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason
 from codehub.ports import Progress, Report
@@ -18,7 +18,7 @@ PREFIX = "codehub.io/"
 
 @dataclass(frozen=True)
 class ImageTraits:
-    """What an image's labels say of the IDE in it; without labels, that it is like code-server."""
+    """The labels of an image that describe its IDE. The defaults are those of code-server."""
 
     ide: str = "code-server"
     port: int = 8080
@@ -27,76 +27,76 @@ class ImageTraits:
     read_only_root: bool = False
 
 
-def traits_of(labels: Mapping[str, str] | None) -> ImageTraits:
-    """A container has its image's labels too, so this also tells what is in a container."""
-    said = labels or {}
+def traits_from_labels(labels: Mapping[str, str] | None) -> ImageTraits:
+    """Read the traits from the labels of an image, or of a container, which inherits them."""
+    found = labels or {}
     default = ImageTraits()
-    port = said.get(f"{PREFIX}port", "")
+    port = found.get(f"{PREFIX}port", "")
     return ImageTraits(
-        ide=said.get(f"{PREFIX}ide", default.ide),
+        ide=found.get(f"{PREFIX}ide", default.ide),
         port=int(port) if port.isdecimal() else default.port,
-        health_path=said.get(f"{PREFIX}health-path", default.health_path),
-        keep_prefix=said.get(f"{PREFIX}keep-prefix") == "true",
-        read_only_root=said.get(f"{PREFIX}read-only-root") == "true",
+        health_path=found.get(f"{PREFIX}health-path", default.health_path),
+        keep_prefix=found.get(f"{PREFIX}keep-prefix") == "true",
+        read_only_root=found.get(f"{PREFIX}read-only-root") == "true",
     )
 
 
 @dataclass(frozen=True)
 class Image:
-    """An image that is here."""
+    """An image that the engine has."""
 
     image_id: str
     traits: ImageTraits
 
 
 async def ensure_image(engine: Docker, reference: str, report: Report) -> Image:
-    """The image, fetched if it is not here."""
+    """Return the image; pull it if the engine does not have it."""
     found = await find_image(engine, reference)
     if found is None:
         await _pull(engine, reference, report)
         found = await find_image(engine, reference)
     if found is None:
-        raise _failed(reference, "the registry has it, but not for this machine")
+        raise _failed(reference, "the registry has no version for this machine")
     return found
 
 
 async def find_image(engine: Docker, reference: str) -> Image | None:
-    """The image, if it is here."""
+    """Return the image, or None if the engine does not have it."""
     try:
-        answer = await engine.images.inspect(reference)
+        response = await engine.images.inspect(reference)
     except DockerError as error:
-        # A name that Docker cannot even parse is a bad request.
+        # BAD_REQUEST: Docker cannot parse the name.
         if error.status in {HTTPStatus.NOT_FOUND, HTTPStatus.BAD_REQUEST}:
             return None
         raise
-    return Image(answer["Id"], traits_of(answer["Config"]["Labels"]))
+    return Image(response["Id"], traits_from_labels(response["Config"]["Labels"]))
 
 
 async def _pull(engine: Docker, reference: str, report: Report) -> None:
-    """For as long as it makes progress: it is the caller who ends one that does not."""
-    layers = Layers()
-    report(layers.progress())
+    """Pull without a timeout. The caller cancels a pull that makes no progress."""
+    progress = PullProgress()
+    report(progress.current())
     try:
         async for event in engine.images.pull(reference, stream=True):
-            if layers.note(event):
-                report(layers.progress())
+            if progress.update(event):
+                report(progress.current())
     except DockerError as error:
         if error.status == NO_CONNECTION:
-            raise silent(error) from error
-        raise _failed(reference, words_of(error)) from error
+            raise unreachable(error) from error
+        raise _failed(reference, error_text(error)) from error
     except aiohttp.ClientError as error:
-        raise silent(error) from error
+        raise unreachable(error) from error
 
 
 @dataclass
-class Layers:
-    """How far a pull is: done and total bytes of each layer, first on its way here, then onto the disk."""
+class PullProgress:
+    """The progress of a pull: done and total bytes of each layer, downloaded and extracted."""
 
     downloads: dict[str, tuple[int, int]] = field(default_factory=dict)
     extractions: dict[str, tuple[int, int]] = field(default_factory=dict)
 
-    def note(self, event: Mapping[str, Any]) -> bool:
-        """Whether it has come further; an engine that waits for its registry says so again and again."""
+    def update(self, event: Mapping[str, Any]) -> bool:
+        """Return whether the pull advanced. An engine that waits for its registry repeats the same event."""
         layer, detail = event.get("id", ""), event.get("progressDetail") or {}
         match event.get("status"):
             case "Downloading" if "total" in detail:
@@ -106,14 +106,14 @@ class Layers:
             case "Download complete" if layer in self.downloads:
                 total = self.downloads[layer][1]
                 return _advance(self.downloads, layer, (total, total))
-            # Newer engines tell only for how long they have been unpacking a layer.
+            # Newer engines report only how long they have been extracting a layer.
             case "Extracting" | "Pull complete" | "Already exists":
                 return True
         return False
 
-    def progress(self) -> Progress:
-        loading = any(done < total for done, total in self.downloads.values())
-        if loading or not self.extractions:
+    def current(self) -> Progress:
+        downloading = any(done < total for done, total in self.downloads.values())
+        if downloading or not self.extractions:
             return _sum("pulling the image", self.downloads)
         return _sum("unpacking the image", self.extractions)
 
@@ -129,8 +129,8 @@ def _sum(step: str, layers: Mapping[str, tuple[int, int]]) -> Progress:
     return Progress(step, done, total or None)
 
 
-def _failed(reference: str, words: str) -> Permanent:
+def _failed(reference: str, reason: str) -> Permanent:
     return Permanent(
         ErrorReason.IMAGE_PULL_FAILED,
-        f"The image {reference} cannot be had: {words}. Build or pull it, or choose another image.",
+        f"The image {reference} is not available: {reason}. Build or pull it, or choose another image.",
     )

@@ -1,18 +1,18 @@
-"""How containers are made: the same for every workspace."""
+"""Options for all containers and volumes of an installation."""
 
 from dataclasses import dataclass
 
-from codehub.adapters.docker.engine import ANSWER_SECONDS
+from codehub.adapters.docker.engine import RESPONSE_SECONDS
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import WORKSPACE_LABEL, parse_workspace_id
 
-# Several installations may share an engine; each sees only what is its own.
+# Installations can share an engine; each one sees only its own containers and volumes.
 PROJECT_LABEL = "codehub.io/project"
-# On the marker volume: tells this installation's homes from those on any other engine.
+# On the marker volume: the identity of the home store.
 STORE_LABEL = "codehub.io/home-store"
-# What a container was made from, as JSON: an exited one that says something else is made anew.
+# What a container was made from, as JSON. An exited container with another value is recreated.
 CONFIGURATION_LABEL = "codehub.io/configuration"
-# The image that was asked for; `default` may mean another one at the next start.
+# The requested image. `default` can mean another image at the next start.
 IMAGE_REF_LABEL = "codehub.io/image-ref"
 DEFAULT_NAMES = {"", "default"}
 MIB = 1024 * 1024
@@ -20,7 +20,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True)
 class Limits:
-    """What one container may use at most."""
+    """Resource limits of one container."""
 
     memory_bytes: int = 2048 * MIB
     cpus: float = 2.0
@@ -28,49 +28,49 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long to wait, in seconds."""
+class Timeouts:
+    """Timeouts in seconds."""
 
     start: float = 60.0
     stop: int = 10
     health: float = 2.0
-    # On top of a stop's own time.
-    answer: float = ANSWER_SECONDS
+    # Added to the time that a stop takes.
+    response: float = RESPONSE_SECONDS
 
 
 @dataclass(frozen=True)
 class DockerOptions:
-    """One installation's ways."""
+    """The options of one installation."""
 
     project: str = "codehub"
     network: str = "codehub-workspaces"
     default_image: str = "codehub-workspace:latest"
     job_image: str = "codehub-storage-job:latest"
-    # None lets the place of the store decide.
+    # None: chosen by the address of the archive store.
     job_network: str | None = None
     limits: Limits = Limits()
     job_limits: Limits = Limits(memory_bytes=512 * MIB, pids=128)
-    patience: Patience = Patience()
+    timeouts: Timeouts = Timeouts()
 
     @property
     def marker_name(self) -> str:
-        """The volume whose label says which store of homes this is."""
+        """The name of the volume whose label identifies this home store."""
         return f"codehub-store-{self.project}"
 
     def labels(self, workspace_id: WorkspaceId) -> dict[str, str]:
         return {WORKSPACE_LABEL: workspace_id, PROJECT_LABEL: self.project}
 
     def resolve_image(self, image_ref: str) -> str:
-        """The image that a start uses for this image_ref."""
+        """Return the image that a start uses for this image_ref."""
         return self.default_image if image_ref in DEFAULT_NAMES else image_ref
 
     @property
     def filters(self) -> dict[str, list[str]]:
-        """What leaves only this installation's workspaces in a listing."""
+        """The filters that select this installation's workspaces in a listing."""
         return {"label": [WORKSPACE_LABEL, f"{PROJECT_LABEL}={self.project}"]}
 
-    def owner_of(self, labels: dict[str, str] | None) -> WorkspaceId | None:
-        """Whose it is, if it is this installation's at all."""
+    def workspace_of(self, labels: dict[str, str] | None) -> WorkspaceId | None:
+        """Return the workspace that these labels name, or None if they are not of this installation."""
         found = labels or {}
         if found.get(PROJECT_LABEL) != self.project or WORKSPACE_LABEL not in found:
             return None

@@ -20,7 +20,7 @@ from codehub.adapters.local.instance_files import (
 from codehub.adapters.local.launcher import Launcher
 from codehub.adapters.local.locks import is_alive, waited_for
 from codehub.adapters.local.processes import end
-from codehub.adapters.local.root import LocalRoot, translated
+from codehub.adapters.local.root import LocalRoot, translate_errors
 from codehub.adapters.local.volumes import is_volume, remove_tree
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
@@ -37,7 +37,7 @@ REPORTED_BYTES = 1500
 
 
 @dataclass(frozen=True)
-class Patience:
+class Timeouts:
     """How long to wait, in seconds."""
 
     start: float = 60.0
@@ -64,13 +64,13 @@ class LocalInstances:
         *,
         ides: Mapping[str, Ide] | None = None,
         sandboxed: bool = True,
-        patience: Patience | None = None,
+        timeouts: Timeouts | None = None,
         log_limit_bytes: int = LIMIT_BYTES,
     ) -> None:
         self._root = LocalRoot.at(root)
         self._ides = installed_ides() if ides is None else ides
         self._launcher = Launcher(self._root, sandbox.bubblewrap() if sandboxed else None)
-        self._patience = patience or Patience()
+        self._patience = timeouts or Timeouts()
         self._log_limit_bytes = log_limit_bytes
         self._health_checks = asyncio.Semaphore(HEALTH_CHECKS_AT_ONCE)
 
@@ -140,7 +140,7 @@ class LocalInstances:
         """One start or stop at a time, across all processes; volumes are not removed meanwhile either."""
         lock = self._root.locks / f"{parse_workspace_id(workspace_id)}.instance"
         await self._root.run(lambda: None)
-        with translated():
+        with translate_errors():
             async with waited_for(lock):
                 yield
 
@@ -172,7 +172,7 @@ class LocalInstances:
 
     async def _clear(self, workspace_id: WorkspaceId) -> None:
         """End what runs, then forget it: in the other order a crash between would lose sight of it."""
-        await end(self._root.marker(workspace_id), grace=self._patience.stop, patience=self._patience.kill)
+        await end(self._root.marker(workspace_id), grace=self._patience.stop, timeouts=self._patience.kill)
         await self._root.run(lambda: remove_tree(self._root.instance(workspace_id)))
 
     def _scan(self) -> dict[WorkspaceId, Seen]:

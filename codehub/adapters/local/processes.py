@@ -128,7 +128,7 @@ def _has_marker(pid: int, marker: str) -> bool:
 POLL_SECONDS = 0.03
 
 
-async def end(marker: str, *, grace: float, patience: float) -> None:
+async def end(marker: str, *, grace: float, timeouts: float) -> None:
     """Return once no process of the instance is left."""
     members = await asyncio.to_thread(find_members, marker)
     if members:
@@ -136,7 +136,7 @@ async def end(marker: str, *, grace: float, patience: float) -> None:
         asked = {member for member in members if member.sandboxed} or members
         await asyncio.to_thread(send, marker, signal.SIGTERM, asked)
         members = await _outwait(marker, members, grace)
-    deadline = _now() + patience
+    deadline = _now() + timeouts
     while members:
         if _now() > deadline:
             pids = ", ".join(str(member.pid) for member in members)

@@ -97,7 +97,7 @@ class LocalRoot:
         """Do file system work in a thread, once the root is known to be there."""
 
         def guarded() -> Result:
-            with translated():
+            with translate_errors():
                 self.check()
                 return work()
 
@@ -114,7 +114,7 @@ def sync_directory(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     """A disk that gives errors is like a service that does not answer."""
     try:
         yield
@@ -135,9 +135,9 @@ class LocalHomeStore:
         return f"the directory {self._root.path} on {socket.gethostname()}"
 
     async def read_identity(self) -> str | None:
-        with translated():
+        with translate_errors():
             return await asyncio.to_thread(self._root.read_identity)
 
     async def create_identity(self) -> str:
-        with translated():
+        with translate_errors():
             return await asyncio.to_thread(self._root.prepare)

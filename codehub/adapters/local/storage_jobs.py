@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from codehub.adapters.local.locks import exclusive
-from codehub.adapters.local.root import LocalRoot, translated
+from codehub.adapters.local.root import LocalRoot, translate_errors
 from codehub.adapters.local.volumes import make_volume
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
@@ -58,13 +58,13 @@ class LocalStorageJobs:
 
     @contextlib.contextmanager
     def _locked(self, workspace_id: WorkspaceId) -> Iterator[int]:
-        with translated(), contextlib.ExitStack() as stack:
+        with translate_errors(), contextlib.ExitStack() as stack:
             try:
                 lock = self._root.locks / f"{parse_workspace_id(workspace_id)}.job"
                 descriptor = stack.enter_context(exclusive(lock))
             except BlockingIOError as error:
                 raise Transient(
-                    ErrorReason.ACTION_FAILED, "Another job still works on this volume; try again later."
+                    ErrorReason.ACTION_FAILED, "Another job is still using this volume; try again later."
                 ) from error
             yield descriptor
 

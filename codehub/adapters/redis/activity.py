@@ -7,7 +7,7 @@ from typing import cast
 
 from redis.asyncio import Redis
 
-from codehub.adapters.redis.connection import translated_errors
+from codehub.adapters.redis.connection import translate_errors
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_workspace_id
 from codehub.ports import ActivityBatch
@@ -39,11 +39,11 @@ class RedisActivityBuffer:
     async def record(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
         if not used_at:
             return
-        with translated_errors():
+        with translate_errors():
             await self._client.zadd(ACTIVITY_KEY, _scores(used_at), gt=True)
 
     async def take(self, limit: int) -> ActivityBatch:
-        with translated_errors():
+        with translate_errors():
             entries = await self._client.zrange(
                 ACTIVITY_KEY, "-inf", "+inf", byscore=True, offset=0, num=limit, withscores=True
             )
@@ -61,7 +61,7 @@ class RedisActivityBuffer:
             await self._remove({each: moment.timestamp() + TICK for each, moment in used_at.items()})
 
     async def _remove(self, scores: Mapping[str, float]) -> None:
-        with translated_errors():
+        with translate_errors():
             await self._discard(
                 keys=[ACTIVITY_KEY], args=[part for entry in scores.items() for part in entry]
             )

@@ -31,7 +31,7 @@ def create_client(url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Redi
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     try:
         yield
     except (RedisError, OSError) as error:
@@ -41,6 +41,6 @@ def translated_errors() -> Iterator[None]:
 
 async def redis_version(url: str) -> str:
     """Which Redis answers there."""
-    with translated_errors():
+    with translate_errors():
         async with create_client(url) as client:
             return str((await client.info("server"))["redis_version"])

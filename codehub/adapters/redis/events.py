@@ -2,7 +2,7 @@
 
 from redis.asyncio import Redis
 
-from codehub.adapters.redis.connection import translated_errors
+from codehub.adapters.redis.connection import translate_errors
 
 RESYNC_CHANNEL = "codehub:sse-resync"
 
@@ -25,5 +25,5 @@ class RedisEventBus:
         await self._publish(RESYNC_CHANNEL, message)
 
     async def _publish(self, channel: str, message: str) -> None:
-        with translated_errors():
+        with translate_errors():
             await self._client.publish(channel, message)

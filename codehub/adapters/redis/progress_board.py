@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from redis.asyncio import Redis
 
-from codehub.adapters.redis.connection import translated_errors
+from codehub.adapters.redis.connection import translate_errors
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import Progress
@@ -54,7 +54,7 @@ class RedisProgressBoard:
 async def _ask(answer: Awaitable[T]) -> T | None:
     """None also if Redis does not answer, or not soon."""
     try:
-        with translated_errors():
+        with translate_errors():
             async with asyncio.timeout(ANSWER_SECONDS):
                 return await answer
     # What somebody else wrote there may be no text at all.

@@ -16,7 +16,7 @@ from codehub.adapters.s3.failures import (
     MISSING_OBJECT,
     MISSING_UPLOAD,
     code_of,
-    translated,
+    translate_errors,
 )
 from codehub.domain.conditions import ArchiveFact
 from codehub.domain.failures import Permanent
@@ -71,7 +71,7 @@ class S3Archives:
             yield cls(client, store)
 
     async def observe(self, key: str | None) -> ArchiveFact:
-        with translated():
+        with translate_errors():
             if key is not None:
                 sizes = await asyncio.gather(self._size(key), self._size(meta_key(key)))
                 if None not in sizes:
@@ -80,7 +80,7 @@ class S3Archives:
         return ArchiveFact.ABSENT
 
     async def read_meta(self, key: str) -> StoredArchive | None:
-        with translated():
+        with translate_errors():
             size, content = await asyncio.gather(self._size(key), self._read(meta_key(key)))
             if size is None or content is None:
                 await self._check_bucket()
@@ -99,7 +99,7 @@ class S3Archives:
         )
         iterator = aiter(pages)
         while True:
-            with translated():
+            with translate_errors():
                 page = await anext(iterator, None)
             if page is None:
                 return
@@ -107,12 +107,12 @@ class S3Archives:
                 yield ArchiveObject(entry["Key"], entry["Size"], entry["LastModified"])
 
     async def remove(self, key: str) -> None:
-        with translated():
+        with translate_errors():
             for each in (meta_key(key), key):
                 await self._client.delete_object(Bucket=self._bucket, Key=each)
 
     async def abort_stale_uploads(self, older_than: datetime) -> int:
-        with translated():
+        with translate_errors():
             stale = [
                 (upload["Key"], upload["UploadId"])
                 async for page in self._client.get_paginator("list_multipart_uploads").paginate(
@@ -127,7 +127,7 @@ class S3Archives:
 
     async def ensure_bucket(self) -> None:
         """Make the bucket if it does not exist; for setting up, never while running."""
-        with translated():
+        with translate_errors():
             try:
                 await self._create_bucket()
             except ClientError as error:

@@ -20,7 +20,7 @@ def code_of(error: ClientError) -> str:
 
 
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translate_errors() -> Iterator[None]:
     try:
         yield
     except (BotoCoreError, ClientError, HttpError, TimeoutError, OSError) as error:

@@ -12,11 +12,11 @@ from aiodocker.containers import DockerContainer
 from aiodocker.stream import Stream
 
 from codehub.adapters.docker.containers import remove_container, stop_container
-from codehub.adapters.docker.engine import acting
+from codehub.adapters.docker.engine import translate_change_errors
 from codehub.adapters.docker.images import ensure_image
-from codehub.adapters.docker.jobs.container import DATA, clear_leftover, job_configuration
+from codehub.adapters.docker.jobs.container import DATA, job_configuration, remove_leftover_job
 from codehub.adapters.docker.options import DockerOptions
-from codehub.adapters.docker.volumes import is_volume, make_volume, remove_bare_volume
+from codehub.adapters.docker.volumes import create_volume, require_mounted_volume, require_volume
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import job_name
@@ -31,8 +31,8 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class JobLines:
-    """What it says on stdout is for us, what it says on stderr for the log."""
+class OutputLines:
+    """Splits the output of a job into lines: stdout is its protocol, stderr goes to the log."""
 
     output: JobOutput
     _pending: dict[int, bytes] = field(default_factory=dict)
@@ -42,18 +42,18 @@ class JobLines:
         self._pending[stream] = rest[-LINE_LIMIT:]
         for line in lines:
             if stream == STDERR:
-                self._complain(line)
+                self._log_stderr(line)
             else:
                 self.output.take(line)
 
-    def _complain(self, line: bytes) -> None:
+    def _log_stderr(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip()[:SHOWN_LENGTH]
         self.output.complaint = text
         _log.warning("storage job: %s", text)
 
 
 class DockerStorageJobs:
-    """One job per workspace at a time: the engine gives its name to one container only."""
+    """Runs one job per workspace at a time: container names are unique."""
 
     def __init__(
         self, engine: Docker, options: DockerOptions, store: ArchiveStore, *, grace_seconds: int = 10
@@ -70,8 +70,8 @@ class DockerStorageJobs:
     async def restore(
         self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
     ) -> None:
-        with acting():
-            await make_volume(self._engine, self._options, workspace_id)
+        with translate_change_errors():
+            await create_volume(self._engine, self._options, workspace_id)
         await self._run("restore", workspace_id, key, report, expected)
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
@@ -87,10 +87,10 @@ class DockerStorageJobs:
         expected: ExpectedArchive = UNRECORDED,
     ) -> JobOutput:
         output = JobOutput(report)
-        with acting():
+        with translate_change_errors():
             await ensure_image(self._engine, self._options.job_image, report)
             async with self._created(operation, workspace_id) as container:
-                status = await self._talk(container, self._request(key, expected), JobLines(output))
+                status = await self._exchange(container, self._request(key, expected), OutputLines(output))
         output.check(status)
         return output
 
@@ -100,15 +100,15 @@ class DockerStorageJobs:
     @contextlib.asynccontextmanager
     async def _created(self, operation: str, workspace_id: WorkspaceId) -> AsyncIterator[DockerContainer]:
         needs_home = operation != "create-empty"
-        if needs_home and not await is_volume(self._engine, self._options, workspace_id):
-            raise _homeless()
+        if needs_home:
+            await require_volume(self._engine, self._options, workspace_id)
         container = await self._create(operation, workspace_id)
         try:
             if needs_home:
-                await self._check_home(container, workspace_id)
+                await require_mounted_volume(self._engine, self._options, workspace_id, container)
             yield container
         finally:
-            await asyncio.shield(self._end(container))
+            await asyncio.shield(self._remove(container))
 
     async def _create(self, operation: str, workspace_id: WorkspaceId) -> DockerContainer:
         name = job_name(workspace_id)
@@ -118,39 +118,28 @@ class DockerStorageJobs:
         except DockerError as error:
             if error.status != HTTPStatus.CONFLICT:
                 raise
-        if not await clear_leftover(self._engine, workspace_id):
+        if not await remove_leftover_job(self._engine, workspace_id):
             raise Transient(
-                ErrorReason.ACTION_FAILED, "Another job still works on this volume; try again later."
+                ErrorReason.ACTION_FAILED, "Another job is still using this volume; try again later."
             )
         return await self._engine.containers.create(configuration, name=name)
 
-    async def _check_home(self, container: DockerContainer, workspace_id: WorkspaceId) -> None:
-        """A home that vanished since it was looked for has been replaced by Docker with an empty volume."""
-        if not await is_volume(self._engine, self._options, workspace_id):
-            await remove_container(container)
-            await remove_bare_volume(self._engine, workspace_id)
-            raise _homeless()
-
-    async def _talk(self, container: DockerContainer, request: bytes, lines: JobLines) -> int:
-        """Attached before it starts, so that nothing it says is missed."""
+    async def _exchange(self, container: DockerContainer, request: bytes, lines: OutputLines) -> int:
+        """Run the job and return its exit status. Attach before the start, so that no output is missed."""
         async with container.attach(stdin=True, stdout=True, stderr=True) as stream:
             await container.start()
             await stream.write_in(request)
-            await self._listen(stream, lines)
-        # It has closed its output, so it ends now; the client would wait forever for an engine that hangs.
-        async with asyncio.timeout(self._options.patience.answer):
-            answer = await container.wait()
-        return int(answer["StatusCode"])
+            await self._read_output(stream, lines)
+        # The job has closed its output and is about to exit; the client would wait forever for a hung engine.
+        async with asyncio.timeout(self._options.timeouts.response):
+            response = await container.wait()
+        return int(response["StatusCode"])
 
-    async def _listen(self, stream: Stream, lines: JobLines) -> None:
+    async def _read_output(self, stream: Stream, lines: OutputLines) -> None:
         while message := await stream.read_out():
             lines.take(message.stream, message.data)
 
-    async def _end(self, container: DockerContainer) -> None:
-        """It has ended, unless this call was cancelled or lost its connection."""
-        await stop_container(container, self._grace_seconds, self._options.patience.answer)
+    async def _remove(self, container: DockerContainer) -> None:
+        """Stop and remove the container. It still runs if the call was cancelled or lost its connection."""
+        await stop_container(container, self._grace_seconds, self._options.timeouts.response)
         await remove_container(container)
-
-
-def _homeless() -> Transient:
-    return Transient(ErrorReason.ACTION_FAILED, "The job cannot be run: the volume does not exist.")
