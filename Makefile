@@ -56,6 +56,7 @@ fmt: $(SYNCED) ## Format and fix what can be fixed
 docs: $(SYNCED) ## Write the generated pages anew
 	$(BIN)/codehub settings --markdown > docs/configuration.md
 	$(BIN)/python -m cli.reference > docs/cli.md
+	$(BIN)/python -m api.dashboard.words > api/dashboard/assets/words.js
 
 # One game that is the same every time, and one that never was before; both print their seed.
 gameday: $(SYNCED) ## Break everything for three minutes, and check that nothing was lost

@@ -19,12 +19,13 @@ from api.schemas.workspaces import (
     Workspace,
 )
 from codehub.db.views import WorkspaceView
-from codehub.domain.conditions import CONDITION_KEYS, PROVIDERS
+from codehub.domain.conditions import CONDITION_KEYS
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.limits import IdleTimes, Usage, next_idle_change
-from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import Phase
 from codehub.services.recovery import archives_to_restore, choices_of
+from codehub.words import CHOICES, PROVIDERS
 
 # The response copies the fields that it has in common with the view, and computes all others.
 _COMPUTED = frozenset({"conditions"})
@@ -115,7 +116,7 @@ def _recover(view: WorkspaceView) -> RecoverView:
     choices = choices_of(view)
     return RecoverView(
         choices=[
-            RecoverOption(choice=each, meaning=MEANINGS[each], consequence=CONSEQUENCES.get(each))
+            RecoverOption(choice=each, meaning=CHOICES[each].meaning, consequence=CHOICES[each].consequence)
             for each in choices
         ],
         archives=[

@@ -12,7 +12,7 @@ from cli.errors import EPILOG, printable
 from cli.formatting import ago, at, now, parse_time
 from cli.options import AsJson, Url
 from cli.terminal import console, print_json, say, table
-from cli.words import phase_cell, under_way
+from cli.words import phase_cell, phase_label, under_way
 from cli.workspace.list import Phases
 
 admin = typer.Typer(no_args_is_help=True, help="See the whole system; for administrators.", epilog=EPILOG)
@@ -109,7 +109,7 @@ def render_workspaces(found: Iterable[Document]) -> Table:
 
 def _summary(found: Document) -> Iterator[str]:
     limits = found["limits"]
-    phases = ", ".join(f"{count} {phase}" for phase, count in found["phases"].items() if count)
+    phases = ", ".join(f"{count} {phase_label(phase)}" for phase, count in found["phases"].items() if count)
     yield f"CodeHub {found['version']}: {limits['running']} of {limits['max_running_global']} places taken"
     yield f"Workspaces: {phases or 'none'}"
     if found["needs_person"]:

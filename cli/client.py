@@ -11,6 +11,7 @@ import httpx
 from cli.connection import API, Address, find_address, load_login
 from cli.errors import OF_PROBLEM, ExitCode, Failed
 from cli.formatting import ago
+from cli.words import phase_label
 
 Document = Mapping[str, Any]
 
@@ -151,7 +152,10 @@ def _problem(response: httpx.Response) -> Problem | None:
 
 def _details(problem: Problem) -> list[str]:
     """Which workspaces take the places, where there is none left."""
-    return [f"{each['name']} ({each['phase']}, {each['id']})" for each in problem.get("running") or []]
+    return [
+        f"{each['name']} ({phase_label(each['phase'])}, {each['id']})"
+        for each in problem.get("running") or []
+    ]
 
 
 def _try_again(problem: Problem) -> str:

@@ -1,4 +1,4 @@
-"""What the words of the API mean, for people."""
+"""Describe a workspace in the words of codehub.words."""
 
 import shlex
 from collections.abc import Mapping
@@ -9,8 +9,26 @@ from rich.text import Text
 
 from cli.errors import printable
 from cli.formatting import at, now, parse_time, rough
-from codehub.domain.conditions import Reason
-from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.domain.conditions import Status
+from codehub.domain.states import Operation, Phase
+from codehub.words import (
+    CHOICES,
+    CODEHUB_ACTORS,
+    CONDITIONS,
+    DELETION_FAILED,
+    EVENTS,
+    FAILURES,
+    HEADING_TO,
+    NEXT_CHANGES,
+    NOT_OBSERVED,
+    OPERATIONS,
+    PHASES,
+    PURGE_REQUEST,
+    RECOVERING,
+    STATE_REQUESTS,
+    UNKNOWN_FAILURE,
+    UNUSED,
+)
 
 Workspace = Mapping[str, Any]
 
@@ -22,95 +40,93 @@ PHASE_STYLES = {
     Phase.DELETING: "yellow",
     Phase.PENDING: "dim",
 }
-PHASES = {
-    Phase.PENDING: "it has no home yet",
-    Phase.ARCHIVED: "its files are in an archive; it takes no disk and no compute",
-    Phase.STANDBY: "its files are on disk; nothing runs",
-    Phase.RUNNING: "its editor runs",
-    Phase.ERROR: "something needs you",
-    Phase.DELETING: "it is being deleted",
-    Phase.DELETED: "it is deleted",
-}
-OPERATIONS = {
-    Operation.PROVISIONING: "Making a home",
-    Operation.RESTORING: "Restoring the files",
-    Operation.STARTING: "Starting the editor",
-    Operation.STOPPING: "Stopping",
-    Operation.ARCHIVING: "Archiving the files",
-    Operation.CREATE_EMPTY_ARCHIVE: "Preparing an empty archive",
-    Operation.DELETING: "Deleting",
-}
-CONDITIONS = {
-    "storage.volume_ready": "files on disk",
-    "storage.archive_ready": "archive",
-    "infra.container_ready": "editor",
-    "infra.container_answers": "health check",
-    "policy.healthy": "health",
-}
-# Worth a line only where they are not met.
-ONLY_IF_FALSE = {"infra.container_answers"}
-# By reason; the API's own sentences speak of volumes and containers.
-PLAIN = {
-    Reason.NOT_OBSERVED: "not looked at yet",
-    Reason.COMPLETE: "all there",
-    Reason.INCOMPLETE: "leftovers; the archive has the files",
-    Reason.VANISHED: "gone, though the newest files were here",
-    Reason.READABLE: "can be read",
-    Reason.GONE: "gone",
-    Reason.NO_ARCHIVE: "none yet",
-    Reason.READY: "answers",
-    Reason.NOT_READY: "does not run or does not answer",
-    Reason.NOT_ANSWERING: "not answered, though the editor runs",
-    Reason.ABSENT: "none",
-    Reason.HEALTHY: "nothing is wrong",
-}
-NEXT = {DesiredState.STANDBY: "stops", DesiredState.ARCHIVED: "is archived"}
+
+
+def phase_label(phase: str) -> str:
+    """Return a phase or a desired state as people read it."""
+    return PHASES[Phase(phase)].label
 
 
 def phase_cell(workspace: Workspace) -> Text:
-    phase = workspace["phase"]
-    return Text(phase, PHASE_STYLES.get(Phase.ERROR if workspace["needs_person"] else phase, ""))
+    phase = Phase.ERROR if workspace["needs_person"] else workspace["phase"]
+    return Text(PHASES[phase].label, PHASE_STYLES.get(phase, ""))
 
 
 def phase_meaning(workspace: Workspace) -> str:
     if workspace["needs_person"]:
-        return "its deletion failed and needs you" if workspace["deleted_at"] else PHASES[Phase.ERROR]
-    return PHASES.get(workspace["phase"], "")
+        return f"{failure_headline(workspace)}. {PHASES[Phase.ERROR].sentence}"
+    return PHASES[workspace["phase"]].sentence
+
+
+def failure_headline(workspace: Workspace) -> str:
+    if workspace["deleted_at"]:
+        return DELETION_FAILED
+    error = workspace["error"]
+    return FAILURES[error["reason"]].headline if error else UNKNOWN_FAILURE.headline
 
 
 def command(verb: str, workspace: Workspace) -> str:
-    """What to type, also for a name with blanks."""
+    """Return the command to type, quoted for a shell."""
     return f"codehub ws {verb} {shlex.quote(workspace['name'])}"
 
 
 def doing(workspace: Workspace) -> str:
-    """What is being done to it, or nothing."""
+    """Return the operation in progress, or nothing."""
     if workspace["recovering"]:
-        return "Having another look"
+        return RECOVERING.badge
     operation = workspace["operation"]
-    return "" if operation == Operation.NONE else str(OPERATIONS.get(operation, operation))
+    return "" if operation == Operation.NONE else OPERATIONS[operation].badge
 
 
 def under_way(workspace: Workspace) -> str:
-    """The same; between two operations, where it goes, and what it waits for."""
+    """Return the operation in progress or about to begin, or what the workspace waits for."""
     if waiting := workspace["waiting"]:
         return f"{waiting['message']} It has waited for {rough(now() - parse_time(waiting['since']))}."
     if words := doing(workspace):
         return words
-    return "" if workspace["settled"] else f"On its way to {workspace['desired_state']}"
+    return "" if workspace["settled"] else HEADING_TO[workspace["desired_state"]].badge
 
 
 def what_next(workspace: Workspace, now: datetime | None = None) -> str:
-    """What happens by itself, and when."""
+    """Return what happens to an idle workspace, and when."""
     if workspace["needs_person"]:
         return "waits for you"
     change = workspace["next_change"]
     if change is None:
         return ""
-    return f"{NEXT.get(change['to'], change['to'])} {at(change['at'], now)} unless used"
+    return f"{NEXT_CHANGES[change['to']].lower()} {at(change['at'], now)} unless used"
 
 
-def condition_words(condition: Workspace, now: datetime) -> str:
+def condition_words(key: str, condition: Workspace, now: datetime) -> str:
     since = condition["last_transition_time"]
     for_ = f" (for {rough(now - datetime.fromisoformat(since))})" if since else ""
-    return printable(f"{PLAIN.get(condition['reason'], condition['message'])}{for_}")
+    return printable(f"{_meaning(key, condition)}{for_}")
+
+
+def _meaning(key: str, condition: Workspace) -> str:
+    if condition["status"] == Status.UNKNOWN:
+        return NOT_OBSERVED
+    words = CONDITIONS[key]
+    return words.reasons.get(condition["reason"]) or words.otherwise or str(condition["message"])
+
+
+def event_words(event: Workspace) -> str:
+    """Return one line of the audit trail as a sentence without its period."""
+    actor = event["actor"]
+    who = "CodeHub" if actor in CODEHUB_ACTORS else actor
+    return f"{who} {_event_sentence(event)}" + (f" {UNUSED}" if actor == "ttl" else "")
+
+
+def _event_sentence(event: Workspace) -> str:
+    detail, said = event["detail"], EVENTS[event["kind"]]
+    if event["kind"] == "state_requested" and detail.get("to"):
+        return PURGE_REQUEST if detail.get("purge") else STATE_REQUESTS[detail["to"]]
+    if event["kind"] == "recovery_requested" and detail.get("choice"):
+        return f"{said}: {CHOICES[detail['choice']].label}"
+    if fields := detail.get("fields"):
+        return f"{said}: {', '.join(fields)}"
+    if event["error_reason"]:
+        said += f": {FAILURES[event['error_reason']].headline}"
+    if event["operation"]:
+        said += f": {OPERATIONS[event['operation']].badge}"
+    return said

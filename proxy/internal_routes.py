@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from uuid import UUID
 
-from codehub.domain.recovery import CONSEQUENCES, RecoverChoice
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
 from codehub.ports import ProgressBoard
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress
+from codehub.words import CHOICES
 from proxy.admission import Admitted
 from proxy.caller_cache import CachedCaller
 from proxy.error_responses import error_response, redirect
@@ -104,7 +105,7 @@ class InternalRoutes:
     async def _recover(self, known: CachedCaller, place: CachedWorkspace, form: Mapping[str, str]) -> None:
         wanted = form.get("choice")
         choice = RecoverChoice(wanted) if wanted in set(RecoverChoice) else None
-        if choice in CONSEQUENCES and not _is_understood(form):
+        if choice and CHOICES[choice].consequence and not _is_understood(form):
             return
         archive = _archive(form)
         if archive is None and "archive" in form:

@@ -13,6 +13,7 @@ from cli.errors import printable
 from cli.formatting import clock
 from cli.options import AsJson, Follow, Target, Url
 from cli.terminal import console, is_interactive, print_json_line
+from cli.words import event_words
 from cli.workspace.live_events import Seen, follow
 from cli.workspace.lookup import find_workspace
 
@@ -65,14 +66,11 @@ def events(
 
 
 def render(event: Event) -> Text:
-    words = [event["kind"].replace("_", " "), event["operation"], event["phase"], event["error_reason"]]
-    details = (f"{key}={value}" for key, value in event["detail"].items() if key != "message")
-    line = "  ".join([*filter(None, words), *details, str(event["detail"].get("message") or "")]).rstrip()
+    line = "  ".join(filter(None, [event_words(event), event["detail"].get("message")]))
     return Text.assemble(
         (clock(event["at"]), "dim"),
         "  ",
         (printable(line), STYLES.get(event["kind"], "")),
-        (f"  by {printable(event['actor'])}", "dim"),
     )
 
 

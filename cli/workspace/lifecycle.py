@@ -9,10 +9,11 @@ from cli.errors import ExitCode, Failed
 from cli.formatting import parse_duration
 from cli.options import AsJson, Target, Url, Wait
 from cli.terminal import answer, print_json
-from cli.words import command
+from cli.words import command, phase_label
 from cli.workspace.lookup import find_workspace
 from cli.workspace.waiting import require_healthy, shall_wait, wait_settled
 from codehub.domain.states import DesiredState, Phase
+from codehub.words import STATE_REQUESTS
 
 
 def _seconds(text: str) -> int:
@@ -121,18 +122,15 @@ def finish(
 ) -> None:
     """Wait if one waits, and tell how it went."""
     if not shall_wait(wait):
-        answer(
-            workspace,
-            f"{workspace['name']} is on its way to {desired}; look with: {command('show', workspace)}",
-            as_json=as_json,
-        )
+        sentence = f"{workspace['name']} will be {phase_label(desired).lower()} soon"
+        answer(workspace, f"{sentence}; look with: {command('show', workspace)}", as_json=as_json)
         return
     arrived = _arrive(client, workspace, desired, as_json=as_json)
     if arrived is None:
         answer(workspace, f"{workspace['name']} is deleted", as_json=as_json)
     elif not as_json:
         address = f": {arrived['url']}" if desired is DesiredState.RUNNING else ""
-        typer.echo(f"{arrived['name']} is {desired}{address}")
+        typer.echo(f"{arrived['name']} is {phase_label(desired).lower()}{address}")
 
 
 def _arrive(
@@ -156,5 +154,5 @@ def _arrive(
 
 def _require_there(workspace: Workspace, desired: DesiredState) -> None:
     if workspace["phase"] != desired:
-        message = f"Somebody asked for {workspace['desired_state']} meanwhile."
+        message = f"Somebody {STATE_REQUESTS[workspace['desired_state']]} meanwhile."
         raise Failed(message, f"Look with: {command('events', workspace)}", code=ExitCode.REFUSED)

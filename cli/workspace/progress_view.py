@@ -21,7 +21,7 @@ from cli.formatting import size
 from cli.terminal import say
 from cli.words import doing
 from cli.workspace.live_events import Progress, Seen, Update
-from codehub.services.convergence import NAMED_STEPS
+from codehub.words import NOTABLE_STEPS, STEPS
 
 
 class View(Protocol):
@@ -87,7 +87,7 @@ class Bar:
     def _advance(self, progress: Progress) -> None:
         # Seconds are counted up to a deadline, which nobody waits for to be reached.
         total = None if progress.unit == "seconds" else progress.total
-        named = f"{self._words}: {progress.step}" if progress.step in NAMED_STEPS else self._words
+        named = f"{self._words}: {STEPS[progress.step]}" if progress.step in NOTABLE_STEPS else self._words
         self._bars.update(
             self._task, description=named, completed=progress.done, total=total, unit=progress.unit
         )

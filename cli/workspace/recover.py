@@ -12,6 +12,7 @@ from cli.errors import ExitCode, Failed
 from cli.formatting import clock, size
 from cli.options import AsJson, Target, Url, Wait
 from cli.terminal import can_ask, say
+from cli.words import failure_headline
 from cli.workspace.lifecycle import finish
 from cli.workspace.lookup import find_workspace
 from codehub.domain.recovery import RecoverChoice
@@ -107,7 +108,7 @@ def _archives(workspace: Document) -> Sequence[Document]:
 
 def _explanation(workspace: Document) -> str:
     error = workspace["error"]
-    return f"{workspace['name']}: {error['reason']}. {error['message'] or error['explanation']}"
+    return f"{workspace['name']}: {failure_headline(workspace)}. {error['message'] or error['explanation']}"
 
 
 def _ask(question: str, lines: Sequence[str]) -> int:

@@ -17,11 +17,11 @@ from cli.formatting import ago, at, clock, now, rough, size
 from cli.options import AsJson, Target, Url
 from cli.terminal import console, print_json, say
 from cli.words import (
-    CONDITIONS,
-    ONLY_IF_FALSE,
     command,
     condition_words,
+    failure_headline,
     phase_cell,
+    phase_label,
     phase_meaning,
     under_way,
     what_next,
@@ -30,6 +30,7 @@ from cli.workspace.lookup import find_workspace
 from cli.workspace.recover import archive_option, in_words
 from codehub.domain.conditions import Status
 from codehub.domain.states import Phase
+from codehub.words import CONDITIONS
 
 Workspace = Mapping[str, Any]
 Row = tuple[str, Text | str]
@@ -67,7 +68,7 @@ def _about(workspace: Workspace) -> Iterator[Row]:
 
 
 def _state(workspace: Workspace, at_: datetime) -> Iterator[Row]:
-    yield "phase", Text.assemble(phase_cell(workspace), f": {phase_meaning(workspace)}")
+    yield "state", Text.assemble(phase_cell(workspace), f". {phase_meaning(workspace)}")
     if doing := under_way(workspace):
         since = workspace["operation_started_at"]
         yield "under way", f"{doing}, since {ago(since)}" if since else doing
@@ -89,7 +90,10 @@ def _error(workspace: Workspace) -> Iterator[Row]:
         return
     yield (
         "error",
-        Text(printable(f"{error['reason']}: {error['message'] or error['explanation']}"), "bold red"),
+        Text(
+            printable(f"{failure_headline(workspace)}: {error['message'] or error['explanation']}"),
+            "bold red",
+        ),
     )
     if error["message"] not in {None, error["explanation"]}:
         yield "what it means", error["explanation"]
@@ -108,10 +112,10 @@ def _ways_out(workspace: Workspace, recover: Workspace) -> Iterator[Row]:
 
 
 def _observed(workspace: Workspace, at_: datetime) -> Iterator[Row]:
-    for key, title in CONDITIONS.items():
+    for key, words in CONDITIONS.items():
         condition = workspace["conditions"].get(key)
-        if condition and (key not in ONLY_IF_FALSE or condition["status"] == Status.FALSE):
-            yield title, condition_words(condition, at_)
+        if condition and (not words.only_if_false or condition["status"] == Status.FALSE):
+            yield words.title, condition_words(key, condition, at_)
     if workspace["observed_at"]:
         yield "looked at", f"{rough(at_ - datetime.fromisoformat(workspace['observed_at']))} ago"
 
@@ -131,7 +135,8 @@ def open_in_browser(
         workspace = find_workspace(client, name)
     typer.echo(workspace["url"])
     if workspace["phase"] != Phase.RUNNING:
-        say(f"It is {workspace['phase']}; start it there, or with: {command('start', workspace)}")
+        label = phase_label(workspace["phase"]).lower()
+        say(f"It is {label}; start it there, or with: {command('start', workspace)}")
     if browser and _has_browser():
         webbrowser.open(workspace["url"])
 

@@ -5,7 +5,7 @@ from typing import Any
 from cli.client import Client
 from cli.errors import ExitCode, Failed
 from cli.terminal import is_interactive
-from cli.words import command
+from cli.words import command, failure_headline
 from cli.workspace.live_events import Seen, follow
 from cli.workspace.progress_view import showing
 
@@ -39,9 +39,9 @@ def require_healthy(workspace: Workspace) -> None:
     error = workspace["error"]
     if not workspace["needs_person"] or error is None:
         return
-    failed = "could not be deleted" if workspace["deleted_at"] else "failed"
+    what = error["message"] or error["explanation"]
     raise Failed(
-        f"{workspace['name']} {failed} ({error['reason']}): {error['message'] or error['explanation']}",
+        f"{workspace['name']}: {failure_headline(workspace)}. {what}",
         f"See the ways out with: {command('show', workspace)}",
         more=[error["explanation"]] if error["message"] not in {None, error["explanation"]} else [],
     )

@@ -19,14 +19,6 @@ class Resource(StrEnum):
     ARCHIVE = "archive"
 
 
-# For people who wait for one of them.
-PROVIDERS = {
-    Resource.CONTAINER: "the engine that runs workspaces",
-    Resource.VOLUME: "the disk storage",
-    Resource.ARCHIVE: "the archive store",
-}
-
-
 class Status(StrEnum):
     """Kubernetes style: Unknown means never observed, not absent."""
 

@@ -25,26 +25,6 @@ class RecoverChoice(StrEnum):
     START_EMPTY = "start_empty"
 
 
-# For people who have to choose: what each does, and what it costs.
-MEANINGS = {
-    RecoverChoice.RETRY: "look again and try once more, without giving anything up",
-    RecoverChoice.RESTORE_ARCHIVE: "go back to an archive",
-    RecoverChoice.USE_DISK: "continue with what is left on the disk",
-    RecoverChoice.START_EMPTY: "start with an empty home",
-}
-CONSEQUENCES = {
-    RecoverChoice.RESTORE_ARCHIVE: (
-        "The home will not have files newer than the archive, and what is left on the disk is replaced. "
-        "All archives are kept."
-    ),
-    RecoverChoice.USE_DISK: "The disk may hold only some of the files. All archives are kept.",
-    RecoverChoice.START_EMPTY: (
-        "The home will have none of the earlier files, and what is left on the disk is removed. "
-        "All archives are kept."
-    ),
-}
-
-
 # Errors in which a person may go back to another archive.
 CHOOSES_ARCHIVE = frozenset({ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED})
 

@@ -68,8 +68,6 @@ async def _load(database: Database, workspace_id: WorkspaceId) -> WorkspaceView 
 # free slot, or for its next attempt.
 SILENCE = timedelta(seconds=5)
 WAITING = Progress("waiting for its turn", unit="steps")
-# Those that one would not expect from the name of the operation, so people are told.
-NAMED_STEPS = frozenset({"pulling the image", "unpacking the image", WAITING.step})
 
 
 async def progress_since(

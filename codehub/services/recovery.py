@@ -23,10 +23,11 @@ from codehub.domain import naming
 from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.judge import conclude
 from codehub.domain.limits import RunningLimits
-from codehub.domain.recovery import MEANINGS, RecoverChoice, can_restore_current, choices, undelete
+from codehub.domain.recovery import RecoverChoice, can_restore_current, choices, undelete
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
 from codehub.services.workspaces import reserve_slot
+from codehub.words import CHOICES
 
 # What PostgreSQL tells apart.
 NEXT_MOMENT = timedelta(microseconds=1)
@@ -191,7 +192,7 @@ async def _find_archive(
 
 
 def _explain(allowed: Sequence[RecoverChoice]) -> str:
-    return " or ".join(f"`{each}` ({MEANINGS[each]})" for each in allowed)
+    return " or ".join(f"`{each}` ({CHOICES[each].meaning})" for each in allowed)
 
 
 def _moment_after(last: datetime | None, now: datetime) -> datetime:

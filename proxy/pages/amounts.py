@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from codehub.formatting import format_size
 from codehub.ports import Progress
-from codehub.services.convergence import NAMED_STEPS
+from codehub.words import NOTABLE_STEPS, STEPS
 
 MINUTE = 60
 
@@ -30,7 +30,7 @@ def share(progress: Progress | None) -> tuple[int, int] | None:
 
 def figures(progress: Progress | None, elapsed: timedelta | None) -> str:
     """Bytes where bytes move, else how long it has taken so far; before that a step that needs a name."""
-    named = [progress.step.capitalize()] if progress is not None and progress.step in NAMED_STEPS else []
+    named = [STEPS[progress.step]] if progress is not None and progress.step in NOTABLE_STEPS else []
     return " · ".join([*named, _amount(progress, elapsed)])
 
 

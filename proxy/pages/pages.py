@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from codehub.db.running_slots import RunningWorkspace
-from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
+from codehub.domain.recovery import RecoverChoice
 from codehub.ports import Progress
 from codehub.services.recovery import ArchiveToRestore
+from codehub.words import CHOICES, NOTABLE_STEPS, PHASES, STEPS
 from proxy.pages import words
 from proxy.pages.amounts import figures, share
 from proxy.pages.rendering import render
@@ -37,7 +38,8 @@ class Pages:
             visit,
             current=words.under_way(view),
             under_way=words.UNDER_WAY,
-            ended=words.ENDED,
+            ended={phase: said for phase, said in PHASES.items() if said.arrived},
+            steps={step: STEPS[step] for step in sorted(NOTABLE_STEPS)},
             share=share(progress),
             figures=figures(progress, elapsed),
             slow=elapsed is not None and elapsed > SLOW_AFTER,
@@ -63,21 +65,18 @@ class Pages:
             "failed.html",
             visit,
             said=words.failure(view),
-            happened=words.what_happened(view.error_reason),
-            message=words.in_detail(view.error_reason, view.error_message),
+            message=words.details(view.error_reason, view.error_message),
             safety=safety(view),
             choices=choices,
             archives=[choosable(each) for each in archives],
-            labels=words.CHOICES,
-            meanings=MEANINGS,
-            consequences=CONSEQUENCES,
+            words=CHOICES,
         )
 
     def limit_reached(
         self, visit: Visit, running: Sequence[RunningWorkspace], limit: int, *, everyone: bool
     ) -> Response:
         """No place is left: for this person, or for anybody if `everyone`."""
-        places = [(each, words.place_taken_by(each), each.is_stopping) for each in running]
+        places = [(each, words.slot_state(each), each.is_stopping) for each in running]
         return self._about(
             502,
             "limit_reached.html",

@@ -46,8 +46,8 @@ async def test_events_are_told_oldest_first(ann: Somebody) -> None:
         detail={"message": "no \x1b[2J luck"},
     )
     first, *_, last = (await ann.run("ws", "events", "notes")).stdout.splitlines()
-    assert first.endswith("created  by worker")
-    assert "attempt failed  STARTING  no �[2J luck  by worker" in last
+    assert first.endswith("worker created it")
+    assert "worker failed an attempt: Starting  no �[2J luck" in last
 
 
 async def test_events_for_scripts_are_a_document_per_line(ann: Somebody) -> None:
@@ -63,8 +63,8 @@ async def test_on_a_terminal_events_go_on(ann: Somebody) -> None:
         await terminal.shows("created")
         await write_event(ann.harness.database, workspace_id, EventKind.ERROR_FOUND, LONG_AGO)
         await set_columns(ann.harness.database, workspace_id, description="changed, so that it is looked at")
-        await terminal.shows("error found")
+        await terminal.shows("noticed a problem")
         terminal.interrupt()
         assert await terminal.ended() == ExitCode.INTERRUPTED
-    assert terminal.text.count("error found") == 1
+    assert terminal.text.count("noticed a problem") == 1
     assert "Traceback" not in terminal.text

@@ -37,7 +37,7 @@ async def test_lost_files_need_a_choice_and_the_consequences_are_told(ann: Someb
 async def test_on_a_terminal_the_choice_is_asked_for_and_has_no_default(ann: Somebody) -> None:
     workspace_id = await lost(ann)
     with ann.terminal("ws", "recover", "notes", "--no-wait") as terminal:
-        await terminal.shows("1  retry: look again and try once more, without giving anything up")
+        await terminal.shows("1  retry: check again and try once more, without giving anything up")
         await terminal.answer("Your choice", "")
         await terminal.shows("Please enter")
         assert await chosen(ann, workspace_id) == []
@@ -119,7 +119,7 @@ async def test_a_deletion_that_failed_waits_for_its_owner(ann: Somebody) -> None
     assert "waits for you" in line
     assert "On its way" not in line
     shown = (await ann.run("ws", "show", "notes", COLUMNS="300")).stdout
-    assert "its deletion failed and needs you" in shown
+    assert "It could not be deleted. It needs your decision." in shown
     for way in ("recover notes --choice retry", "undelete notes", "rm notes --purge"):
         assert f"codehub ws {way}" in shown
 
@@ -130,7 +130,7 @@ async def test_a_deletion_that_failed_is_told_to_whoever_waits_for_it(ann: Someb
     ann.harness.world.volumes[WorkspaceId(workspace_id)] = {"notes": b"precious"}
     result = await ann.run("ws", "rm", "notes", "--yes", "--wait")
     assert result.exit_code == ExitCode.FAILED
-    assert "notes could not be deleted (RetryExceeded)" in result.stderr
+    assert "notes: It could not be deleted." in result.stderr
 
 
 async def test_a_deletion_that_failed_is_purged_taken_back_or_tried_again(ann: Somebody) -> None:

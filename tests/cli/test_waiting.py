@@ -46,15 +46,15 @@ async def new_home(somebody: Somebody, name: str = "notes") -> str:
 
 async def test_a_workspace_goes_through_its_whole_life(ann: Somebody) -> None:
     created = await ann.run("ws", "create", "notes", "--wait")
-    assert created.stdout.startswith("notes is RUNNING: http")
-    assert created.stderr == "Making a home ...\nStarting the editor ...\n"
-    for verb, phase in {"stop": "STANDBY", "archive": "ARCHIVED", "restore": "STANDBY"}.items():
+    assert created.stdout.startswith("notes is running: http")
+    assert created.stderr == "Preparing ...\nStarting ...\n"
+    for verb, state in {"stop": "stopped", "archive": "archived", "restore": "stopped"}.items():
         result = await ann.run("ws", verb, "notes", "--wait")
-        assert (result.exit_code, result.stdout) == (0, f"notes is {phase}\n"), result.output
+        assert (result.exit_code, result.stdout) == (0, f"notes is {state}\n"), result.output
     removed = await ann.run("ws", "rm", "notes", "--yes", "--wait")
     assert removed.stdout == "notes is deleted; bring it back with: codehub ws undelete notes\n"
     back = await ann.run("ws", "undelete", "notes", "--wait")
-    assert (back.exit_code, back.stdout) == (0, "notes is ARCHIVED\n"), back.output
+    assert (back.exit_code, back.stdout) == (0, "notes is archived\n"), back.output
     purged = await ann.run("ws", "rm", "notes", "--purge", "--yes", "--wait")
     assert (purged.exit_code, purged.stdout) == (0, "notes is deleted\n"), purged.output
 
@@ -63,7 +63,7 @@ async def test_a_script_does_not_wait_unless_told(ann: Somebody) -> None:
     await new_home(ann)
     async with held(ann, "jobs.archive"):
         result = await ann.run("ws", "archive", "notes")
-        assert result.stdout == "notes is on its way to ARCHIVED; look with: codehub ws show notes\n"
+        assert result.stdout == "notes will be archived soon; look with: codehub ws show notes\n"
 
 
 async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
@@ -72,7 +72,7 @@ async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
     async with held(ann, "jobs.archive"), create_client(url) as redis:
         board = RedisProgressBoard(redis)
         with ann.terminal("ws", "archive", "notes") as terminal:
-            await terminal.shows("Archiving the files")
+            await terminal.shows("Archiving")
             done = 0
 
             async def rate_is_shown() -> bool:
@@ -86,14 +86,14 @@ async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
             await board.clear(WorkspaceId(workspace_id))
             ann.harness.world.gates["jobs.archive"].set()
             assert await terminal.ended() == 0
-    assert terminal.text.splitlines()[-1].endswith("notes is ARCHIVED")
+    assert terminal.text.splitlines()[-1].endswith("notes is archived")
 
 
 async def test_interrupting_is_calm_and_changes_nothing(ann: Somebody) -> None:
     workspace_id = await new_home(ann)
     async with held(ann, "jobs.archive"):
         with ann.terminal("ws", "archive", "notes") as terminal:
-            await terminal.shows("Archiving the files")
+            await terminal.shows("Archiving")
             terminal.interrupt()
             assert await terminal.ended() == ExitCode.INTERRUPTED
         assert "You no longer watch notes; what you asked for goes on." in terminal.text
@@ -109,11 +109,11 @@ async def test_interrupting_is_calm_and_changes_nothing(ann: Somebody) -> None:
 async def test_a_failure_is_explained_with_the_way_out(ann: Somebody) -> None:
     result = await ann.run("ws", "create", "notes", "--image", "nowhere", "--wait")
     assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
-    assert "notes failed (ImagePullFailed)" in result.stderr
+    assert "notes: It cannot start." in result.stderr
     assert result.stderr.splitlines()[-1] == "See the ways out with: codehub ws show notes"
     ann.harness.world.images.add("nowhere")
     recovered = await ann.run("ws", "recover", "notes", "--wait")
-    assert recovered.stdout.startswith("notes is RUNNING: "), recovered.output
+    assert recovered.stdout.startswith("notes is running: "), recovered.output
 
 
 async def test_a_failure_is_a_document_for_scripts(ann: Somebody) -> None:
@@ -133,13 +133,13 @@ async def test_waiting_outlives_a_lost_connection(ann: Somebody) -> None:
         await relay.wait_until_received(SNAPSHOT, times=2)
         ann.harness.world.gates["jobs.archive"].set()
         result = await waiting
-    assert (result.exit_code, result.stdout) == (0, "notes is ARCHIVED\n"), result.output
+    assert (result.exit_code, result.stdout) == (0, "notes is archived\n"), result.output
 
 
 async def test_an_administrator_waits_for_the_workspace_of_another(ann: Somebody, admin: Somebody) -> None:
     workspace_id = await new_home(ann)
     result = await admin.run("ws", "archive", workspace_id, "--wait")
-    assert (result.exit_code, result.stdout) == (0, "notes is ARCHIVED\n"), result.output
+    assert (result.exit_code, result.stdout) == (0, "notes is archived\n"), result.output
 
 
 async def test_a_word_of_somebody_else_meanwhile_is_told(ann: Somebody) -> None:
@@ -150,7 +150,7 @@ async def test_a_word_of_somebody_else_meanwhile_is_told(ann: Somebody) -> None:
         await set_columns(ann.harness.database, workspace_id, desired_state="STANDBY")
     result = await waiting
     assert result.exit_code == ExitCode.REFUSED
-    assert "Somebody asked for STANDBY meanwhile." in result.stderr
+    assert "Somebody asked to stop it meanwhile." in result.stderr
 
 
 async def test_a_restart_stops_it_and_starts_it_again(ann: Somebody) -> None:
@@ -158,11 +158,11 @@ async def test_a_restart_stops_it_and_starts_it_again(ann: Somebody) -> None:
     workspace_id = json.loads(created.stdout)["id"]
     before = ann.harness.world.instances[workspace_id]
     result = await ann.run("ws", "restart", "notes", "--wait")
-    assert result.stdout.startswith("notes is RUNNING: "), result.output
+    assert result.stdout.startswith("notes is running: "), result.output
     assert ann.harness.world.instances[workspace_id] is not before
 
 
 async def test_a_restart_of_what_is_stopped_starts_it(ann: Somebody) -> None:
     await new_home(ann)
     result = await ann.run("ws", "restart", "notes", "--wait")
-    assert result.stdout.startswith("notes is RUNNING: "), result.output
+    assert result.stdout.startswith("notes is running: "), result.output

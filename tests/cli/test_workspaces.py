@@ -28,9 +28,9 @@ async def test_list_tells_phase_and_what_comes_next(ann: Somebody) -> None:
     broken = await ann.create("broken")
     await fail(ann.harness.database, broken)
     [_, _, second, first] = (await ann.run("ws", "ls")).stdout.splitlines()
-    assert first.split()[:2] == ["[bold]compiler", "RUNNING"]
+    assert first.split()[:2] == ["[bold]compiler", "Running"]
     assert "stops now unless used" in first
-    assert second.split()[:2] == ["broken", "ERROR"]
+    assert second.split()[:2] == ["broken", "Failed"]
     assert "waits for you" in second
 
 
@@ -120,7 +120,7 @@ async def test_the_limit_is_told_with_what_runs(ann: Somebody) -> None:
     running = [await ann.create(name, **RUNNING) for name in ("one", "two")]
     result = await ann.run("ws", "create", "three")
     assert result.exit_code == ExitCode.LIMIT
-    assert all(each in result.stderr for each in ("one (RUNNING", "two (RUNNING", *running))
+    assert all(each in result.stderr for each in ("one (Running", "two (Running", *running))
     assert result.stderr.splitlines()[-1] == "Stop one with: codehub ws stop NAME"
 
 
@@ -151,17 +151,17 @@ async def test_show_explains_an_error_and_the_ways_out(ann: Somebody) -> None:
         ann.harness.database, await ann.create("my notes"), archive_key="archives/a/b/home.tar.zst"
     )
     said = " ".join((await ann.run("ws", "show", "my notes")).stdout.split())
-    assert "ERROR: something needs you" in said
-    assert "DataLost: The volume has disappeared." in said
+    assert "Failed. Files are missing. It needs your decision." in said
+    assert "Files are missing: The volume has disappeared." in said
     assert "The files are not where they were left." in said
     assert "codehub ws recover 'my notes' --choice restore_archive: go back to an archive" in said
-    assert "files on disk gone, though the newest files were here" in said
+    assert "disk Its disk has disappeared, with the newest files." in said
 
 
 async def test_show_tells_what_happens_next(ann: Somebody) -> None:
     await ann.create("live", **RUNNING)
     said = (await ann.run("ws", "show", "live")).stdout
-    assert "RUNNING: its editor runs" in said
+    assert "Running. It is ready to use." in said
     assert "it stops now unless used" in said
 
 
@@ -186,11 +186,11 @@ async def test_colour_is_for_terminals_only(ann: Somebody) -> None:
     assert "\x1b" not in (await ann.run("ws", "ls")).stdout
     with ann.terminal("ws", "ls") as terminal:
         await terminal.ended()
-    assert "\x1b[32mRUNNING" in terminal.raw
+    assert "\x1b[32mRunning" in terminal.raw
     with ann.terminal("ws", "ls", NO_COLOR="1") as terminal:
         await terminal.ended()
     assert "\x1b[32m" not in terminal.raw
-    assert "RUNNING" in terminal.raw
+    assert "Running" in terminal.raw
 
 
 async def test_a_changed_configuration_is_told_with_the_way_to_apply_it(ann: Somebody) -> None:

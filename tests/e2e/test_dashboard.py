@@ -177,7 +177,7 @@ async def test_lost_files_are_explained_and_the_last_archive_is_restored(
     await dashboard.choose("thesis", "Restore without starting")
     await dashboard.expect_badge("thesis", "Stopped")
     shutil.rmtree(deployment.home(workspace_id))
-    await dashboard.expect_badge("thesis", "Needs you")
+    await dashboard.expect_badge("thesis", "Failed")
     await dashboard.row("thesis").get_by_role("link", name="thesis").click()
     await restores_the_archive(dashboard, deployment, workspace_id)
     assert dashboard.errors == []
@@ -199,7 +199,7 @@ async def restores_the_archive(
     await restore.click()
     await expect(page.locator("main > .state .badge")).to_have_text("Stopped", timeout=PATIENCE)
     assert (deployment.home(workspace_id) / "chapter.txt").read_text() == "from before"
-    await expect(page.locator(".timeline")).to_contain_text("asked to recover (restore archive)")
+    await expect(page.locator(".timeline")).to_contain_text("asked to recover it: Restore this archive")
 
 
 async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, deployment: Deployment) -> None:
@@ -213,7 +213,7 @@ async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, de
             await dashboard.choose("thesis", "Restore without starting")
     await damage(deployment, (await deployment.look(workspace_id)).archive_key or "")
     await dashboard.choose("thesis", "Restore without starting")
-    await dashboard.expect_badge("thesis", "Needs you")
+    await dashboard.expect_badge("thesis", "Failed")
     await dashboard.press("thesis", "Recover")
     dialog = dashboard.page.get_by_role("dialog")
     await expect(dialog.get_by_role("heading", name="thesis: the archive is damaged")).to_be_visible()
@@ -248,7 +248,7 @@ async def test_failed_deletion_needs_its_owner_and_can_be_taken_back_or_done_for
     workspace_id = await dashboard.create("thesis", start=False)
     await dashboard.expect_badge("thesis", "Stopped")
     await halt_deletion(deployment.database, workspace_id)
-    await dashboard.expect_badge("thesis", "Needs you")
+    await dashboard.expect_badge("thesis", "Failed")
     await expect(dashboard.row("thesis")).to_contain_text("It could not be deleted")
     await page.goto(f"/w/{workspace_id}/")
     await expect(page.get_by_role("heading", name="It could not be deleted")).to_be_visible()

@@ -7,8 +7,9 @@ import pytest
 from codehub.db.running_slots import RunningWorkspace
 from codehub.domain.conditions import Conditions
 from codehub.domain.failures import EXPLANATIONS
-from codehub.domain.recovery import CONSEQUENCES, MEANINGS, RecoverChoice
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Phase
+from codehub.words import CHOICES, FAILURES
 from proxy.pages import Pages, Site, Visit
 from proxy.transport.routing import Response
 from tests.api_pages import fields, read, words
@@ -57,8 +58,8 @@ def test_an_error_offers_every_choice_in_a_form_of_its_own() -> None:
     assert [fields(each)["choice"] for each in forms] == list(RecoverChoice)
     for form, choice in zip(forms, RecoverChoice, strict=True):
         assert fields(form).items() >= {"token": TOKEN, "next": PATH}.items()
-        assert MEANINGS[choice] in form.text.lower()
-        assert CONSEQUENCES.get(choice, "") in words(form)
+        assert CHOICES[choice].meaning in form.text.lower()
+        assert (CHOICES[choice].consequence or "") in words(form)
 
 
 def test_giving_up_files_needs_consent_and_nothing_else_does() -> None:
@@ -105,7 +106,7 @@ def test_a_deletion_that_failed_can_be_tried_again_taken_back_or_done_for_good()
 def test_every_reason_is_told_in_plain_words(reason: ErrorReason) -> None:
     page = read(PAGES.failed(broken(reason, EXPLANATIONS[reason]), ALL_CHOICES[:1]))
     said = words(page.one("main"))
-    assert EXPLANATIONS[reason].split(". ")[0].rstrip(".") + "." in said
+    assert FAILURES[reason].happened in said
     assert "`" not in said
     assert not [each for each in page.all("p") if each.attributes.get("class") == "message"]
 
@@ -176,9 +177,9 @@ def test_a_place_that_is_about_to_be_free_is_waited_for(desired: DesiredState, s
     ("place", "state"),
     [
         (running(), "Running"),
-        (running(Phase.STANDBY), "Starting"),
-        (running(Phase.ERROR), "Has a problem"),
-        (running(Phase.ERROR, DesiredState.STANDBY), "Has a problem"),
+        (running(Phase.STANDBY), "Starting…"),
+        (running(Phase.ERROR), "Failed"),
+        (running(Phase.ERROR, DesiredState.STANDBY), "Failed"),
     ],
 )
 def test_a_place_tells_what_takes_it(place: RunningWorkspace, state: str) -> None:

@@ -1,110 +1,242 @@
-/** What is said, in tables: phases, operations, conditions, errors and the ways out of them. */
+/** Generated from codehub/words.py by `make docs`; do not edit. */
 
-/** Badge of a phase at rest: its word, its tone and a sentence. */
 export const PHASES = {
-  PENDING: { label: "New", tone: "rest", sentence: "Not started yet." },
-  ARCHIVED: { label: "Archived", tone: "deep", sentence: "Its files are in its archive." },
-  STANDBY: { label: "Stopped", tone: "rest", sentence: "Its files are on its disk." },
-  RUNNING: { label: "Running", tone: "go", sentence: "Ready to be used." },
-  ERROR: { label: "Needs you", tone: "warn", sentence: "It stands still until you decide." },
-  DELETING: { label: "Deleting", tone: "rest", sentence: "It is being deleted." },
-  DELETED: { label: "Deleted", tone: "rest", sentence: "It is deleted." },
+  "PENDING": {
+    "label": "New",
+    "sentence": "It has never been started."
+  },
+  "ARCHIVED": {
+    "label": "Archived",
+    "sentence": "Its files are safe in an archive."
+  },
+  "STANDBY": {
+    "label": "Stopped",
+    "sentence": "Its files are safe on its disk."
+  },
+  "RUNNING": {
+    "label": "Running",
+    "sentence": "It is ready to use."
+  },
+  "ERROR": {
+    "label": "Failed",
+    "sentence": "It needs your decision."
+  },
+  "DELETING": {
+    "label": "Deleting",
+    "sentence": "It cannot be opened any more."
+  },
+  "DELETED": {
+    "label": "Deleted",
+    "sentence": "It cannot be opened any more."
+  }
 };
 
 export const OPERATIONS = {
-  PROVISIONING: { doing: "Preparing", done: "Prepared a home" },
-  RESTORING: { doing: "Restoring", done: "Restored the files" },
-  STARTING: { doing: "Starting", done: "Started" },
-  STOPPING: { doing: "Stopping", done: "Stopped" },
-  ARCHIVING: { doing: "Archiving", done: "Archived the files" },
-  CREATE_EMPTY_ARCHIVE: { doing: "Preparing", done: "Made an empty archive" },
-  DELETING: { doing: "Deleting", done: "Deleted" },
+  "PROVISIONING": "Preparing",
+  "RESTORING": "Restoring",
+  "STARTING": "Starting",
+  "STOPPING": "Stopping",
+  "ARCHIVING": "Archiving",
+  "CREATE_EMPTY_ARCHIVE": "Preparing",
+  "DELETING": "Deleting"
 };
 
-const ON_THE_WAY = { RUNNING: "Getting ready", STANDBY: "Stopping", ARCHIVED: "Archiving", DELETED: "Deleting" };
+export const RECOVERING = "Recovering";
 
-/** What each condition means, by its status; the reason decides where a status has several meanings. */
-const CONDITIONS = {
-  "infra.container_ready": {
-    True: "The editor runs and answers.",
-    False: { NotReady: "The editor has stopped, or does not answer.", otherwise: "No editor is running." },
-  },
-  "infra.container_answers": { False: { otherwise: "The editor does not answer right now. It is restarted if that lasts." } },
-  "infra.configuration_current": {},
-  "storage.volume_ready": {
-    True: "Your files are on its disk.",
-    False: {
-      Vanished: "Its disk has disappeared.",
-      Incomplete: "Its disk holds only a part of the files; the archive has them all.",
-      otherwise: "It has no disk at the moment.",
-    },
-  },
-  "storage.archive_ready": {
-    True: "Its archive is there and readable.",
-    False: { Gone: "Its archive is gone from the storage.", otherwise: "It has no archive." },
-  },
-  "policy.healthy": { True: "Everything is in order.", False: { otherwise: "Something is wrong; see above." } },
+export const HEADING_TO = {
+  "RUNNING": "Getting ready",
+  "STANDBY": "Stopping",
+  "ARCHIVED": "Archiving",
+  "DELETED": "Deleting"
 };
-const ONLY_IF_FALSE = new Set(["infra.container_answers", "infra.configuration_current"]);
 
-/** The conditions to show, in order; some are worth a line only where they are not met. */
-export function conditionsToShow(conditions) {
-  return Object.keys(CONDITIONS).filter((key) => conditions[key] && (!ONLY_IF_FALSE.has(key) || conditions[key].status === "False"));
-}
+export const COMPLETED = {
+  "PROVISIONING": "Created the home",
+  "RESTORING": "Restored the files",
+  "STARTING": "Started",
+  "STOPPING": "Stopped",
+  "ARCHIVING": "Archived the files",
+  "CREATE_EMPTY_ARCHIVE": "Created an empty archive",
+  "DELETING": "Deleted"
+};
+
+export const RESULTS = {
+  "RUNNING": "in progress",
+  "COMPLETED": "done",
+  "FAILED": "failed",
+  "RELEASED": "paused by an outage",
+  "ABANDONED": "replaced by another operation"
+};
+
+export const NEXT_CHANGES = {
+  "STANDBY": "Stops",
+  "ARCHIVED": "Moves to an archive"
+};
+
+export const STEPS = {
+  "claim": "Reserving the workspace",
+  "observe": "Checking the workspace",
+  "pull_image": "Fetching the image",
+  "start_instance": "Starting the IDE",
+  "stop_instance": "Stopping the IDE",
+  "provision_volume": "Creating the disk",
+  "remove_archived_volume": "Removing the disk",
+  "remove_volume": "Removing the disk",
+  "upload_archive": "Uploading the archive",
+  "upload_empty_archive": "Uploading an empty archive",
+  "commit_archive": "Recording the archive",
+  "restore_archive": "Restoring the archive",
+  "mark_restored": "Recording the restored files",
+  "settle": "Checking the result",
+  "record_failure": "Recording the failure",
+  "launch": "Launching the IDE",
+  "wait for the IDE": "Waiting for the IDE",
+  "upload": "Uploading",
+  "download": "Downloading",
+  "verify": "Verifying",
+  "pulling the image": "Pulling the image",
+  "unpacking the image": "Unpacking the image",
+  "waiting for its turn": "Waiting for its turn"
+};
 
 export const FAILURES = {
-  Timeout: "It took too long",
-  RetryExceeded: "It did not work",
-  ActionFailed: "It did not work",
-  DataLost: "Files are missing",
-  Unreachable: "Something does not answer",
-  ImagePullFailed: "It cannot start",
-  ContainerWithoutVolume: "The editor is without its files",
-  ArchiveCorrupted: "The archive is damaged",
+  "Timeout": {
+    "headline": "It took too long",
+    "happened": "The operation exceeded its time limit."
+  },
+  "RetryExceeded": {
+    "headline": "It did not work",
+    "happened": "CodeHub tried several times and gave up."
+  },
+  "ActionFailed": {
+    "headline": "It did not work",
+    "happened": "A step failed."
+  },
+  "DataLost": {
+    "headline": "Files are missing",
+    "happened": "The files are not where CodeHub left them."
+  },
+  "Unreachable": {
+    "headline": "A service does not answer",
+    "happened": "CodeHub could not reach a service that it needs."
+  },
+  "ImagePullFailed": {
+    "headline": "It cannot start",
+    "happened": "CodeHub could not fetch the image."
+  },
+  "ContainerWithoutVolume": {
+    "headline": "The IDE has lost its files",
+    "happened": "The IDE runs without the complete home."
+  },
+  "ArchiveCorrupted": {
+    "headline": "The archive is damaged",
+    "happened": "The archive does not match its checksum, so CodeHub restored nothing."
+  }
 };
 
-/** Buttons for what *recover* accepts; the API says what each means and costs. */
+export const UNKNOWN_FAILURE = "Something went wrong";
+
+export const DELETION_FAILED = "It could not be deleted";
+
 export const CHOICES = {
-  retry: "Try again",
-  restore_archive: "Restore this archive",
-  use_disk: "Use what is on the disk",
-  start_empty: "Start with an empty home",
+  "retry": "Try again",
+  "restore_archive": "Restore this archive",
+  "use_disk": "Use what is on the disk",
+  "start_empty": "Start with an empty home"
 };
 
-export const TTL_CHOICES = {
-  standby: [600, 1800, 3600, 10800, 28800, 86400, 315360000],
-  archive: [1800, 3600, 86400, 259200, 604800, 2592000, 315360000],
+export const CONDITIONS = {
+  "infra.container_ready": {
+    "title": "IDE",
+    "reasons": {
+      "Ready": "The IDE is running.",
+      "NotReady": "The IDE has stopped or does not answer.",
+      "Absent": "No IDE is running."
+    },
+    "otherwise": null,
+    "only_if_false": false
+  },
+  "infra.container_answers": {
+    "title": "health check",
+    "reasons": {
+      "NotAnswering": "The IDE does not answer right now. If this lasts, CodeHub restarts it."
+    },
+    "otherwise": null,
+    "only_if_false": true
+  },
+  "infra.configuration_current": {
+    "title": "configuration",
+    "reasons": {},
+    "otherwise": null,
+    "only_if_false": true
+  },
+  "storage.volume_ready": {
+    "title": "disk",
+    "reasons": {
+      "Complete": "The files are on its disk.",
+      "Incomplete": "Its disk holds only some of the files. The archive has all of them.",
+      "Vanished": "Its disk has disappeared, with the newest files.",
+      "Absent": "It has no disk at the moment."
+    },
+    "otherwise": null,
+    "only_if_false": false
+  },
+  "storage.archive_ready": {
+    "title": "archive",
+    "reasons": {
+      "Readable": "Its archive is there and readable.",
+      "Gone": "Its archive has disappeared.",
+      "NoArchive": "It has no archive yet."
+    },
+    "otherwise": null,
+    "only_if_false": false
+  },
+  "policy.healthy": {
+    "title": "health",
+    "reasons": {
+      "Healthy": "Everything is in order."
+    },
+    "otherwise": "Something is wrong.",
+    "only_if_false": false
+  }
 };
 
-export const EDITORS = { "code-server": "VS Code (code-server)", jupyterlab: "JupyterLab" };
+export const NOT_OBSERVED = "Not checked yet.";
 
-/** Something is going on, or about to. */
-export function isBusy(workspace) {
-  return !workspace.settled;
-}
+export const EVENTS = {
+  "created": "created it",
+  "state_requested": "asked to change it",
+  "metadata_changed": "changed its settings",
+  "undeleted": "undid the deletion",
+  "recovery_requested": "asked to recover it",
+  "recovered": "recovered it",
+  "recovery_refused": "could not recover it that way",
+  "phase_changed": "noticed a change",
+  "error_found": "noticed a problem",
+  "operation_claimed": "began",
+  "attempt_failed": "failed an attempt",
+  "operation_completed": "finished",
+  "operation_failed": "gave up",
+  "operation_released": "paused during an outage"
+};
 
-/** It waits for something that does not answer, and may be asked for something else meanwhile. */
-export function isWaiting(workspace) {
-  return workspace.waiting !== null && workspace.operation === "NONE" && !workspace.recovering;
-}
+export const STATE_REQUESTS = {
+  "RUNNING": "asked to start it",
+  "STANDBY": "asked to stop it",
+  "ARCHIVED": "asked to archive it",
+  "DELETED": "asked to delete it"
+};
 
-/** Label and tone of a workspace's badge. */
-export function badgeOf(workspace) {
-  if (workspace.needs_person) return PHASES.ERROR;
-  if (isWaiting(workspace)) return { label: "Waiting…", tone: "move" };
-  if (!isBusy(workspace)) return PHASES[workspace.phase];
-  if (workspace.recovering) return { label: "Looking again…", tone: "move" };
-  const doing = OPERATIONS[workspace.operation]?.doing ?? ON_THE_WAY[workspace.desired_state];
-  return { label: `${doing}…`, tone: "move" };
-}
+export const PURGE_REQUEST = "asked to delete it for good";
 
-/** What went wrong, in a few words. */
-export function failureOf({ error, deleted_at: deleted }) {
-  return deleted ? "It could not be deleted" : FAILURES[error?.reason] ?? "Something went wrong";
-}
+export const CODEHUB_ACTORS = [
+  "control-plane",
+  "ttl"
+];
 
-export function conditionInWords(key, { status, reason, message }) {
-  const said = CONDITIONS[key]?.[status];
-  if (said === undefined) return status === "Unknown" ? "Not looked at yet." : message;
-  return typeof said === "string" ? said : (said[reason] ?? said.otherwise);
-}
+export const UNUSED = "because nobody used it";
+
+export const IDES = {
+  "code-server": "VS Code (code-server)",
+  "jupyterlab": "JupyterLab"
+};

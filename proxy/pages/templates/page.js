@@ -66,10 +66,10 @@
     }
     return words.join(" · ");
   }
-  const NAMED = ["pulling the image", "unpacking the image", "waiting for its turn"];
+  const steps = JSON.parse(main.dataset.steps);
   function named(text) {
-    const step = latest?.step ?? "";
-    return NAMED.includes(step) ? `${step[0].toUpperCase()}${step.slice(1)} · ${text}` : text;
+    const step = steps[latest?.step];
+    return step ? `${step} · ${text}` : text;
   }
   function draw() {
     const elapsed = since ? (Date.now() + skew - Date.parse(since)) / 1000 : NaN;

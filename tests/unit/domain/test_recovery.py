@@ -7,8 +7,6 @@ import pytest
 from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, Reason, Resource, Snapshot
 from codehub.domain.planner import plan
 from codehub.domain.recovery import (
-    CONSEQUENCES,
-    MEANINGS,
     RecoverChoice,
     RecoverVerdict,
     can_undelete,
@@ -107,11 +105,6 @@ def test_an_earlier_choice_is_judged_by_a_fresh_look(
     snapshot: Snapshot, choice: RecoverChoice, expected: RecoverVerdict
 ) -> None:
     assert judge_choice(snapshot, choice) is expected
-
-
-def test_every_choice_has_a_meaning_for_people() -> None:
-    assert set(MEANINGS) == set(RecoverChoice)
-    assert set(CONSEQUENCES) == set(RecoverChoice) - {RecoverChoice.RETRY}
 
 
 def test_retry_finds_the_volume_that_was_put_back() -> None:

@@ -6,7 +6,7 @@ import { ago } from "../format.js";
 import { openRecovery } from "../parts/recover.js";
 import { orTell, toast } from "../parts/toast.js";
 import { link } from "../place.js";
-import { failureOf } from "../words.js";
+import { failureOf } from "../describe.js";
 import { sectionWith } from "../workspace/section.js";
 
 export class Errors {

@@ -1,15 +1,16 @@
 /** Which workspaces are shown, in which order: pure, on the workspaces alone. */
 
-import { isBusy } from "../words.js";
+import { isBusy } from "../describe.js";
+import { PHASES } from "../words.js";
 
 /** Phases by what a person looks for. */
 export const GROUPS = [
   ["all", "All", () => true],
-  ["running", "Running", ({ phase }) => phase === "RUNNING"],
-  ["busy", "In motion", isBusy],
-  ["stopped", "Stopped", (each) => !isBusy(each) && (each.phase === "STANDBY" || each.phase === "PENDING")],
-  ["archived", "Archived", (each) => !isBusy(each) && each.phase === "ARCHIVED"],
-  ["error", "Needs you", ({ needs_person: needed }) => needed],
+  ["running", PHASES.RUNNING.label, ({ phase }) => phase === "RUNNING"],
+  ["busy", "Changing", isBusy],
+  ["stopped", PHASES.STANDBY.label, (each) => !isBusy(each) && (each.phase === "STANDBY" || each.phase === "PENDING")],
+  ["archived", PHASES.ARCHIVED.label, (each) => !isBusy(each) && each.phase === "ARCHIVED"],
+  ["error", PHASES.ERROR.label, ({ needs_person: needed }) => needed],
 ];
 
 const NAMES = new Intl.Collator("en", { numeric: true, sensitivity: "base" });

@@ -1,13 +1,12 @@
 /** One workspace in the list. It is made once; afterwards only what changed is touched. */
 
+import { isBusy, whatNext } from "../describe.js";
 import { h, replace, say } from "../dom.js";
 import { ago, exactly, size } from "../format.js";
 import { actionsKey, actionsOf } from "../parts/actions.js";
 import { badge, updateBadge } from "../parts/badge.js";
-import { whatNext } from "../parts/next.js";
 import { ProgressView } from "../parts/progress.js";
 import { link } from "../place.js";
-import { isBusy } from "../words.js";
 
 export class Row {
   constructor(id, store) {

@@ -2,18 +2,17 @@
 
 import { get } from "../api.js";
 import { every } from "../clock.js";
+import { failureOf, isBusy, whatNext } from "../describe.js";
 import { h, icon, replace, say, toggle } from "../dom.js";
 import { ago } from "../format.js";
 import { start } from "../frame.js";
 import { ICONS } from "../icons.js";
 import { actionsKey, actionsOf } from "../parts/actions.js";
 import { badge, updateBadge } from "../parts/badge.js";
-import { whatNext } from "../parts/next.js";
 import { ProgressView } from "../parts/progress.js";
 import { recoveryPanel } from "../parts/recover.js";
 import { orTell } from "../parts/toast.js";
 import { idInPath, link } from "../place.js";
-import { failureOf, isBusy } from "../words.js";
 import { Archives } from "../workspace/archives.js";
 import { Conditions } from "../workspace/conditions.js";
 import { Logs } from "../workspace/logs.js";

@@ -1,9 +1,9 @@
 /** What can be done with a workspace, by its phase; and doing it. */
 
 import { patch } from "../api.js";
+import { isBusy, isWaiting } from "../describe.js";
 import { h, icon } from "../dom.js";
 import { ICONS } from "../icons.js";
-import { isBusy, isWaiting } from "../words.js";
 import { confirmDelete } from "./delete.js";
 import { orOfferPlace } from "./limit.js";
 import { openMenu } from "./menu.js";

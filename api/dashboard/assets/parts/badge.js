@@ -1,7 +1,7 @@
 /** The badge that says where a workspace is. */
 
+import { badgeOf } from "../describe.js";
 import { h, say } from "../dom.js";
-import { badgeOf } from "../words.js";
 
 export function badge() {
   return h("span", { class: "badge" });

@@ -2,7 +2,7 @@
 
 import { get, post } from "../api.js";
 import { h } from "../dom.js";
-import { EDITORS } from "../words.js";
+import { IDES } from "../words.js";
 import { openDialog } from "./dialog.js";
 import { choose, field, formOf } from "./forms.js";
 import { orOfferPlace } from "./limit.js";
@@ -43,7 +43,7 @@ export function openCreate(store, created) {
 async function offerEditors(select) {
   const { items, other_images: others } = await get("/editors").catch(() => ({ items: [], other_images: false }));
   const options = items.map(({ image_ref: ref, default: isDefault }) =>
-    [isDefault ? "" : ref, `${EDITORS[ref] ?? ref}${isDefault ? " (default)" : ""}`]);
+    [isDefault ? "" : ref, `${IDES[ref] ?? ref}${isDefault ? " (default)" : ""}`]);
   if (others) options.push([OTHER, "Another image…"]);
   if (options.length) select.replaceChildren(...choose("", options, "").children);
 }

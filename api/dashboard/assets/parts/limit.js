@@ -2,10 +2,10 @@
 
 import { patch } from "../api.js";
 import { h } from "../dom.js";
+import { HEADING_TO, OPERATIONS, PHASES } from "../words.js";
 import { openDialog } from "./dialog.js";
 
 const WAIT_SECONDS = 60;
-const STATES = { RUNNING: "Running", ERROR: "Needs you" };
 
 /** Do it; where no place is left, offer to stop something and do it then. */
 export async function orOfferPlace(action) {
@@ -44,5 +44,10 @@ function place(each, stop) {
   const stops = each.desired_state !== "RUNNING";
   const button = h("button", { type: "button", class: "button second", "aria-label": `Stop ${each.name}`,
     onclick: () => stop(button) }, "Stop");
-  return h("li", {}, h("p", {}, h("strong", {}, each.name), h("span", {}, stops ? "Stopping…" : (STATES[each.phase] ?? "Starting"))), stops ? null : button);
+  return h("li", {}, h("p", {}, h("strong", {}, each.name), h("span", {}, stateOf(each))), stops ? null : button);
+}
+
+function stateOf({ phase, desired_state: desired }) {
+  if (desired !== "RUNNING") return `${HEADING_TO[desired]}…`;
+  return phase === "RUNNING" || phase === "ERROR" ? PHASES[phase].label : `${OPERATIONS.STARTING}…`;
 }

@@ -1,9 +1,10 @@
 /** How far an operation has come: bytes and their rate where bytes move, else the step and the time so far. */
 
 import { now } from "../clock.js";
+import { isBusy } from "../describe.js";
 import { h, say, toggle } from "../dom.js";
 import { duration, moment, size } from "../format.js";
-import { isBusy } from "../words.js";
+import { STEPS } from "../words.js";
 
 const SILENCE_MS = 5000;
 // The headline says as much.
@@ -35,22 +36,18 @@ export function figures(workspace, progress) {
   if (workspace.waiting) return `${workspace.waiting.message} Waiting since ${moment(workspace.waiting.since)}.`;
   const since = workspace.operation_started_at;
   const elapsed = since ? `${duration(Math.floor((now() - Date.parse(since)) / 1000))} so far` : "Waiting for its turn";
-  const step = progress?.step && progress.unit !== "seconds" ? `${capital(progress.step)} · ` : "";
-  return step + elapsed;
+  const step = progress?.unit === "seconds" ? undefined : STEPS[progress?.step];
+  return step ? `${step} · ${elapsed}` : elapsed;
 }
 
 function transfer({ step, done, total, samples }) {
   const [first, last] = [samples[0], samples.at(-1)];
   const rate = ((last.done - first.done) / (last.at - first.at)) * 1000;
   const words = [total ? `${size(done)} of ${size(total)}` : size(done)];
-  if (!OBVIOUS.has(step)) words.unshift(capital(step));
+  if (STEPS[step] && !OBVIOUS.has(step)) words.unshift(STEPS[step]);
   if (rate > 0 && Date.now() - last.at < SILENCE_MS) {
     words.push(`${size(rate)}/s`);
     if (total > done) words.push(`${duration(Math.ceil((total - done) / rate))} left`);
   }
   return words.join(" · ");
-}
-
-function capital(words) {
-  return words.charAt(0).toUpperCase() + words.slice(1).replaceAll("_", " ");
 }

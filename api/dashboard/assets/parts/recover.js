@@ -1,10 +1,11 @@
 /** An error explained: what happened, what is safe, what to do. */
 
 import { post, remove } from "../api.js";
+import { failureOf } from "../describe.js";
 import { h, icon } from "../dom.js";
 import { moment, size } from "../format.js";
 import { ICONS } from "../icons.js";
-import { CHOICES, failureOf } from "../words.js";
+import { CHOICES, FAILURES } from "../words.js";
 import { openDialog } from "./dialog.js";
 import { orOfferPlace } from "./limit.js";
 
@@ -27,7 +28,7 @@ export function recoveryPanel(workspace, store, done = () => {}) {
     await orOfferPlace(async () => store.put(await post(`/workspaces/${workspace.id}/recover`, request)));
   };
   return h("div", { class: "recovery" },
-    h("p", {}, firstSentence(error.explanation)), told,
+    h("p", {}, FAILURES[error.reason]?.happened ?? error.explanation), told,
     h("div", { class: "safe" }, icon(ICONS.safe), h("p", {}, whatIsSafe(workspace))),
     h("h3", {}, "What to do"),
     choices.map(({ choice, meaning, consequence }) => way({
@@ -89,11 +90,6 @@ function whatIsSafe({ conditions, archive, error }) {
   if (error.reason === "DataLost") return `What you had by then is still in ${which}.`;
   if (error.reason === "ArchiveCorrupted") return `Nothing was deleted: ${which} is kept as it is.`;
   return `Your files are safe in ${which}.`;
-}
-
-// The others speak to callers of the API.
-function firstSentence(words) {
-  return `${words.split(". ")[0].replace(/\.$/, "")}.`;
 }
 
 function capital(words) {

@@ -1,9 +1,9 @@
 /** The conditions in plain words. */
 
+import { conditionSentence, conditionsToShow } from "../describe.js";
 import { h, icon, replace } from "../dom.js";
 import { ago, exactly, moment } from "../format.js";
 import { ICONS } from "../icons.js";
-import { conditionInWords, conditionsToShow } from "../words.js";
 import { section } from "./section.js";
 
 const SIGNS = { True: [ICONS.check, "good"], False: [ICONS.cross, "absent"], Unknown: [ICONS.unknown, "absent"] };
@@ -28,6 +28,6 @@ function item(name, condition) {
   const [path, tone] = wrong ? [ICONS.warning, "bad"] : SIGNS[condition.status];
   const since = condition.last_transition_time;
   return h("li", { class: tone, title: `${name} = ${condition.status} (${condition.reason}): ${condition.message}` },
-    icon(path), h("span", {}, conditionInWords(name, condition)),
+    icon(path), h("span", {}, conditionSentence(name, condition)),
     since && h("time", { class: "quiet", datetime: since, title: `Since ${exactly(since)}` }, moment(since)));
 }

@@ -4,9 +4,7 @@ import { get } from "../api.js";
 import { h, replace } from "../dom.js";
 import { exactly, measured, moment } from "../format.js";
 import { meter } from "../parts/meter.js";
-import { OPERATIONS } from "../words.js";
-
-const RESULTS = { RUNNING: "under way", COMPLETED: "done", FAILED: "failed", RELEASED: "paused by an outage", ABANDONED: "given up for another" };
+import { COMPLETED, OPERATIONS, RESULTS, STEPS } from "../words.js";
 
 export function eventEntry({ at, actor, words }) {
   return h("li", { class: "event" }, h("p", {}, h("strong", {}, actor), ` ${words}`), when(at));
@@ -15,8 +13,7 @@ export function eventEntry({ at, actor, words }) {
 /** Its bar is as long as it took, beside the longest one. */
 export function operationEntry({ at, operation, attempts, present }, longest, workspaceId, open) {
   const seconds = operation.ended_at ? operation.duration_seconds : (present - Date.parse(at)) / 1000;
-  const names = OPERATIONS[operation.operation];
-  const title = operation.result === "COMPLETED" ? names.done : names.doing;
+  const title = (operation.result === "COMPLETED" ? COMPLETED : OPERATIONS)[operation.operation];
   const key = operation.started_at;
   const body = h("div", { class: "detail" });
   const fold = h("details", { open: open.has(key) },
@@ -36,7 +33,7 @@ export function operationEntry({ at, operation, attempts, present }, longest, wo
 function showDetail(body, operation, attempts, workspaceId) {
   const steps = h("ol", { class: "steps" });
   replace(body,
-    h("p", { class: "quiet" }, `${operation.operation}, ${RESULTS[operation.result]}. Began ${exactly(operation.started_at)}${operation.ended_at ? `, ended ${exactly(operation.ended_at)}` : ""}.`),
+    h("p", { class: "quiet" }, `${OPERATIONS[operation.operation]}: ${RESULTS[operation.result]}. Began ${exactly(operation.started_at)}${operation.ended_at ? `, ended ${exactly(operation.ended_at)}` : ""}.`),
     operation.attempts > 1 ? h("p", {}, `${operation.attempts} attempts.`) : null,
     attempts.map((each) => h("p", { class: "message" }, `${exactly(each.at)}: ${each.detail?.message ?? each.error_reason ?? "an attempt failed"}`)),
     operation.message && operation.result !== "COMPLETED" ? h("p", { class: "message" }, operation.message) : null,
@@ -61,8 +58,8 @@ function step(each) {
   if (each.attempts > 1) words.push(`${each.attempts} tries`);
   const waited = secondsBetween(each.scheduled_at, each.started_at);
   if (waited > 1) words.push(`waited ${measured(waited)}`);
-  words.push(each.ended_at ? measured(secondsBetween(each.started_at ?? each.scheduled_at, each.ended_at)) : "under way");
-  return h("li", { "data-result": each.result }, h("span", { class: "step" }, each.name.replaceAll("_", " ")), h("span", { class: "quiet" }, words.join(", ")),
+  words.push(each.ended_at ? measured(secondsBetween(each.started_at ?? each.scheduled_at, each.ended_at)) : "in progress");
+  return h("li", { "data-result": each.result }, h("span", { class: "step" }, STEPS[each.name] ?? each.name.replaceAll("_", " ")), h("span", { class: "quiet" }, words.join(", ")),
     each.error ? h("p", { class: "message" }, each.error) : null);
 }
 

@@ -1,23 +1,16 @@
 /** Operations and the audit trail as one story, newest first: pure. */
 
-import { FAILURES } from "../words.js";
+import { CHOICES, CODEHUB_ACTORS, EVENTS, FAILURES, PURGE_REQUEST, STATE_REQUESTS, UNUSED } from "../words.js";
 
 // What is told by the operation that it belongs to, or by the badge.
 const TOLD_ELSEWHERE = new Set(["operation_claimed", "operation_completed", "operation_failed", "attempt_failed", "phase_changed"]);
 
-const WISHES = { RUNNING: "to start it", STANDBY: "to stop it", ARCHIVED: "to archive it", DELETED: "to delete it" };
-const SENTENCES = {
-  created: () => "created it",
-  state_requested: ({ detail }) => `asked ${WISHES[detail.to] ?? `for ${detail.to}`}`,
-  metadata_changed: () => "changed its settings",
-  undeleted: () => "took the deletion back",
-  recovery_requested: ({ detail }) => `asked to recover${detail.choice ? ` (${detail.choice.replace("_", " ")})` : ""}`,
-  recovered: () => "recovered it",
-  recovery_refused: () => "could not recover it that way",
-  error_found: ({ error_reason: reason }) => `noticed a problem: ${(FAILURES[reason] ?? reason).toLowerCase()}`,
+// What says more than the kind of event does.
+const DETAILS = {
+  state_requested: ({ detail }) => (detail.purge ? PURGE_REQUEST : STATE_REQUESTS[detail.to]),
+  recovery_requested: ({ kind, detail }) => CHOICES[detail.choice] && `${EVENTS[kind]}: ${CHOICES[detail.choice]}`,
+  error_found: ({ kind, error_reason: reason }) => FAILURES[reason] && `${EVENTS[kind]}: ${FAILURES[reason].headline}`,
 };
-
-const OURSELVES = new Set(["control-plane", "ttl"]);
 
 /** `{ at, operation, attempts }` or `{ at, actor, words }`. */
 export function entriesOf(operations, events, cursors, present) {
@@ -26,7 +19,7 @@ export function entriesOf(operations, events, cursors, present) {
     at: operation.started_at, operation, present, attempts: attempts.filter(({ at }) => isWithin(at, operation)).reverse(),
   }));
   const said = events.filter(({ kind }) => !TOLD_ELSEWHERE.has(kind)).map(({ at, actor, ...event }) => ({
-    at, actor: OURSELVES.has(actor) ? "CodeHub" : actor, words: wordsOf(event) + (actor === "ttl" ? ", as nobody used it" : ""),
+    at, actor: CODEHUB_ACTORS.includes(actor) ? "CodeHub" : actor, words: wordsOf(event) + (actor === "ttl" ? ` ${UNUSED}` : ""),
   }));
   // Further back one of the two lists has not been read yet, so the story would have gaps.
   const reach = [[operations.at(-1)?.started_at, cursors[0]], [events.at(-1)?.at, cursors[1]]]
@@ -36,7 +29,7 @@ export function entriesOf(operations, events, cursors, present) {
 }
 
 function wordsOf(event) {
-  return SENTENCES[event.kind]?.(event) ?? event.kind.replaceAll("_", " ");
+  return DETAILS[event.kind]?.(event) ?? EVENTS[event.kind];
 }
 
 function isWithin(at, { started_at: began, ended_at: ended }) {

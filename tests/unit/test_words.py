@@ -1,0 +1,87 @@
+"""The table of words covers everything that people can see, and the dashboard has the same words."""
+
+import re
+from enum import StrEnum
+from pathlib import Path
+
+import pytest
+
+from activities.archive import ArchiveActivities
+from activities.instance import InstanceActivities
+from activities.volume import VolumeActivities
+from activities.workspace import WorkspaceActivities
+from api.dashboard import words as dashboard_words
+from codehub import words
+from codehub.db.events import EventKind
+from codehub.domain.conditions import CONDITION_KEYS, Reason, Resource
+from codehub.domain.history import OperationResult
+from codehub.domain.recovery import RecoverChoice
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.convergence import WAITING
+
+WORDS_JS = Path(dashboard_words.__file__).parent / "assets" / "words.js"
+OPERATIONS = set(Operation) - {Operation.NONE}
+STEPS = [
+    name
+    for activities in (ArchiveActivities, InstanceActivities, VolumeActivities, WorkspaceActivities)
+    for name, method in vars(activities).items()
+    if hasattr(method, "__temporal_activity_definition")
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "members"),
+    [
+        (words.PHASES, set(Phase)),
+        (words.OPERATIONS, OPERATIONS),
+        (words.COMPLETED, OPERATIONS),
+        (words.HEADING_TO, set(DesiredState)),
+        (words.STATE_REQUESTS, set(DesiredState)),
+        (words.RESULTS, set(OperationResult)),
+        (words.FAILURES, set(ErrorReason)),
+        (words.CHOICES, set(RecoverChoice)),
+        (words.CONDITIONS, set(CONDITION_KEYS)),
+        (words.PROVIDERS, set(Resource)),
+        (words.EVENTS, set(EventKind)),
+    ],
+)
+def test_every_member_has_words(table: dict[StrEnum, object], members: set[StrEnum]) -> None:
+    assert set(table) == members
+
+
+def test_phases_read_as_the_glossary_says() -> None:
+    labels = [words.PHASES[phase].label for phase in Phase]
+    assert labels == ["New", "Archived", "Stopped", "Running", "Failed", "Deleting", "Deleted"]
+
+
+@pytest.mark.parametrize("step", [*STEPS, WAITING.step])
+def test_every_step_has_words(step: str) -> None:
+    assert step in words.STEPS
+
+
+def test_notable_steps_have_words() -> None:
+    assert set(words.STEPS) >= words.NOTABLE_STEPS
+
+
+def test_every_choice_but_a_retry_has_a_consequence() -> None:
+    harmless = {choice for choice, said in words.CHOICES.items() if said.consequence is None}
+    assert harmless == {RecoverChoice.RETRY}
+
+
+def test_every_reason_of_a_condition_has_words() -> None:
+    said = {reason for condition in words.CONDITIONS.values() for reason in condition.reasons}
+    shown_only_if_false = {Reason.ANSWERS, Reason.CURRENT, Reason.NOT_RUNNING}
+    # The message of an outdated configuration says what changed; an unobserved condition has one sentence.
+    assert set(Reason) - said == shown_only_if_false | {Reason.OUTDATED, Reason.NOT_OBSERVED}
+
+
+def test_the_dashboard_has_the_same_words() -> None:
+    assert WORDS_JS.read_text("utf-8") == dashboard_words.render(), "run `make docs`"
+
+
+def test_people_see_no_enum() -> None:
+    sentences = re.findall(r': "(.*)"', dashboard_words.render())
+    assert len(sentences) > 100
+    proper_nouns = re.compile(r"\b(CodeHub|IDE|VS Code|JupyterLab)\b")
+    odd = re.compile(r"[A-Z]{2}|[a-z][A-Z]|_")
+    assert [text for text in sentences if odd.search(proper_nouns.sub("", text))] == []
