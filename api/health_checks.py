@@ -11,7 +11,7 @@ from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 
 DEADLINE_SECONDS = 2.0
-SILENCE = (DatabaseUnavailable, SQLAlchemyError, Failure, OSError, TimeoutError)
+UNAVAILABLE = (DatabaseUnavailable, SQLAlchemyError, Failure, OSError, TimeoutError)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ async def _check(dependency: Dependency, deadline: float) -> Health:
     try:
         async with asyncio.timeout(deadline):
             version = await dependency.ask()
-    except SILENCE as failure:
+    except UNAVAILABLE as failure:
         error = type(failure).__name__
     milliseconds = round((time.perf_counter() - began) * 1000, 1)
     return Health(dependency.name, dependency.required, error is None, version, error, milliseconds)

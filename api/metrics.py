@@ -2,7 +2,6 @@
 
 import asyncio
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -13,6 +12,7 @@ from prometheus_client import (
     generate_latest,
 )
 
+from api.live.hub import LiveHub
 from codehub.db.archive_views import count_collected
 from codehub.db.events import EventCount, EventKind, count_events_since, last_event_id
 from codehub.db.session import Database
@@ -31,22 +31,6 @@ RESULTS = {
     EventKind.OPERATION_FAILED: "failed",
     EventKind.ATTEMPT_FAILED: "attempt_failed",
 }
-
-
-class LiveFigures(Protocol):
-    """What the hub of live updates tells about itself."""
-
-    @property
-    def clients(self) -> int:
-        """How many streams are open."""
-
-    @property
-    def dropped(self) -> int:
-        """How many were read too slowly."""
-
-    @property
-    def frames_sent(self) -> int:
-        """How many events and heartbeats were sent."""
 
 
 class Metrics:
@@ -86,7 +70,7 @@ class Metrics:
         self.requests.labels(method, route, str(code)).inc()
         self.seconds.labels(method, route).observe(seconds)
 
-    async def read(self, database: Database, live: LiveFigures, now: datetime) -> None:
+    async def read(self, database: Database, live: LiveHub, now: datetime) -> None:
         """Bring the figures that live elsewhere up to date; work in proportion to what is new."""
         self.live_clients.set(live.clients)
         self.live_dropped.set(live.dropped)

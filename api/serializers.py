@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 
 from api.context import Context
-from api.live.hub import LiveWorkspace
+from api.live.wire import LiveWorkspace
 from api.schemas.workspaces import (
     ArchiveOption,
     ConditionView,

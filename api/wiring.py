@@ -9,8 +9,9 @@ from uuid import UUID
 
 from api.context import Context, Options, Rates
 from api.health_checks import Dependency
-from api.live.hub import LiveHub, LiveWorkspace
-from api.live.revocation import end_doubted_streams, end_revoked_streams
+from api.live.hub import LiveHub
+from api.live.revocation import end_revoked_streams, end_suspect_streams
+from api.live.wire import LiveWorkspace
 from api.metrics import Metrics
 from api.security.rate_limits import RateLimiter
 from api.serializers import serialize_live
@@ -74,7 +75,7 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
             dependencies=[Dependency(name, name in REQUIRED, ask) for name, ask in checks.items()],
         )
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        beside = (hub.run(), end_revoked_streams(context), end_doubted_streams(context))
+        beside = (hub.run(), end_revoked_streams(context), end_suspect_streams(context))
         running = [tasks.create_task(each) for each in beside]
         try:
             yield context

@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from api.live.hub import LiveClient, LiveHub, LiveTiming, LiveWorkspace
+from api.live.client import LiveClient
+from api.live.feed import LiveTiming
+from api.live.hub import LiveHub
+from api.live.wire import LiveWorkspace
 from codehub.domain.states import Operation
 from codehub.ports import ProgressBoard
 from testkit.fake_subscription import FakeSubscription
@@ -42,7 +45,7 @@ async def read(client: LiveClient) -> Event:
 async def rest(client: LiveClient) -> list[bytes]:
     """Everything up to the end of the stream."""
     async with asyncio.timeout(DEADLINE_SECONDS):
-        return [data async for data in client.frames()]
+        return [data async for data in client]
 
 
 class Table:

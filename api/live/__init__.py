@@ -1,1 +1,1 @@
-"""Live updates: one subscription per process, shared by every open stream."""
+"""Live updates: one Redis subscription per process feeds every open event stream."""

@@ -1,76 +1,62 @@
-"""One open stream: a short queue between the hub and somebody's connection."""
+"""One open event stream: the queue between the hub and a connection, its heartbeats, its HTTP response."""
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
-from typing import Protocol, Self
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager
+from typing import NoReturn, Self
 from uuid import UUID
+
+from starlette.responses import StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from api.live.wire import HEARTBEAT
 
 MAX_FRAMES = 256
 MAX_BYTES = 1024 * 1024
-# Whoever has so many waiting gets no hints.
-MAX_BEFORE_HINT = 8
-
-
-class Host(Protocol):
-    """Whoever fills the queue."""
-
-    frames_sent: int
-
-    def admit(self, client: "LiveClient") -> None:
-        """Begin to send."""
-
-    def dismiss(self, client: "LiveClient") -> None:
-        """Forget it; succeed if it is not known."""
+# A client with this many frames in its queue gets no progress.
+MAX_BEFORE_PROGRESS = 8
+SLOTS = 30
+EVENT_STREAM = "text/event-stream"
+# Nothing between the API and the browser may buffer or store a stream.
+HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
 
 class LiveClient:
-    """Use as `async with hub.connect(...) as client: async for data in client.frames()`.
+    """An async iterator of encoded frames; `LiveHub.connect` opens it.
 
-    The stream ends by itself when the hub closes, when the client's rights end, or when it reads too slowly.
+    It ends when the hub closes, when its session or token is revoked, or when it is read too slowly.
     """
 
     __slots__ = (
-        "_ended", "_host", "_pending", "_pending_bytes", "_sending", "_stalled", "_waiter",
-        "credential_id", "give_up", "greeted", "last_event_id", "seat", "user_id",
+        "_ended", "_pending", "_pending_bytes", "_sending", "_stalled", "_waiter",
+        "cancel_sending", "credential_id", "frames_sent", "has_snapshot", "last_event_id", "slot", "user_id",
     )  # fmt: skip
 
     def __init__(
-        self, host: Host, user_id: UUID, credential_id: str | None = None, last_event_id: str | None = None
+        self, user_id: UUID, credential_id: str | None = None, last_event_id: str | None = None
     ) -> None:
         self.user_id = user_id
         self.credential_id = credential_id
         self.last_event_id = last_event_id
-        self.seat = -1
-        # Whether it was sent a snapshot, or told that it needs none: nothing else may come before.
-        self.greeted = False
-        # Called at the end of a stream whose reader still holds a frame: one that waits for a connection
-        # which takes no more would never come back to see the end.
-        self.give_up: Callable[[], object] | None = None
+        self.slot = -1
+        self.frames_sent = 0
+        # Whether it was sent a snapshot or needs none: nothing else may come first.
+        self.has_snapshot = False
+        # Called when the stream ends while its reader still sends a frame: a reader that waits for a blocked
+        # connection would never see the end.
+        self.cancel_sending: Callable[[], object] | None = None
         self._sending = False
-        self._host = host
-        # An idle client has none: thousands of empty queues are megabytes.
+        # None instead of empty: thousands of empty queues take megabytes.
         self._pending: deque[bytes] | None = None
         self._pending_bytes = 0
         self._stalled = False
         self._ended = False
         self._waiter: asyncio.Future[None] | None = None
 
-    async def __aenter__(self) -> Self:
-        self._host.admit(self)
-        return self
-
-    async def __aexit__(self, *_error: object) -> None:
-        self.give_up = None
-        self._host.dismiss(self)
-
     @property
     def ended(self) -> bool:
-        """Whether nothing more comes."""
         return self._ended
-
-    def frames(self) -> Self:
-        return self
 
     def __aiter__(self) -> Self:
         return self
@@ -88,15 +74,15 @@ class LiveClient:
         if not self._pending:
             self._pending = None
         self._sending = True
-        self._host.frames_sent += 1
+        self.frames_sent += 1
         return data
 
     def offer(self, data: bytes) -> bool:
-        """Queue it; False, and the end of the stream, if too much is waiting already."""
+        """Queue a frame; if too much is queued already, end the stream and return False."""
         if self._ended:
             return True
         if self._pending is None:
-            # Whatever its size: a large snapshot must be possible.
+            # Of any size: a large snapshot must be possible.
             self._pending = deque()
         elif len(self._pending) >= MAX_FRAMES or self._pending_bytes + len(data) > MAX_BYTES:
             self.end()
@@ -106,14 +92,14 @@ class LiveClient:
         self._wake()
         return True
 
-    def hint(self, data: bytes) -> None:
-        """Queue it unless much is waiting: nobody is cut off for what the next one tells anew."""
+    def offer_progress(self, data: bytes) -> None:
+        """Queue a frame unless the client is behind: the next progress makes up for one that is lost."""
         waiting = len(self._pending or ())
-        if waiting < MAX_BEFORE_HINT and (not waiting or self._pending_bytes + len(data) <= MAX_BYTES):
+        if waiting < MAX_BEFORE_PROGRESS and (not waiting or self._pending_bytes + len(data) <= MAX_BYTES):
             self.offer(data)
 
     def beat(self, data: bytes) -> bool:
-        """Queue a heartbeat if nothing waits; False, and the end, if nothing was read since the last one."""
+        """Queue a heartbeat unless frames wait; end and return False if none was read since the last one."""
         if self._ended or self._pending is None:
             return self.offer(data)
         if self._stalled:
@@ -123,16 +109,72 @@ class LiveClient:
         return True
 
     def end(self, last: bytes | None = None) -> None:
-        """End the stream now, or after what waits and these last words."""
+        """End the stream at once, or after everything queued and this last frame."""
         if last is None:
             self._pending, self._pending_bytes = None, 0
         else:
             self.offer(last)
         self._ended = True
         self._wake()
-        if last is None and self._sending and self.give_up is not None:
-            self.give_up()
+        if last is None and self._sending and self.cancel_sending is not None:
+            self.cancel_sending()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
+
+
+class HeartbeatWheel:
+    """Sends heartbeats to all clients from one task; a wheel of slots spreads them over the period."""
+
+    def __init__(self, period_seconds: float) -> None:
+        self._pause = period_seconds / SLOTS
+        self._slots: list[set[LiveClient]] = [set() for _ in range(SLOTS)]
+        self._next_slot = 0
+        self.stalled = 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self._slots))
+
+    def __iter__(self) -> Iterator[LiveClient]:
+        return (client for slot in self._slots for client in slot)
+
+    def add(self, client: LiveClient) -> None:
+        client.slot = self._next_slot
+        self._slots[client.slot].add(client)
+        self._next_slot = (self._next_slot + 1) % SLOTS
+
+    def remove(self, client: LiveClient) -> None:
+        self._slots[client.slot].discard(client)
+
+    async def run(self) -> NoReturn:
+        while True:
+            for slot in self._slots:
+                await asyncio.sleep(self._pause)
+                self.stalled += sum(not client.beat(HEARTBEAT) for client in slot)
+
+
+class EventStream(StreamingResponse):
+    """Sends the frames of a client until either side ends the stream.
+
+    It holds the connection itself: a generator that did so might be closed much later.
+    """
+
+    def __init__(self, connection: AbstractAsyncContextManager[LiveClient]) -> None:
+        super().__init__((), media_type=EVENT_STREAM, headers=HEADERS)
+        self._connection = connection
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        async with self._connection as client:
+            self.body_iterator = client
+            client.cancel_sending = task.cancel if task else None
+            try:
+                await super().__call__(scope, receive, send)
+            except asyncio.CancelledError:
+                # Swallow our own cancellation only.
+                if task is None or not client.ended:
+                    raise
+                task.uncancel()
+            finally:
+                client.cancel_sending = None

@@ -1,4 +1,4 @@
-"""Ends streams whose session or token is no longer valid, whoever revoked it: here, elsewhere, or time."""
+"""Ends event streams whose session or token has expired or been revoked."""
 
 import asyncio
 import logging
@@ -6,7 +6,7 @@ from collections.abc import Set
 from typing import NoReturn
 
 from api.context import Context
-from api.health_checks import SILENCE
+from api.health_checks import UNAVAILABLE
 from codehub.db.credentials import find_valid
 
 log = logging.getLogger(__name__)
@@ -14,29 +14,29 @@ log = logging.getLogger(__name__)
 PERIOD_SECONDS = 5.0
 
 
-async def end_doubted_streams(context: Context) -> NoReturn:
-    """At once, where an event says that something was revoked."""
+async def end_suspect_streams(context: Context) -> NoReturn:
+    """Check credentials at once when an event says that they may have been revoked."""
     while True:
-        await end_revoked(context, await context.hub.doubts.take())
+        await end_revoked(context, await context.hub.suspects.take())
 
 
 async def end_revoked_streams(context: Context) -> NoReturn:
-    """One query for all streams of this process, now and then: time revokes too, and events may be lost."""
+    """Check all credentials periodically, with one query: they also expire, and events may be lost."""
     while True:
         await asyncio.sleep(PERIOD_SECONDS)
         await end_revoked(context, context.hub.credentials)
 
 
-async def end_revoked(context: Context, held: Set[str]) -> None:
-    """End the streams of those among them that are not valid; none if that cannot be told."""
-    if not held:
+async def end_revoked(context: Context, credentials: Set[str]) -> None:
+    """End the streams of credentials that are no longer valid; none if the database does not answer."""
+    if not credentials:
         return
     try:
         async with context.database.transaction() as session:
-            valid = await find_valid(session, held, context.now())
-    except SILENCE as error:
-        # Without the database nobody gets news either.
-        log.warning("cannot tell which sessions are still valid: %s", error)
+            valid = await find_valid(session, credentials, context.now())
+    except UNAVAILABLE as error:
+        # Without the database, streams carry no updates either.
+        log.warning("cannot check which sessions and tokens are still valid: %s", error)
         return
-    for credential_id in held - valid:
+    for credential_id in credentials - valid:
         context.hub.end_credential(credential_id)

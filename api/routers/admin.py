@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Response
 
 from api.context import Context, Provided
-from api.health_checks import SILENCE, check_all
+from api.health_checks import UNAVAILABLE, check_all
 from api.responses import json_response
 from api.routers.workspaces import Cursor, PageSize, Phases, SearchText, answer_page, clean_search
 from api.schemas.system import (
@@ -132,7 +132,7 @@ async def read_status(context: Provided) -> Response:
 async def _sweeps(context: Context) -> list[SweepView]:
     try:
         states = await context.sweeps.read()
-    except SILENCE:
+    except UNAVAILABLE:
         return []
     now = context.now()
     return [

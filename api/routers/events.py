@@ -7,7 +7,7 @@ from starlette.responses import StreamingResponse
 
 from api.context import Provided
 from api.errors import too_many_requests
-from api.live.response import EVENT_STREAM, EventStream
+from api.live.client import EVENT_STREAM, EventStream
 from api.security.access import API
 from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute

@@ -5,7 +5,7 @@ import logging
 from fastapi import APIRouter, Response
 
 from api.context import Provided
-from api.health_checks import SILENCE, check_all
+from api.health_checks import UNAVAILABLE, check_all
 from api.responses import json_response
 from api.schemas.system import DependencyHealth, Liveness, Readiness
 from api.security.guard import GuardedRoute
@@ -53,7 +53,7 @@ async def read_metrics(context: Provided) -> Response:
     try:
         await context.metrics.read(context.database, context.hub, context.now())
         context.metrics.database_up.set(1)
-    except SILENCE as error:
+    except UNAVAILABLE as error:
         log.warning("metrics without the database: %s", error)
         context.metrics.database_up.set(0)
     return Response(context.metrics.render(), media_type=PROMETHEUS)

@@ -1,5 +1,6 @@
 """What has happened to a workspace: operations, steps, audit trail, archives, the log of its instance."""
 
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Response
@@ -7,14 +8,17 @@ from starlette.responses import StreamingResponse
 
 from api.context import Context, Provided
 from api.errors import ApiError
+from api.live.progress import progress_view
 from api.log_streams import begin
 from api.parameters import SeenWorkspace
 from api.responses import decode_number, json_response
 from api.routers.workspaces import Cursor, PageSize
 from api.schemas.errors import Code
 from api.schemas.history import (
+    Activity,
     ArchiveItem,
     ArchiveList,
+    CurrentProgress,
     EventItem,
     EventPage,
     OperationItem,
@@ -27,8 +31,11 @@ from api.security.guard import GuardedRoute
 from codehub.db.archive_views import list_archives
 from codehub.db.events import LAST_BIGINT, list_events
 from codehub.db.operations import list_operations, load_operation
+from codehub.db.usage import BUCKET, bucket_of, list_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.history import OperationRecord, OperationResult
+from codehub.domain.states import Operation
+from codehub.services.convergence import progress_since
 
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["history"])
 
@@ -36,6 +43,7 @@ PLAIN_TEXT = "text/plain; charset=utf-8"
 NOT_BEGUN = "No step has begun yet."
 FORGOTTEN = "Temporal remembers no steps of it any more; the audit trail tells what came of it."
 OperationId = Annotated[int, Path(ge=1, le=LAST_BIGINT, description="The id of an operation.")]
+SHOWN = timedelta(days=1)
 LOG_EXAMPLE = "[2026-11-16 09:30:04] The IDE listens.\n"
 
 
@@ -105,6 +113,26 @@ async def read_logs(
     lines = await begin(context.instances.read_log(workspace.workspace_id, tail=tail, follow=follow))
     # Nobody between us may wait for a buffer to fill.
     return StreamingResponse(lines, media_type=PLAIN_TEXT, headers={"X-Accel-Buffering": "no"})
+
+
+@router.get("/progress", response_model=CurrentProgress, summary="Progress")
+async def read_progress(workspace: SeenWorkspace, context: Provided) -> Response:
+    """The step under way; live events tell the same as it moves."""
+    if workspace.operation is Operation.NONE:
+        return json_response(CurrentProgress(progress=None))
+    now = context.now()
+    found = await progress_since(context.board, workspace.workspace_id, workspace.op_started_at, now)
+    view = progress_view(workspace.workspace_id, workspace.operation, found, now) if found else None
+    return json_response(CurrentProgress(progress=view))
+
+
+@router.get("/activity", response_model=Activity, summary="Use in the last day")
+async def read_activity(workspace: SeenWorkspace, context: Provided) -> Response:
+    """In which quarters of an hour of the last 24 h somebody used it; the latest comes a minute late."""
+    since = bucket_of(context.now() - SHOWN) + BUCKET
+    async with context.reading.transaction() as session:
+        used = await list_usage(session, workspace.workspace_id, since)
+    return json_response(Activity(bucket_seconds=round(BUCKET.total_seconds()), since=since, used=used))
 
 
 def _operation_item(record: OperationRecord, workspace_id: WorkspaceId, context: Context) -> OperationItem:

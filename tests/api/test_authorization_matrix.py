@@ -6,7 +6,7 @@ import pytest
 from fastapi.routing import APIRoute
 from sqlalchemy import update
 
-from api.live.response import EVENT_STREAM
+from api.live.client import EVENT_STREAM
 from api.security.access import ACCESS, API, Access
 from codehub.db.models import User
 from tests.api.authorization_cases import (

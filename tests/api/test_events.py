@@ -6,7 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from api.live.hub import LiveHub, LiveTiming
+from api.live.feed import LiveTiming
+from api.live.hub import LiveHub
 from api.wiring import load_live
 from codehub.bootstrap import subscription_of
 from codehub.domain.states import Phase

@@ -1,12 +1,13 @@
 """What one process revokes ends streams of another at once: nobody waits for the next look at everything."""
 
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from sqlalchemy import select, update
 
 from api.live import revocation
-from api.live.hub import LiveClient
+from api.live.client import LiveClient
 from codehub.db.models import Session, User
 from tests.api.event_harness import api, browser, harness, relay, relaying
 from tests.api.harness import ApiHarness, Person, open_harness
@@ -23,17 +24,19 @@ NEVER = 100_000.0
 async def elsewhere(
     shared_environment: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[ApiHarness]:
-    """Another API on the same database, which learns of revocations by events alone."""
+    """Another API on the same database that learns of revocations only through events."""
     monkeypatch.setattr(revocation, "PERIOD_SECONDS", NEVER)
     async with open_harness(shared_environment) as opened:
         yield opened
 
 
-async def stream_of(person: Person, there: ApiHarness) -> LiveClient:
-    """A stream as the route opens it for this person's session."""
+@asynccontextmanager
+async def stream_of(person: Person, there: ApiHarness) -> AsyncIterator[LiveClient]:
+    """Open a stream for this person's session, as the route does."""
     async with there.context.database.transaction() as session:
         session_id = await session.scalar(select(Session.id).where(Session.user_id == person.user_id))
-    return there.context.hub.connect(person.user_id, str(session_id))
+    async with there.context.hub.connect(person.user_id, str(session_id)) as client:
+        yield client
 
 
 async def test_signing_out_ends_the_stream_that_another_process_holds(
@@ -42,8 +45,8 @@ async def test_signing_out_ends_the_stream_that_another_process_holds(
     ada, bob = await harness.person(), await harness.person()
     async with (
         browser(ada, api) as client,
-        await stream_of(ada, elsewhere) as stream,
-        await stream_of(bob, elsewhere) as stays,
+        stream_of(ada, elsewhere) as stream,
+        stream_of(bob, elsewhere) as stays,
     ):
         await read(stream)
         await read(stays)
@@ -56,7 +59,7 @@ async def test_a_user_disabled_in_the_database_loses_the_stream(
     harness: ApiHarness, relay: None, elsewhere: ApiHarness
 ) -> None:
     ada = await harness.person()
-    async with await stream_of(ada, elsewhere) as stream:
+    async with stream_of(ada, elsewhere) as stream:
         await read(stream)
         async with harness.context.database.transaction() as session:
             disabling = update(User).where(User.id == ada.user_id)
@@ -68,7 +71,7 @@ async def test_what_was_revoked_while_nobody_relayed_is_found_afterwards(
     harness: ApiHarness, api: ApiProcess, elsewhere: ApiHarness
 ) -> None:
     ada = await harness.person()
-    async with browser(ada, api) as client, await stream_of(ada, elsewhere) as stream:
+    async with browser(ada, api) as client, stream_of(ada, elsewhere) as stream:
         await read(stream)
         assert (await client.post("/api/v1/logout")).status_code == 204
         assert not stream.ended

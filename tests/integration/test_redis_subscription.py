@@ -13,7 +13,10 @@ from uuid import UUID, uuid4
 import pytest
 from redis.asyncio import Redis
 
-from api.live.hub import LiveClient, LiveHub, LiveTiming, LiveWorkspace
+from api.live.client import LiveClient
+from api.live.feed import LiveTiming
+from api.live.hub import LiveHub
+from api.live.wire import LiveWorkspace
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.events import RedisEventBus, user_channel
 from codehub.adapters.redis.subscription import Link, RedisEventSubscription, SubscriptionTiming
@@ -205,7 +208,7 @@ async def name_in(client: LiveClient) -> str:
     """In the next frame that is about the workspace."""
     while True:
         async with asyncio.timeout(DEADLINE_SECONDS):
-            data = json.loads((await anext(client.frames())).partition(b"data: ")[2])
+            data = json.loads((await anext(client)).partition(b"data: ")[2])
         [workspace] = data.get("workspaces", [data] if "name" in data else [{}])
         if workspace:
             return str(workspace["name"])

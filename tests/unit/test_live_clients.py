@@ -94,7 +94,7 @@ async def test_heartbeats_do_not_wake_everybody_at_once(harness: Harness) -> Non
     async with AsyncExitStack() as stack:
         for _ in range(300):
             await stack.enter_async_context(harness.hub.connect(ANN))
-        assert {len(seat) for seat in harness.hub._wheel._seats} == {10}
+        assert {len(slot) for slot in harness.hub._wheel._slots} == {10}
 
 
 async def test_all_streams_of_a_user_end(harness: Harness) -> None:
@@ -174,10 +174,7 @@ async def test_an_idle_client_costs_little_memory(harness: Harness) -> None:
     async with AsyncExitStack() as stack:
         tracemalloc.start()
         try:
-            clients = [harness.hub.connect(uuid4()) for _ in range(count)]
-            for client in clients:
-                await client.__aenter__()
-                stack.push_async_exit(client)
+            clients = [await stack.enter_async_context(harness.hub.connect(uuid4())) for _ in range(count)]
             for client in clients:
                 await read(client)
             readers = [asyncio.create_task(rest(client)) for client in clients]

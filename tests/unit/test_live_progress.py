@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from api.live.client import MAX_BEFORE_HINT, LiveClient
+from api.live.client import MAX_BEFORE_PROGRESS, LiveClient
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Operation
 from codehub.ports import Progress
@@ -105,7 +105,7 @@ async def test_nothing_is_looked_up_when_nothing_runs_or_nobody_listens(
 
 async def until_quiet(harness: Harness) -> None:
     async def quiet() -> bool:
-        return not harness.hub._ticker._wanted.is_set()
+        return not harness.hub._progress._wanted.is_set()
 
     await until(quiet, "nobody looks any more")
 
@@ -185,11 +185,11 @@ async def test_nobody_is_cut_off_for_progress_that_is_not_read(harness: Harness,
         await read(slow)
         await read(quick)
         await begin(harness, quick)
-        for done in range(3 * MAX_BEFORE_HINT):
+        for done in range(3 * MAX_BEFORE_PROGRESS):
             await board.post(WorkspaceId(ONE), Progress("upload", done))
             assert (await read_progress(quick))[2][1] == done
         harness.change(ANN, ONE, "last")
-        names = [(await read(slow)).name for _ in range(MAX_BEFORE_HINT + 1)]
-    told = ["workspace_progress"] * (MAX_BEFORE_HINT - 1)
+        names = [(await read(slow)).name for _ in range(MAX_BEFORE_PROGRESS + 1)]
+    told = ["workspace_progress"] * (MAX_BEFORE_PROGRESS - 1)
     assert names == ["workspace_updated", *told, "workspace_updated"]
     assert harness.hub.dropped == 0

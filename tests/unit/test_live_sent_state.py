@@ -5,8 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from api.live.knowledge import DELETED, SNAPSHOT, UPDATED, LiveWorkspace, SentState
-from api.live.wire import Frame
+from api.live.wire import DELETED, SNAPSHOT, UPDATED, Frame, LiveWorkspace, SentState
 
 Contents = dict[str, str]
 
@@ -20,10 +19,10 @@ def rows(contents: Contents) -> list[LiveWorkspace]:
     ]
 
 
-def mark_of(contents: Contents) -> str:
+def event_id_of(contents: Contents) -> str:
     fresh = SentState()
-    fresh.learn(rows(contents), None)
-    return fresh.mark
+    fresh.update(rows(contents), None)
+    return fresh.event_id
 
 
 def told(contents: Contents, frame: Frame) -> Contents:
@@ -37,44 +36,44 @@ def told(contents: Contents, frame: Frame) -> Contents:
 
 @given(st.lists(CONTENTS))
 def test_after_each_frame_the_mark_is_that_of_what_the_browser_shows(history: list[Contents]) -> None:
-    knowledge, shown = SentState(), Contents()
+    sent, shown = SentState(), Contents()
     for contents in history:
-        for frame in knowledge.learn(rows(contents), None):
+        for frame in sent.update(rows(contents), None):
             shown = told(shown, frame)
-            assert frame.id == mark_of(shown)
+            assert frame.id == event_id_of(shown)
         assert shown == contents
-        assert knowledge.mark == mark_of(contents)
+        assert sent.event_id == event_id_of(contents)
 
 
 @given(CONTENTS, CONTENTS)
 def test_marks_are_equal_only_for_equal_content_in_whatever_order(one: Contents, other: Contents) -> None:
-    assert (mark_of(one) == mark_of(other)) == (one == other)
-    assert mark_of(one) == mark_of(dict(reversed(one.items())))
+    assert (event_id_of(one) == event_id_of(other)) == (one == other)
+    assert event_id_of(one) == event_id_of(dict(reversed(one.items())))
 
 
 @given(CONTENTS, CONTENTS, st.sets(st.sampled_from("abcdef")))
 def test_only_what_was_asked_for_is_told(before: Contents, after: Contents, asked: set[str]) -> None:
-    knowledge = SentState()
-    knowledge.learn(rows(before), None)
+    sent = SentState()
+    sent.update(rows(before), None)
     found = {name: content for name, content in after.items() if name in asked}
     shown = before
-    for frame in knowledge.learn(rows(found), asked):
+    for frame in sent.update(rows(found), asked):
         shown = told(shown, frame)
     assert shown == {name: content for name, content in before.items() if name not in asked} | found
 
 
 def test_what_is_known_already_is_not_told() -> None:
-    knowledge = SentState()
-    assert len(knowledge.learn(rows({"a": "x", "b": "x"}), None)) == 2
-    assert knowledge.learn(rows({"a": "x", "b": "x"}), None) == []
-    assert knowledge.learn([], {"never seen"}) == []
+    sent = SentState()
+    assert len(sent.update(rows({"a": "x", "b": "x"}), None)) == 2
+    assert sent.update(rows({"a": "x", "b": "x"}), None) == []
+    assert sent.update([], {"never seen"}) == []
 
 
 def test_a_snapshot_has_everything_and_the_mark() -> None:
-    knowledge, present = SentState(), rows({"a": "x", "b": "y"})
-    knowledge.learn(present, None)
-    snapshot = knowledge.snapshot(present)
-    assert (snapshot.event, snapshot.id) == (SNAPSHOT, mark_of({"a": "x", "b": "y"}))
+    sent, present = SentState(), rows({"a": "x", "b": "y"})
+    sent.update(present, None)
+    snapshot = sent.snapshot(present)
+    assert (snapshot.event, snapshot.id) == (SNAPSHOT, event_id_of({"a": "x", "b": "y"}))
     assert json.loads(snapshot.data) == {
         "workspaces": [{"id": "a", "content": "x"}, {"id": "b", "content": "y"}]
     }

@@ -22,12 +22,12 @@ async def harness() -> AsyncIterator[Harness]:
 
 async def take(hub: LiveHub) -> set[str]:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        return await hub.doubts.take()
+        return await hub.suspects.take()
 
 
 def is_doubted(hub: LiveHub) -> bool:
     """Whether somebody who looks would not have to wait."""
-    taking = hub.doubts.take()
+    taking = hub.suspects.take()
     try:
         taking.send(None)
     except StopIteration:
