@@ -122,7 +122,7 @@ class Watch(ActivityObserver):
             self._book.note(self._workspace_id)
         self._looks += 1
 
-    def is_sated(self) -> bool:
+    def is_saturated(self) -> bool:
         now = time.monotonic()
         if now >= self._counts_until:
             self._counts_until, self._looks = now + 1, 0

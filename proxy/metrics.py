@@ -15,7 +15,7 @@ from prometheus_client.core import (
 from proxy.activity import ActivityLog
 from proxy.front_door import FrontDoor
 from proxy.transport.server import ProxyServer
-from proxy.transport.shared import LATENCY_BOUNDS, Counters, Latencies
+from proxy.transport.server_state import LATENCY_BOUNDS, Counters, Latencies
 
 LOOPBACK = "127.0.0.1"
 
@@ -69,7 +69,7 @@ def _gauges(server: ProxyServer, counters: Counters) -> Iterator[Metric]:
     yield GaugeMetricFamily(
         "codehub_proxy_resting_upstreams",
         "Upstream connections that wait for work.",
-        server.resting_upstreams,
+        server.idle_upstreams,
     )
 
 

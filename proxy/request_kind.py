@@ -6,9 +6,9 @@ from typing import NamedTuple
 from codehub.domain.conditions import WorkspaceId
 from codehub.origins import OWN_SITES, SAFE_METHODS, Origins
 from codehub.services.credentials import API_TOKEN_PREFIX
-from proxy.transport.forwarded_head import asks_for_websocket, cookie_name
-from proxy.transport.header_fields import FieldBlock
-from proxy.transport.request_head import RequestHead
+from proxy.transport.forwarded_head import asks_for_websocket
+from proxy.transport.header_fields import cookie_name
+from proxy.transport.request_head import FieldBlock, RequestHead
 
 WORKSPACES = b"/w/"
 # Paths under a workspace that the proxy serves itself instead of forwarding to the IDE.
@@ -68,10 +68,10 @@ def request_kind_of(head: RequestHead) -> RequestKind:
     if head.method != b"GET":
         return BACKGROUND if head.get(WAKE_FIELD) is None else RequestKind.WAKING
     block = head.block
-    if block.ask is None:
+    if block.kind is None:
         # A block of fields that comes again keeps what was made of it.
-        block.ask = _ask_of_get(head)
-    return ASKS[block.ask]
+        block.kind = _ask_of_get(head)
+    return ASKS[block.kind]
 
 
 def _ask_of_get(head: RequestHead) -> RequestKind:

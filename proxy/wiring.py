@@ -22,7 +22,7 @@ from proxy.lifecycle import Lifecycle
 from proxy.pages import Pages, Site
 from proxy.responses import Responses
 from proxy.transport.server import ProxyServer
-from proxy.transport.shared import Limits
+from proxy.transport.server_state import Limits
 from proxy.workspace_cache import WorkspaceCache
 from proxy.workspace_handler import WorkspaceHandler
 
@@ -87,7 +87,7 @@ def _front_door(settings: Settings, ports: FrontPorts, waker: Waker, book: Activ
 
 def _limits(settings: Settings) -> Limits:
     proxy = settings.proxy
-    return Limits(connections=proxy.connections, connections_per_holder=proxy.connections_per_user)
+    return Limits(connections=proxy.connections, connections_per_user=proxy.connections_per_user)
 
 
 def _api(settings: Settings) -> Upstream:

@@ -71,7 +71,7 @@ class WorkspaceCache:
         workspace_id = place.view.workspace_id
         return await self._searches.run(workspace_id, lambda: self._search(workspace_id))
 
-    def forget_upstream(self, workspace_id: WorkspaceId, failed: Upstream) -> None:
+    def forget_upstream(self, workspace_id: WorkspaceId, failed: object) -> None:
         """It could not be reached; one that was found since then is kept."""
         place = self._places.get(workspace_id)
         if place is not None and place.upstream == failed:

@@ -65,7 +65,7 @@ class WorkspaceHandler:
             drop_authorization=authorization is not None and OUR_TOKENS in authorization,
             observer=self.book.observe(workspace_id, upstream.ide, rest.partition(b"?")[0]),
             credential=known.credential,
-            holder=known.holder,
+            user=known.holder,
             plain_messages=True,
         )
 

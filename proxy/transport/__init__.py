@@ -1,1 +1,1 @@
-"""HTTP/1.1 at protocol level: moves bytes, and asks a router where they go."""
+"""An HTTP/1.1 and WebSocket proxy that asks a router where each request goes."""

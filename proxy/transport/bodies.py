@@ -1,10 +1,10 @@
-"""Bodies that pass through as bytes: where they end, and that nobody can be of another opinion about it."""
+"""Message bodies as bytes: where each one ends, with framing that no other server can read differently."""
 
 import re
 from enum import Enum
 from typing import Protocol
 
-from proxy.transport.header_fields import CHUNKED, CLOSE, FIELD, Framing
+from proxy.transport.header_fields import FIELD
 
 MAX_CHUNK_LINE_BYTES = 256
 MAX_TRAILER_BYTES = 4096
@@ -12,21 +12,34 @@ MAX_TRAILER_BYTES = 4096
 CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15}+)(?:;[\t\x20-\x7e]*+)?+\r\n")
 
 
+class Framing(Enum):
+    """How the end of a body is found; only responses may end with their connection."""
+
+    NONE = "none"
+    LENGTH = "length"
+    CHUNKED = "chunked"
+    CLOSE = "close"
+
+
+# Faster than `Framing.CHUNKED`, which is a call before Python 3.12; every request compares several times.
+CHUNKED, CLOSE = Framing.CHUNKED, Framing.CLOSE
+
+
 class BodyRefused(Exception):
-    """The body breaks its own framing; what came before may have been passed on, no more must be."""
+    """The body breaks its framing. Earlier parts may have been forwarded; nothing more must be."""
 
 
 class Body(Protocol):
-    """Something that knows where it ends."""
+    """A body that knows where it ends."""
 
     done: bool
 
-    def cut(self, data: bytes) -> tuple[bytes, bytes]:
-        """Return what to pass on, and what came after the end. Raise BodyRefused."""
+    def split(self, data: bytes) -> tuple[bytes, bytes]:
+        """Return what to forward, and what follows the end of the body. Raise BodyRefused."""
 
 
 class LengthBody:
-    """Ends after so many bytes."""
+    """A body that ends after a number of bytes."""
 
     __slots__ = ("_left", "done")
 
@@ -34,7 +47,7 @@ class LengthBody:
         self._left = length
         self.done = length == 0
 
-    def cut(self, data: bytes) -> tuple[bytes, bytes]:
+    def split(self, data: bytes) -> tuple[bytes, bytes]:
         size = len(data)
         if size < self._left:
             self._left -= size
@@ -44,19 +57,19 @@ class LengthBody:
 
 
 class CloseBody:
-    """Ends with its connection."""
+    """A body that ends with its connection."""
 
     __slots__ = ("done",)
 
     def __init__(self) -> None:
         self.done = False
 
-    def cut(self, data: bytes) -> tuple[bytes, bytes]:
+    def split(self, data: bytes) -> tuple[bytes, bytes]:
         return data, b""
 
 
 class Expected(Enum):
-    """What comes next in a chunked body."""
+    """The next part of a chunked body."""
 
     LINE = "line"
     DATA = "data"
@@ -65,9 +78,10 @@ class Expected(Enum):
 
 
 class ChunkedBody:
-    """Ends with the empty chunk. Chunks pass as they came, or only their data if `decode`; trailers never do.
+    """A body that ends with the empty chunk.
 
-    A trailer could name any field, also those that we removed from the head.
+    Chunks are forwarded as they came, or only their data if `decode`. Trailers are dropped: they could
+    contain fields that the proxy removed from the head.
     """
 
     __slots__ = ("_decode", "_expected", "_held", "_left", "_parts", "_trailer_bytes", "done")
@@ -81,7 +95,7 @@ class ChunkedBody:
         self._parts: list[bytes] = []
         self.done = False
 
-    def cut(self, data: bytes) -> tuple[bytes, bytes]:
+    def split(self, data: bytes) -> tuple[bytes, bytes]:
         if self._held:
             data, self._held = self._held + data, b""
         position = passed = 0
@@ -99,13 +113,13 @@ class ChunkedBody:
         return self._as_it_came(data, position, passed)
 
     def _as_it_came(self, data: bytes, position: int, passed: int) -> tuple[bytes, bytes]:
-        # The last chunk's line is held back until the end is here, then rewritten without trailers.
+        # The last chunk is held back until the body ends, then written without trailers.
         if not self.done:
             return (data if passed == len(data) else data[:passed]), b""
         return data[:passed] + b"0\r\n\r\n", data[position:]
 
     def _step(self, data: bytes, position: int) -> int | None:
-        """Return the position after the next part; None if it is not here yet."""
+        """Return the position after the next part, or None if the part is incomplete."""
         if self._expected is Expected.DATA:
             return self._take_data(data, position)
         if self._expected is Expected.LINE:
@@ -160,7 +174,7 @@ class ChunkedBody:
 
 
 def new_body(framing: Framing, length: int, *, decode: bool = False) -> Body | None:
-    """None if there is nothing to come."""
+    """Return a body with this framing, or None if it is empty."""
     if framing is CHUNKED:
         return ChunkedBody(decode=decode)
     if framing is CLOSE:

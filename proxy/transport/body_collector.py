@@ -1,88 +1,91 @@
-"""A small body that the router wants to read before it decides."""
+"""Reads a small request body for a router that needs it to decide."""
 
 import math
+from typing import TYPE_CHECKING
 
 from proxy.transport.bodies import new_body
 from proxy.transport.routing import Collect
-from proxy.transport.serving import Request
+
+if TYPE_CHECKING:
+    from proxy.transport.exchange import Exchange
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class BodyCollector:
-    """Reads the whole body, then lets the request wait for the decision."""
+    """Reads the whole body, then dispatches the request as the router decides."""
 
-    __slots__ = ("_collect", "_collected", "_request")
+    __slots__ = ("_collect", "_collected", "_exchange")
 
-    def __init__(self, request: Request, collect: Collect) -> None:
-        self._request = request
+    def __init__(self, exchange: "Exchange", collect: Collect) -> None:
+        self._exchange = exchange
         self._collect = collect
         self._collected = bytearray()
 
-    def begin(self) -> None:
-        request, block = self._request, self._request.head.block
-        request.body = new_body(block.framing, block.length, decode=True)
+    def start(self) -> None:
+        exchange, block = self._exchange, self._exchange.head.block
+        exchange.body = new_body(block.framing, block.length, decode=True)
         if block.length > self._collect.limit:
             self._refuse()
-        elif request.body is None:
+        elif exchange.body is None:
             self._decide()
         else:
             self._read_on()
 
     def request_received(self, data: bytes) -> None:
-        request = self._request
-        if not request.is_owed():
-            request.client.hold(data)
+        exchange = self._exchange
+        if not exchange.awaits_body():
+            exchange.client.hold(data)
             return
-        self._collected += request.cut(data)
-        if request.answered:
+        self._collected += exchange.read_body(data)
+        if exchange.response_started:
             return
         if len(self._collected) > self._collect.limit:
             self._refuse()
-        elif not request.is_owed():
+        elif not exchange.awaits_body():
             self._decide()
 
     def request_ended(self) -> None:
-        if self._request.is_owed():
-            self._request.fail(400, "truncated body")
+        if self._exchange.awaits_body():
+            self._exchange.fail(400, "truncated body")
 
     def client_blocked(self) -> None:
-        """There is nothing to write yet."""
+        """Do nothing: there is no response yet."""
 
     def client_ready(self) -> None:
-        """There is nothing to write yet."""
+        """Do nothing: there is no response yet."""
 
     def expire(self) -> None:
-        self._request.core.counters.refusals["body timeout"] += 1
-        self._request.fail(408, "the request's body did not come in time")
+        self._exchange.state.counters.refusals["body timeout"] += 1
+        self._exchange.fail(408, "the request's body did not arrive in time")
 
     def drain(self) -> None:
-        """It ends by itself, and soon."""
+        """Do nothing: the request ends soon anyway."""
 
     def stop(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to release."""
 
     def _read_on(self) -> None:
-        request, client = self._request, self._request.client
-        # It is small: all of it has to be here in this time.
-        client.wait(request.core.timeouts.body)
-        if client.received:
+        exchange, client = self._exchange, self._exchange.client
+        # The body is small, so this is enough time for all of it.
+        client.expire_in(exchange.state.timeouts.body)
+        if client.held:
             self.request_received(client.take())
-        elif request.head.block.expects_continue:
+        elif exchange.head.block.expects_continue:
             client.write(CONTINUE)
-        if not request.answered and request.is_owed():
+        if not exchange.response_started and exchange.awaits_body():
             client.resume_reading()
             if client.ended:
                 self.request_ended()
 
     def _decide(self) -> None:
-        request, client = self._request, self._request.client
-        client.wait(math.inf)
-        if not client.received:
-            # Else nobody would see it if the client went away.
+        exchange, client = self._exchange, self._exchange.client
+        client.expire_in(math.inf)
+        if not client.held:
+            # Reading is the only way to notice that the client has left.
             client.resume_reading()
-        request.wait_for(self._collect.then(bytes(self._collected)))
+        exchange.dispatch_later(self._collect.then(bytes(self._collected)))
 
     def _refuse(self) -> None:
-        self._request.core.counters.refusals["body too large"] += 1
-        self._request.fail(413, "the request's body is too large")
+        self._exchange.state.counters.refusals["body too large"] += 1
+        self._exchange.fail(413, "the request's body is too large")

@@ -1,174 +1,205 @@
-"""One request and its answer: routed, then served by whoever the route names, or answered at once."""
+"""One request and its response: routed, then handled as the route says."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Protocol
 
 from proxy.transport.bodies import BodyRefused, new_body
 from proxy.transport.body_collector import BodyCollector
-from proxy.transport.client import Client
-from proxy.transport.local_responses import plain_response, render_response
+from proxy.transport.local_responses import StreamResponder, plain_response, release, render_response
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Collect, Forward, Response, Routed, Stream
-from proxy.transport.serving import Service
-from proxy.transport.stream_service import StreamService, let_go
 from proxy.transport.upstream_exchange import UpstreamExchange
+
+if TYPE_CHECKING:
+    from proxy.transport.client_connection import ClientConnection
 
 logger = logging.getLogger(__name__)
 
-KINDS = (Forward, Response, Stream, Collect)
+ROUTED_TYPES = (Forward, Response, Stream, Collect)
+
+
+class Handler(Protocol):
+    """Handles a routed request: an upstream, a stream, or the collector of a body."""
+
+    def request_received(self, data: bytes) -> None:
+        """Take more data from the client: of this request's body until it ends, then of later requests."""
+
+    def request_ended(self) -> None:
+        """Note that the client sends no more."""
+
+    def client_blocked(self) -> None: ...
+
+    def client_ready(self) -> None: ...
+
+    def expire(self) -> None:
+        """End the request: the client's deadline has passed."""
+
+    def drain(self) -> None:
+        """End soon, or at once if no end is in sight."""
+
+    def stop(self) -> None:
+        """Release everything: the request has failed or the client has left. May be called again."""
 
 
 class Exchange:
-    """Begins with a head, ends with `client.done` or the end of the client."""
+    """Starts with a head; ends with `client.exchange_done` or the end of the connection."""
 
-    __slots__ = ("_routing", "_service", "answered", "body", "client", "core", "head")
+    __slots__ = ("_handler", "_routing", "body", "client", "head", "response_started", "state")
 
-    def __init__(self, client: Client, head: RequestHead) -> None:
+    def __init__(self, client: "ClientConnection", head: RequestHead) -> None:
         self.client = client
-        self.core = client.core
+        self.state = client.state
         self.head = head
         self.body = new_body(head.block.framing, head.block.length)
-        self.answered = False
+        # After one status line there must not be another.
+        self.response_started = False
         self._routing: asyncio.Future[Routed] | None = None
-        self._service: Service | None = None
+        self._handler: Handler | None = None
 
-    def begin(self) -> None:
-        routed = self.core.router.route(self.head, self.client.peer)
-        if isinstance(routed, KINDS):
-            self.follow(routed)
+    def start(self) -> None:
+        routed = self.state.router.route(self.head, self.client.peer)
+        if isinstance(routed, ROUTED_TYPES):
+            self.dispatch(routed)
         else:
-            self.wait_for(routed)
+            self.dispatch_later(routed)
 
-    # From the client.
+    # Called by the client connection.
 
     def request_received(self, data: bytes) -> None:
-        if self._service is None:
+        if self._handler is None:
             self.client.hold(data)
         else:
-            self._service.request_received(data)
+            self._handler.request_received(data)
 
     def request_ended(self) -> None:
-        """The client sends no more; it still gets its answer if the request is whole."""
-        if self._service is not None:
-            self._service.request_ended()
+        """Note that the client sends no more; it still gets its response if the request is complete."""
+        if self._handler is not None:
+            self._handler.request_ended()
 
     def client_blocked(self) -> None:
-        if self._service is not None:
-            self._service.client_blocked()
+        if self._handler is not None:
+            self._handler.client_blocked()
 
     def client_ready(self) -> None:
-        if self._service is not None:
-            self._service.client_ready()
+        if self._handler is not None:
+            self._handler.client_ready()
 
     def expire(self) -> None:
-        if self._service is not None:
-            self._service.expire()
+        if self._handler is not None:
+            self._handler.expire()
 
     def drain(self) -> None:
-        if self._service is not None:
-            self._service.drain()
+        if self._handler is not None:
+            self._handler.drain()
 
-    def abandon(self) -> None:
-        """Nobody waits for the answer any more."""
+    def cancel(self) -> None:
+        """Stop working on a response that cannot be delivered."""
         routing, self._routing = self._routing, None
         if routing is not None:
             routing.cancel()
-        if self._service is not None:
-            self._service.stop()
+        if self._handler is not None:
+            self._handler.stop()
 
-    # Where it goes.
+    # Routing.
 
-    def wait_for(self, routing: Awaitable[Routed]) -> None:
-        """Follow what comes of it."""
+    def dispatch_later(self, routing: Awaitable[Routed]) -> None:
         self._routing = asyncio.ensure_future(routing)
         self._routing.add_done_callback(self._routed)
 
-    def follow(self, routed: Routed) -> None:
-        collected = isinstance(self._service, BodyCollector)
+    def dispatch(self, routed: Routed) -> None:
+        """Handle the request as the route says; no response may have started."""
+        collected = isinstance(self._handler, BodyCollector)
         if isinstance(routed, Response):
-            self.answer(routed)
+            self.respond(routed)
         elif collected and isinstance(routed, Forward | Collect):
-            raise RuntimeError("the body has been read: it cannot be sent on or read again")
+            raise RuntimeError("the body has been read and cannot be forwarded or collected again")
         elif isinstance(routed, Collect):
-            collecting = self._service = BodyCollector(self, routed)
-            collecting.begin()
-        elif not self.client.charge(routed.credential, routed.holder):
-            self._turn_away(routed)
+            collector = self._handler = BodyCollector(self, routed)
+            collector.start()
+        elif not self.client.assign(routed.credential, routed.user):
+            self._refuse_user(routed)
         elif isinstance(routed, Forward):
-            passage = self._service = UpstreamExchange(self, routed)
-            passage.begin()
+            upstream = self._handler = UpstreamExchange(self, routed)
+            upstream.start()
         else:
-            streaming = self._service = StreamService(self, routed)
-            streaming.begin()
+            responder = self._handler = StreamResponder(self, routed)
+            responder.start()
 
     def _routed(self, routing: asyncio.Future[Routed]) -> None:
         wanted, self._routing = self._routing is not None, None
         try:
             routed = routing.result()
             if wanted:
-                self.follow(routed)
+                self.dispatch(routed)
             else:
-                let_go(routed, self.core)
+                release(routed, self.state)
         except (Exception, asyncio.CancelledError):
             if wanted:
                 logger.exception("a request could not be routed")
-                self.broke()
+                self.fail_internally()
 
-    def _turn_away(self, routed: Forward | Stream) -> None:
-        self.core.counters.refusals["connections of one holder"] += 1
-        let_go(routed, self.core)
-        self.answer(plain_response(429, "too many connections"))
+    def _refuse_user(self, routed: Forward | Stream) -> None:
+        self.state.counters.refusals["connections of one user"] += 1
+        release(routed, self.state)
+        self.respond(plain_response(429, "too many connections"))
 
-    # Answers of our own, and other ends.
+    # Responses.
 
-    def answer(self, answer: Response) -> None:
-        """Answer without the upstream; a request's body that is here already is thrown away."""
+    def respond(self, response: Response) -> None:
+        """Send a response of the proxy; discard what has arrived of the request's body."""
         self.discard_body()
-        self._answer(answer, keep_alive=self.may_stay())
+        self._respond(response, keep_alive=self.can_keep_alive())
 
     def fail(self, status: int, reason: str) -> None:
+        """Send an error and close; only close if a response has started."""
         self.fail_with(plain_response(status, reason))
 
-    def fail_with(self, answer: Response) -> None:
-        self.abandon()
-        if self.answered:
+    def fail_with(self, response: Response) -> None:
+        self.cancel()
+        if self.response_started:
             self.client.abort()
         else:
-            self._answer(answer, keep_alive=False)
+            self._respond(response, keep_alive=False)
 
-    def broke(self) -> None:
-        self.core.counters.errors += 1
+    def fail_internally(self) -> None:
+        """End this connection after an error in the proxy; others are not affected."""
+        self.state.counters.errors += 1
         self.fail(500, "internal error")
 
     def finish(self, *, keep_alive: bool, linger: bool) -> None:
-        # They know each other: without this, only the garbage collector could end them.
-        self._service = None
-        self.client.done(keep_alive=keep_alive, linger=linger)
+        """Hand the connection back after the response."""
+        # Break the reference cycle, or only the garbage collector could free the two.
+        self._handler = None
+        self.client.exchange_done(keep_alive=keep_alive, linger=linger)
 
-    def _answer(self, answer: Response, *, keep_alive: bool) -> None:
-        modern = self.head.block.version == b"HTTP/1.1"
-        rendered = render_response(answer, method=self.head.method, modern=modern, keep_alive=keep_alive)
-        self.answered = True
+    def _respond(self, response: Response, *, keep_alive: bool) -> None:
+        http11 = self.head.block.version == b"HTTP/1.1"
+        rendered = render_response(response, method=self.head.method, http11=http11, keep_alive=keep_alive)
+        self.response_started = True
         self.client.write(rendered)
-        self.finish(keep_alive=keep_alive, linger=self.is_owed())
+        self.finish(keep_alive=keep_alive, linger=self.awaits_body())
 
-    # The body.
+    # The request's body.
 
-    def is_owed(self) -> bool:
+    def awaits_body(self) -> bool:
+        """Return whether part of the body has yet to arrive."""
         return self.body is not None and not self.body.done
 
-    def may_stay(self) -> bool:
-        # A body that is still to come could not be told from the next request if nobody reads it.
-        return not self.is_owed() and self.client.may_stay(self.head)
+    def can_keep_alive(self) -> bool:
+        """Return whether the connection can serve another request after this one."""
+        # An unread body could not be told apart from the next request.
+        return not self.awaits_body() and self.client.can_keep_alive(self.head)
 
-    def cut(self, data: bytes) -> bytes:
+    def read_body(self, data: bytes) -> bytes:
+        """Return the part of the data that belongs to the body; hold the rest. Fail if it is malformed."""
         if self.body is None:
-            raise RuntimeError("there is no body to cut")
+            raise RuntimeError("the request has no body")
         try:
-            passed, rest = self.body.cut(data)
+            passed, rest = self.body.split(data)
         except BodyRefused as refused:
-            self.core.counters.refusals["body"] += 1
+            self.state.counters.refusals["body"] += 1
             self.fail(400, str(refused))
             return b""
         if rest:
@@ -176,12 +207,13 @@ class Exchange:
         return passed
 
     def discard_body(self) -> None:
+        """Discard what has arrived of the body."""
         if self.body is None:
             return
         try:
-            _, rest = self.body.cut(self.client.take())
+            _, rest = self.body.split(self.client.take())
         except BodyRefused:
-            # It has not ended, so nothing can follow it.
+            # The body has no end, so no request can follow it.
             return
         if rest:
             self.client.hold(rest)

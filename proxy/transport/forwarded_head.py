@@ -1,36 +1,33 @@
-"""The request head that goes to the upstream: what is between the client and us stays behind."""
+"""Request heads for upstreams, without the fields that concern only the client's connection."""
 
 from functools import lru_cache
 
-from codehub.ports import Upstream
-from proxy.transport.header_fields import MAX_MEMORISED_NAMES
+from proxy.transport.header_fields import (
+    CONNECTION_OPTIONS,
+    HOP_BY_HOP,
+    MAX_CACHED_NAMES,
+    NEVER_DROPPED,
+    cookie_name,
+    encode,
+)
 from proxy.transport.request_head import TARGET, RequestHead
-from proxy.transport.routing import Forward
+from proxy.transport.routing import Forward, Upstream
 
-HOP_BY_HOP = frozenset({
-    b"connection", b"http2-settings", b"keep-alive", b"proxy", b"proxy-authenticate", b"proxy-authorization",
-    b"proxy-connection", b"te", b"trailer", b"upgrade",
-})  # fmt: skip
-# What only we may say of where a request came from.
-OURS = frozenset({b"forwarded", b"via", b"x-real-ip"})
-OURS_PREFIX = b"x-forwarded-"
-# Without these the upstream would read another request than we did, so naming them in Connection is in vain.
-NEVER_DROPPED = frozenset({b"content-length", b"cookie", b"host", b"origin", b"transfer-encoding"})
+# Only the proxy may say where a request came from.
+FORWARDING = frozenset({b"forwarded", b"via", b"x-real-ip"})
+FORWARDING_PREFIX = b"x-forwarded-"
+# The proxy writes `Host` itself, as the first field.
+NEVER_PASSED = HOP_BY_HOP | FORWARDING | {b"host"}
 
-# The host goes first, and on its own.
-NEVER_PASSED = HOP_BY_HOP | OURS | {b"host"}
-# What Connection says apart from names of fields.
-NOT_NAMES = frozenset({b"close", b"keep-alive", b"upgrade"})
-
-# What a field is to us: one of these, or the name in lower case of one that needs a closer look.
+# The treatment of a field: one of these, or its lowercase name if its value must be checked.
 PASS, DROP = b"pass", b"drop"
-LOOKED_AT = frozenset({b"authorization", b"cookie", b"sec-websocket-extensions"})
-# By name as sent: what it is, and how its line begins, the end of the one before included.
-_roles: dict[bytes, tuple[bytes, bytes]] = {}
+CHECKED = frozenset({b"authorization", b"cookie", b"sec-websocket-extensions"})
+# By name as sent: the treatment, and the start of the field's line, after the end of the previous line.
+_treatments: dict[bytes, tuple[bytes, bytes]] = {}
 
 
 class ForwardedHeads:
-    """Builds upstream heads; each block of fields remembers what became of it last."""
+    """Builds heads for upstreams; each field block caches its last result."""
 
     def __init__(self, scheme: str = "http") -> None:
         self._scheme = scheme.encode("ascii")
@@ -51,8 +48,8 @@ class ForwardedHeads:
     def _build(self, head: RequestHead, route: Forward, peer: str, *, upgrade: bool) -> bytes:
         host = head.host or address_of(route.upstream)
         extra_names, extra_lines = encode_headers(route.upstream.headers)
-        dropped = extra_names | (head.block.connection - NOT_NAMES - NEVER_DROPPED)
-        # Host first, as RFC 9110 advises.
+        dropped = extra_names | (head.block.connection - CONNECTION_OPTIONS - NEVER_DROPPED)
+        # Host first, as RFC 9110 recommends.
         parts = [b"Host: ", host, *kept_fields(head, route, dropped, upgrade=upgrade)]
         if upgrade:
             parts.append(b"\r\nConnection: Upgrade\r\nUpgrade: websocket")
@@ -64,13 +61,13 @@ class ForwardedHeads:
 
 
 def asks_for_websocket(head: RequestHead) -> bool:
-    """Whether a tunnel may follow. Others are ignored: h2c would carry requests past every check."""
+    """Return whether the client wants a WebSocket; other upgrades, such as h2c, would bypass all checks."""
     return head.block.upgrade == b"websocket" and head.method == b"GET" and not head.has_body
 
 
 @lru_cache(maxsize=1024)
 def encode_headers(headers: tuple[tuple[str, str], ...]) -> tuple[frozenset[bytes], bytes]:
-    """Fields of ours: their names in lower case, and their lines."""
+    """Return the lowercase names of these headers, and their lines."""
     lines = [(encode(name), encode(value)) for name, value in headers]
     return frozenset(name.lower() for name, _ in lines), b"".join([b"%b: %b\r\n" % line for line in lines])
 
@@ -78,44 +75,44 @@ def encode_headers(headers: tuple[tuple[str, str], ...]) -> tuple[frozenset[byte
 def kept_fields(
     head: RequestHead, route: Forward, dropped: frozenset[bytes], *, upgrade: bool
 ) -> list[bytes]:
-    """Alternately how a line begins and its value."""
+    """Return the starts and values of the lines to forward, alternately."""
     kept = []
     for name, value in head.block.fields:
-        role, beginning = _roles.get(name) or role_of(name)
+        treatment, line_start = _treatments.get(name) or treatment_of(name)
         if dropped and name.lower() in dropped:
             continue
-        passed = value if role is PASS else look_at(role, value, route, upgrade=upgrade)
+        passed = value if treatment is PASS else check_value(treatment, value, route, upgrade=upgrade)
         if passed is not None:
-            kept.append(beginning)
+            kept.append(line_start)
             kept.append(passed)
     return kept
 
 
-def role_of(name: bytes) -> tuple[bytes, bytes]:
+def treatment_of(name: bytes) -> tuple[bytes, bytes]:
     lower = name.lower()
-    # Many servers take `_` for `-`: what we remove or check must not come back in that disguise.
-    if lower in NEVER_PASSED or lower.startswith(OURS_PREFIX) or b"_" in lower:
-        role = DROP
+    # Many servers read `_` as `-`, so such names could smuggle in fields that are removed or checked here.
+    if lower in NEVER_PASSED or lower.startswith(FORWARDING_PREFIX) or b"_" in lower:
+        treatment = DROP
     else:
-        role = lower if lower in LOOKED_AT else PASS
-    if len(_roles) < MAX_MEMORISED_NAMES:
-        _roles[name] = role, b"\r\n%b: " % name
-    return role, b"\r\n%b: " % name
+        treatment = lower if lower in CHECKED else PASS
+    if len(_treatments) < MAX_CACHED_NAMES:
+        _treatments[name] = treatment, b"\r\n%b: " % name
+    return treatment, b"\r\n%b: " % name
 
 
-def look_at(role: bytes, value: bytes, route: Forward, *, upgrade: bool) -> bytes | None:
-    """What passes of a field that does not simply pass; None if nothing does."""
-    if role == b"cookie":
+def check_value(treatment: bytes, value: bytes, route: Forward, *, upgrade: bool) -> bytes | None:
+    """Return the part of the value that the upstream may see, or None to drop the field."""
+    if treatment == b"cookie":
         return without_cookies(value, route.drop_cookies) or (None if value else value)
-    if role == b"authorization":
+    if treatment == b"authorization":
         return None if route.drop_authorization else value
-    if role == b"sec-websocket-extensions":
+    if treatment == b"sec-websocket-extensions":
         return None if route.plain_messages and upgrade else value
     return None
 
 
 def without_cookies(value: bytes, dropped: frozenset[bytes]) -> bytes:
-    """The Cookie field without these names; empty if nothing is left."""
+    """Return the value of a Cookie field without these names."""
     lower = lower_names(dropped)
     pairs = [pair.strip(b" \t") for pair in value.split(b";")]
     return b"; ".join([pair for pair in pairs if cookie_name(pair) not in lower])
@@ -126,17 +123,6 @@ def lower_names(names: frozenset[bytes]) -> frozenset[bytes]:
     return frozenset(name.lower() for name in names)
 
 
-def cookie_name(pair: bytes) -> bytes:
-    return pair.partition(b"=")[0].strip(b" \t").lower()
-
-
 def address_of(upstream: Upstream) -> bytes:
-    """What to call an upstream that the client, of HTTP/1.0, has not named."""
+    """Return a `Host` for a request of HTTP/1.0 that has none."""
     return b"localhost" if upstream.host.startswith("/") else encode(f"{upstream.host}:{upstream.port}")
-
-
-def encode(text: str) -> bytes:
-    """Encode a part of a head that is ours; refuse to break the head with it."""
-    if not text.isprintable():
-        raise ValueError("a name or value for a head must be printable")
-    return text.encode("latin-1")

@@ -1,41 +1,50 @@
-"""Answer heads of upstreams, read as strictly as requests."""
+"""Response heads of upstreams, parsed as strictly as requests."""
 
 import re
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from proxy.transport.forwarded_head import HOP_BY_HOP, NEVER_DROPPED, cookie_name
-from proxy.transport.header_fields import FIELD, LENGTH, MAX_MEMORISED_NAMES, Framing, read_list
-from proxy.transport.local_responses import BODILESS, connection_line
-from proxy.transport.parse_cache import ParseCache
+from proxy.transport.bodies import Framing
+from proxy.transport.header_fields import (
+    BODILESS,
+    CONNECTION_OPTIONS,
+    FIELD,
+    HOP_BY_HOP,
+    LENGTH,
+    MAX_CACHED_NAMES,
+    NEVER_DROPPED,
+    ParseCache,
+    connection_line,
+    cookie_name,
+    parse_list,
+)
 from proxy.transport.routing import Forward
 
 STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-5][0-9][0-9])(?: ([\t\x20-\x7e\x80-\xff]*+))?+\r\n")
 EVENT_STREAM = re.compile(rb"content-type:[ \t]*text/event-stream", re.IGNORECASE)
-MAX_MEMORISED_BYTES = 2048
-# What Connection says apart from names of fields, and names that it says in vain.
-NOT_LISTED = NEVER_DROPPED | {b"close", b"keep-alive", b"upgrade"}
+MAX_CACHED_BYTES = 2048
+# Listing these in `Connection` removes no field.
+NOT_REMOVABLE = NEVER_DROPPED | CONNECTION_OPTIONS
 
-# An IDE shares its origin with us: it must not speak for the other paths of it.
-NOT_FOR_AN_IDE_TO_SAY = frozenset({
+# All IDEs share one origin with CodeHub, so none may set policy for the whole origin.
+ORIGIN_WIDE = frozenset({
     b"alt-svc", b"clear-site-data", b"service-worker-allowed", b"strict-transport-security",
 })  # fmt: skip
 CROSS_ORIGIN_PREFIX = b"access-control-"
 
-
-class ResponseRefused(Exception):
-    """The upstream's answer is not HTTP/1.1 as we take it."""
-
-
-# What a field of an answer is to us: one of these, or the name in lower case of one that we read.
+# The treatment of a field: one of these, or its lowercase name if the proxy reads its value.
 KEEP, KEEP_IF_TRUSTED, DROP = b"keep", b"keep if trusted", b"drop"
 READ = frozenset({b"connection", b"content-length", b"set-cookie", b"transfer-encoding", b"upgrade"})
-_roles: dict[bytes, bytes] = {}
+_treatments: dict[bytes, bytes] = {}
+
+
+class ResponseRefused(Exception):
+    """The upstream's response is malformed or ambiguous."""
 
 
 @dataclass(slots=True)
 class ResponseHead:
-    """One answer without its body; `fields` are those that may be passed on, framing apart."""
+    """One response without its body; `fields` are the lines to forward, without those for framing."""
 
     status: int
     reason: bytes
@@ -44,27 +53,27 @@ class ResponseHead:
     length: int
     keep_alive: bool
     upgrade: bytes | None
-    # Also known where no body follows: for HEAD and 304.
-    told_length: bytes | None
+    # Set even where no body follows: for HEAD and 304.
+    declared_length: bytes | None
     chunked: bool
-    # For a modern client that stays, which is nearly every one.
+    # The rendered head for HTTP/1.1 with keep-alive, which nearly every client uses.
     rendered: bytes | None = None
 
-    def render(self, *, modern: bool, keep_alive: bool) -> bytes:
-        """The head for a client; one of HTTP/1.0 is not told of chunks."""
-        if not (modern and keep_alive):
-            return self._render(modern=modern, keep_alive=keep_alive)
+    def render(self, *, http11: bool, keep_alive: bool) -> bytes:
+        """Return the head for a client; one of HTTP/1.0 gets no chunks."""
+        if not (http11 and keep_alive):
+            return self._render(http11=http11, keep_alive=keep_alive)
         if self.rendered is None:
-            self.rendered = self._render(modern=True, keep_alive=True)
+            self.rendered = self._render(http11=True, keep_alive=True)
         return self.rendered
 
-    def _render(self, *, modern: bool, keep_alive: bool) -> bytes:
+    def _render(self, *, http11: bool, keep_alive: bool) -> bytes:
         lines = [b"HTTP/1.1 %d %b\r\n" % (self.status, self.reason), *self.fields]
-        if self.told_length is not None:
-            lines.append(b"Content-Length: %b\r\n" % self.told_length)
-        elif self.chunked and modern:
+        if self.declared_length is not None:
+            lines.append(b"Content-Length: %b\r\n" % self.declared_length)
+        elif self.chunked and http11:
             lines.append(b"Transfer-Encoding: chunked\r\n")
-        lines.append(connection_line(modern=modern, keep_alive=keep_alive))
+        lines.append(connection_line(http11=http11, keep_alive=keep_alive))
         return b"".join(lines)
 
     def is_event_stream(self) -> bool:
@@ -79,25 +88,25 @@ class ResponseHead:
 
 
 class ResponseHeadReader:
-    """Reads heads of answers; a file that has not changed, or a poll without news, has the same again."""
+    """Parses heads; caches them, because unchanged files and polls without news repeat the same one."""
 
     def __init__(self, max_bytes: int = 64 * 1024) -> None:
         self.max_bytes = max_bytes
-        self._answers: ParseCache[ResponseHead] = ParseCache()
+        self._heads: ParseCache[ResponseHead] = ParseCache()
 
     def read(self, raw: bytes, method: bytes, route: Forward) -> ResponseHead:
-        """Read one whole head, up to and with its empty line."""
-        # Everything that the reading depends on.
+        """Parse a complete head, including its empty line. Raise ResponseRefused."""
+        # Everything that the result depends on.
         key = raw, method == b"HEAD", route.trusted, route.drop_cookies
-        answer = self._answers.get(key)
-        if answer is None:
-            answer = read_response_head(raw, method, route)
-            if len(raw) <= MAX_MEMORISED_BYTES:
-                self._answers.offer(key, answer)
-        return answer
+        head = self._heads.get(key)
+        if head is None:
+            head = parse_response_head(raw, method, route)
+            if len(raw) <= MAX_CACHED_BYTES:
+                self._heads.offer(key, head)
+        return head
 
 
-def read_response_head(raw: bytes, method: bytes, route: Forward) -> ResponseHead:
+def parse_response_head(raw: bytes, method: bytes, route: Forward) -> ResponseHead:
     line = STATUS_LINE.match(raw)
     if line is None:
         raise ResponseRefused("malformed status line")
@@ -108,32 +117,32 @@ def read_response_head(raw: bytes, method: bytes, route: Forward) -> ResponseHea
     special: dict[bytes, bytes] = {}
     kept = []
     for each, name, value in found:
-        role = _roles.get(name) or role_of(name)
-        if role is KEEP or may_pass(role, value, route):
+        treatment = _treatments.get(name) or treatment_of(name)
+        if treatment is KEEP or may_pass(treatment, value, route):
             kept.append(each)
-        elif role in special:
-            special[role] += b"," + value
+        elif treatment in special:
+            special[treatment] += b"," + value
         else:
-            special[role] = value
+            special[treatment] = value
     minor, status, reason = line.groups()
-    return build((int(minor), int(status), reason or b""), kept, special, method)
+    return build_head((int(minor), int(status), reason or b""), kept, special, method)
 
 
-def build(
+def build_head(
     line: tuple[int, int, bytes], kept: list[bytes], special: dict[bytes, bytes], method: bytes
 ) -> ResponseHead:
     minor, status, reason = line
-    connection = read_list(special.get(b"connection", b""))
-    if listed := connection - NOT_LISTED:
+    connection = parse_list(special.get(b"connection", b""))
+    if listed := connection - NOT_REMOVABLE:
         kept = [each for each in kept if each.partition(b":")[0].lower() not in listed]
-    told_length = special.get(b"content-length")
+    length_field = special.get(b"content-length")
     coding = special.get(b"transfer-encoding")
-    framing, length = read_framing(minor, told_length, coding)
+    framing, length = parse_framing(minor, length_field, coding)
     bodiless = status in BODILESS or status < HTTPStatus.OK
     if bodiless or method == b"HEAD":
         framing, length = Framing.NONE, 0
     upgrade = special.get(b"upgrade")
-    says_length = told_length is not None and status >= HTTPStatus.OK and status != HTTPStatus.NO_CONTENT
+    may_declare = status >= HTTPStatus.OK and status != HTTPStatus.NO_CONTENT
     return ResponseHead(
         status=status,
         reason=reason,
@@ -142,12 +151,12 @@ def build(
         length=length,
         keep_alive=b"close" not in connection if minor else b"keep-alive" in connection,
         upgrade=upgrade.strip(b" \t").lower() if upgrade and b"upgrade" in connection else None,
-        told_length=told_length.rstrip(b" \t") if told_length is not None and says_length else None,
+        declared_length=length_field.rstrip(b" \t") if length_field is not None and may_declare else None,
         chunked=coding is not None and not bodiless,
     )
 
 
-def read_framing(minor: int, length: bytes | None, coding: bytes | None) -> tuple[Framing, int]:
+def parse_framing(minor: int, length: bytes | None, coding: bytes | None) -> tuple[Framing, int]:
     if coding is not None:
         if length is not None or not minor or coding.rstrip(b" \t") != b"chunked":
             raise ResponseRefused("ambiguous framing")
@@ -160,29 +169,29 @@ def read_framing(minor: int, length: bytes | None, coding: bytes | None) -> tupl
     return Framing.LENGTH, int(length)
 
 
-def role_of(name: bytes) -> bytes:
+def treatment_of(name: bytes) -> bytes:
     lower = name.lower()
     if lower in READ:
-        role = lower
+        treatment = lower
     elif lower in HOP_BY_HOP:
-        role = DROP
-    elif lower in NOT_FOR_AN_IDE_TO_SAY or lower.startswith(CROSS_ORIGIN_PREFIX):
-        role = KEEP_IF_TRUSTED
+        treatment = DROP
+    elif lower in ORIGIN_WIDE or lower.startswith(CROSS_ORIGIN_PREFIX):
+        treatment = KEEP_IF_TRUSTED
     else:
-        role = KEEP
-    if len(_roles) < MAX_MEMORISED_NAMES:
-        _roles[name] = role
-    return role
+        treatment = KEEP
+    if len(_treatments) < MAX_CACHED_NAMES:
+        _treatments[name] = treatment
+    return treatment
 
 
-def may_pass(role: bytes, value: bytes, route: Forward) -> bool:
-    """Whether a field that is not simply kept may pass on this route."""
-    if role == b"set-cookie":
+def may_pass(treatment: bytes, value: bytes, route: Forward) -> bool:
+    """Return whether a field that is not always kept may pass on this route."""
+    if treatment == b"set-cookie":
         return route.trusted or may_set(value, route.drop_cookies)
-    return role is KEEP_IF_TRUSTED and route.trusted
+    return treatment is KEEP_IF_TRUSTED and route.trusted
 
 
-def may_set(cookie: bytes, ours: frozenset[bytes]) -> bool:
-    """Whether a Set-Cookie leaves our cookies alone; one without a name can pose as any other."""
+def may_set(cookie: bytes, reserved: frozenset[bytes]) -> bool:
+    """Return whether a Set-Cookie sets no reserved cookie; one without a name could pose as any."""
     name = cookie_name(cookie.partition(b";")[0])
-    return bool(name) and all(name != each.lower() for each in ours)
+    return bool(name) and all(name != each.lower() for each in reserved)

@@ -1,113 +1,116 @@
-"""An upstream's answer on its way to the client: bytes in, bytes out."""
+"""The state machine that turns an upstream's bytes into bytes for the client."""
 
 from collections.abc import Callable
 
-from proxy.transport.bodies import Body, CloseBody, new_body
-from proxy.transport.header_fields import CHUNKED, CLOSE
+from proxy.transport.bodies import CHUNKED, CLOSE, Body, CloseBody, new_body
 from proxy.transport.request_head import RequestHead
 from proxy.transport.response_head import ResponseHead, ResponseHeadReader, ResponseRefused
 from proxy.transport.routing import Forward
 
-MAX_INTERIM_ANSWERS = 32
+MAX_INTERIM_RESPONSES = 32
 SWITCHING, FINAL = 101, 200
 
 
 class ResponseRelay:
-    """Reads one answer, interim ones before it included.
+    """Reads one response, including the interim ones before it.
 
-    `began` once a final status line is to be sent, `done` after the last byte of the body, `switching` is the
-    answer that accepts an upgrade; `surplus` is what came after any of these.
+    `started`: the final status line has come. `done`: the body is complete. `switching`: the response that
+    accepts an upgrade. `surplus`: bytes that follow any of these.
     """
 
     __slots__ = (
-        "_answer", "_answers", "_body", "_head", "_interim", "_may_stay", "_modern", "_partial", "_route",
-        "began", "done", "keep_alive", "surplus", "switching", "upstream_stays",
+        "_body", "_can_keep_alive", "_head", "_http11", "_interim", "_partial", "_reader", "_response",
+        "_route", "done", "keep_alive", "started", "surplus", "switching", "upstream_keep_alive",
     )  # fmt: skip
 
     def __init__(
-        self, head: RequestHead, route: Forward, answers: ResponseHeadReader, may_stay: Callable[[], bool]
+        self,
+        head: RequestHead,
+        route: Forward,
+        reader: ResponseHeadReader,
+        can_keep_alive: Callable[[], bool],
     ) -> None:
         self._head = head
-        self._answers = answers
-        self._modern = head.block.version == b"HTTP/1.1"
+        self._reader = reader
+        self._http11 = head.block.version == b"HTTP/1.1"
         self._route = route
-        self._may_stay = may_stay
+        self._can_keep_alive = can_keep_alive
         self._partial = b""
         self._interim = 0
-        self._answer: ResponseHead | None = None
+        self._response: ResponseHead | None = None
         self._body: Body | None = None
-        self.began = False
+        self.started = False
         self.done = False
         self.keep_alive = False
         self.surplus = b""
         self.switching: ResponseHead | None = None
-        self.upstream_stays = False
+        self.upstream_keep_alive = False
 
     def receive(self, data: bytes) -> bytes:
-        """Take bytes of the upstream, return bytes for the client. Raise AnswerRefused or BodyRefused."""
+        """Take bytes from the upstream; return bytes for the client. Raise ResponseRefused or BodyRefused."""
         if self._body is not None:
-            return self._cut(self._body, data)
+            return self._read_body(self._body, data)
         if self._partial:
             data, self._partial = self._partial + data, b""
         passed = b""
-        while data and not (self.began or self.switching):
+        while data and not (self.started or self.switching):
             end = data.find(b"\r\n\r\n") + 4
             if end < 4:  # noqa: PLR2004 - not found
                 self._keep_partial(data)
                 break
-            answer = self._answers.read(data[:end], self._head.method, self._route)
+            response = self._reader.read(data[:end], self._head.method, self._route)
             data = data[end:]
-            passed += self._take(answer)
+            passed += self._take_head(response)
         else:
-            return passed + self._begin_body(data)
+            return passed + self._start_body(data)
         return passed
 
-    def heard(self) -> bool:
-        """Whether the upstream has said anything yet."""
-        return bool(self.began or self._partial or self._interim)
+    def has_received(self) -> bool:
+        """Return whether the upstream has sent anything yet."""
+        return bool(self.started or self._partial or self._interim)
 
     def is_event_stream(self) -> bool:
-        """Whether an answer has begun that goes on for as long as somebody listens."""
-        return self._answer is not None and self._answer.is_event_stream()
+        """Return whether this is a stream of events, which lasts as long as the client listens."""
+        return self._response is not None and self._response.is_event_stream()
 
     def ends_with_connection(self) -> bool:
         return isinstance(self._body, CloseBody)
 
     def _keep_partial(self, data: bytes) -> None:
-        if len(data) > self._answers.max_bytes:
+        if len(data) > self._reader.max_bytes:
             raise ResponseRefused("head too large")
         self._partial = data
 
-    def _take(self, answer: ResponseHead) -> bytes:
-        if answer.status >= FINAL:
-            return self._begin(answer)
-        if answer.status == SWITCHING:
-            self.switching = answer
+    def _take_head(self, response: ResponseHead) -> bytes:
+        if response.status >= FINAL:
+            return self._start(response)
+        if response.status == SWITCHING:
+            self.switching = response
             return b""
         self._interim += 1
-        if self._interim > MAX_INTERIM_ANSWERS:
-            raise ResponseRefused("too many interim answers")
-        # HTTP/1.0 knows none.
-        return answer.render_interim() if self._modern else b""
+        if self._interim > MAX_INTERIM_RESPONSES:
+            raise ResponseRefused("too many interim responses")
+        # HTTP/1.0 has no interim responses.
+        return response.render_interim() if self._http11 else b""
 
-    def _begin(self, answer: ResponseHead) -> bytes:
-        self.began = True
-        self._answer = answer
-        self.upstream_stays = answer.keep_alive
-        framing = answer.framing
-        self._body = new_body(framing, answer.length, decode=not self._modern)
-        delimited = framing is not CLOSE and (self._modern or framing is not CHUNKED)
-        self.keep_alive = delimited and self._may_stay()
-        return answer.render(modern=self._modern, keep_alive=self.keep_alive)
+    def _start(self, response: ResponseHead) -> bytes:
+        self.started = True
+        self._response = response
+        self.upstream_keep_alive = response.keep_alive
+        framing = response.framing
+        self._body = new_body(framing, response.length, decode=not self._http11)
+        delimited = framing is not CLOSE and (self._http11 or framing is not CHUNKED)
+        self.keep_alive = delimited and self._can_keep_alive()
+        return response.render(http11=self._http11, keep_alive=self.keep_alive)
 
-    def _begin_body(self, data: bytes) -> bytes:
+    def _start_body(self, data: bytes) -> bytes:
         if self._body is not None:
-            return self._cut(self._body, data) if data else b""
+            return self._read_body(self._body, data) if data else b""
         self.surplus = data
-        self.done = self.began
+        self.done = self.started
         return b""
 
-    def _cut(self, body: Body, data: bytes) -> bytes:
-        passed, self.surplus = body.cut(data)
+    def _read_body(self, body: Body, data: bytes) -> bytes:
+        passed, self.surplus = body.split(data)
         self.done = body.done
         return passed

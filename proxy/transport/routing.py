@@ -1,34 +1,46 @@
-"""What the transport asks: where a request goes, or what to answer. Who may pass is decided behind this."""
+"""The interface between the transport and a router, which decides where each request goes."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from codehub.ports import Upstream
 from proxy.transport.request_head import RequestHead
 
 
+class Upstream(Protocol):
+    """A server to forward to: its address, or a Unix socket's path as `host`, and headers to add."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]: ...
+
+
 class ActivityObserver(Protocol):
-    """Whoever wants to know of use. Must be quick and must not raise."""
+    """Watches the traffic of one route. Must be quick and must not raise."""
 
     def request(self, head: RequestHead) -> None:
-        """A request goes to the upstream."""
+        """Note a request that goes to the upstream."""
 
     def message(self, opcode: int, length: int, start: bytes) -> None:
-        """The client sent a WebSocket frame; `start` is the beginning of its payload, at most 1 KB."""
+        """Note a WebSocket frame from the client; `start` is up to 1 KB of its payload."""
 
-    def is_sated(self) -> bool:
-        """Whether another message would tell nothing new for now."""
+    def is_saturated(self) -> bool:
+        """Return whether more messages would add nothing for now."""
 
 
-# Not frozen: making a frozen one takes three times as long, and every request makes one.
+# Not frozen: a frozen one takes three times as long to create, and every request creates one.
 @dataclass(slots=True)
 class Forward:
-    """Send the request there.
+    """Forward the request to an upstream.
 
-    Connections are shared among routes with the same pool key. `plain_messages` keeps WebSockets from
-    being compressed, so that the observer can read them. Connections are limited per holder, a user, and
-    ended by credential. A `trusted` upstream is a part of CodeHub: its answers pass with all that they say.
+    Routes with the same pool key share connections. `plain_messages` turns WebSocket compression off, so
+    that the observer can read the messages. Connections are limited per user and ended by credential.
+    A `trusted` upstream is part of CodeHub: its responses may set any header.
     """
 
     upstream: Upstream
@@ -38,14 +50,14 @@ class Forward:
     drop_authorization: bool = False
     observer: ActivityObserver | None = None
     credential: str | None = None
-    holder: str | None = None
+    user: str | None = None
     plain_messages: bool = False
     trusted: bool = False
 
 
 @dataclass(frozen=True)
 class Response:
-    """Answer so, without any upstream; the length and `Connection` are added."""
+    """Respond without an upstream; the transport adds the length and `Connection`."""
 
     status: int
     headers: tuple[tuple[str, str], ...] = ()
@@ -54,22 +66,22 @@ class Response:
 
 @dataclass(frozen=True)
 class Stream:
-    """Answer so, piece by piece, until the pieces end.
+    """Respond with chunks as they come, until the generator ends.
 
-    The generator is closed whenever the client goes away, in whatever way. It waits while the client takes
-    no more, and must yield something now and then: silence for `Timeouts.answer` ends the answer.
+    The generator is closed when the client leaves, and waits while the client is slow. It must yield
+    something now and then: silence for `Timeouts.response` ends the response.
     """
 
     status: int
     headers: tuple[tuple[str, str], ...]
-    pieces: AsyncGenerator[bytes, None]
+    chunks: AsyncGenerator[bytes, None]
     credential: str | None = None
-    holder: str | None = None
+    user: str | None = None
 
 
 @dataclass(frozen=True)
 class Collect:
-    """Read the request's body, which must be small, then decide: anything but Forward or Collect."""
+    """Read a small request body, then decide: on anything but Forward or Collect."""
 
     limit: int
     then: "Callable[[bytes], Awaitable[Routed]]"
@@ -79,13 +91,13 @@ Routed = Forward | Response | Stream | Collect
 
 
 class Router(Protocol):
-    """Decides. What it raises costs the client a 500."""
+    """Decides where requests go. An exception becomes a 500 for the client."""
 
     def route(self, head: RequestHead, peer: str) -> Routed | Awaitable[Routed]:
-        """Where it goes. Return at once if everything is known: an awaitable costs a task."""
+        """Route a request. Return the result itself if it is known: an awaitable costs a task."""
 
     async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
-        """Where it goes now that the upstream could not be connected; asked once per request."""
+        """Route a request whose upstream could not be reached; called once per request."""
 
     def unreachable(self, head: RequestHead, failed: Forward) -> Response:
-        """What to say now that the second upstream could not be connected either."""
+        """Return the response after the second upstream could not be reached either."""

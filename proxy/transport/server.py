@@ -1,24 +1,26 @@
-"""The proxy as a whole: listens, watches deadlines, leaves in good order."""
+"""The server: listens, enforces deadlines, drains before it stops."""
 
 import asyncio
 import logging
 
 from proxy.transport.client_connection import ClientConnection
-from proxy.transport.core import Core
 from proxy.transport.routing import Router
-from proxy.transport.shared import Counters, Limits, Timeouts
+from proxy.transport.server_state import Counters, Limits, ServerState, Timeouts
 
 logger = logging.getLogger(__name__)
 
 BACKLOG = 2048
-MAX_SWEEP_SECONDS = 1.0
-SWEEPS_PER_TIMEOUT = 4
-# For streams of ours to release what they hold, once their clients are gone.
+MAX_CHECK_SECONDS = 1.0
+CHECKS_PER_TIMEOUT = 4
+# Streams have this long to release what they hold, once their clients are gone.
 CLOSING_SECONDS = 5.0
 
 
 class ProxyServer:
-    """Make it in the event loop that it works in, preferably uvloop's. `scheme` is how clients reach it."""
+    """Forwards HTTP and WebSockets as its router says. Create it in its event loop, preferably uvloop's.
+
+    `scheme` is the one in the clients' URLs.
+    """
 
     def __init__(
         self,
@@ -27,81 +29,81 @@ class ProxyServer:
         timeouts: Timeouts | None = None,
         scheme: str = "http",
     ) -> None:
-        self._core = Core(router, limits or Limits(), timeouts or Timeouts(), scheme)
+        self._state = ServerState(router, limits or Limits(), timeouts or Timeouts(), scheme)
         self._servers: list[asyncio.Server] = []
-        self._sweeping: asyncio.TimerHandle | None = None
+        self._next_check: asyncio.TimerHandle | None = None
 
     @property
     def counters(self) -> Counters:
-        return self._core.counters
+        return self._state.counters
 
     @property
     def open_connections(self) -> int:
-        return len(self._core.registry)
+        return len(self._state.registry)
 
     @property
     def draining(self) -> bool:
-        return self._core.registry.draining
+        return self._state.registry.draining
 
     @property
-    def resting_upstreams(self) -> int:
-        return self._core.pool.count_resting()
+    def idle_upstreams(self) -> int:
+        return self._state.pool.count_idle()
 
     @property
     def credentials(self) -> set[str]:
-        """Those with open connections."""
-        return self._core.registry.credentials
+        """Credentials with open connections."""
+        return self._state.registry.credentials
 
-    def count_connections(self, holder: str) -> int:
-        return self._core.registry.count(holder)
+    def count_connections(self, user: str) -> int:
+        return self._state.registry.count(user)
 
     async def listen(self, host: str, port: int, *, reuse_port: bool = False) -> int:
-        """Accept connections; return the port, which is a free one if 0 was asked for."""
-        server = await self._core.loop.create_server(
-            lambda: ClientConnection(self._core), host, port, reuse_port=reuse_port, backlog=BACKLOG
+        """Accept connections; return the port. Port 0 picks a free one."""
+        server = await self._state.loop.create_server(
+            lambda: ClientConnection(self._state), host, port, reuse_port=reuse_port, backlog=BACKLOG
         )
         self._servers.append(server)
-        if self._sweeping is None:
-            self._sweep()
+        if self._next_check is None:
+            self._check_deadlines()
         return int(server.sockets[0].getsockname()[1])
 
     def end_credential(self, credential: str) -> int:
-        """End every connection that last used it, WebSockets included; return how many.
+        """End every connection that last used the credential, including WebSockets; return how many.
 
-        A request that is being routed has not used it yet, so a router may still return a route for it
-        afterwards: call this again, as long as it is among the `credentials`.
+        A request that is still being routed is not counted yet. So call this again while the credential is
+        among the `credentials`.
         """
-        return self._core.registry.end_credential(credential)
+        return self._state.registry.end_credential(credential)
 
     async def drain(self, deadline: float) -> None:
-        """Stop accepting, let requests and WebSockets end for so many seconds, then end them."""
+        """Stop accepting connections; end those that are still open after `deadline` seconds."""
         for server in self._servers:
             server.close()
-        self._core.registry.drain()
+        self._state.registry.drain()
         try:
             async with asyncio.timeout(deadline):
-                await self._core.registry.wait_until_empty()
+                await self._state.registry.wait_until_empty()
         except TimeoutError:
             logger.info("%d connections did not end in time", self.open_connections)
-            self._core.registry.abort()
-            await self._core.registry.wait_until_empty()
-        if self._core.tasks:
-            await asyncio.wait(self._core.tasks, timeout=CLOSING_SECONDS)
-        self._core.pool.close()
-        if self._sweeping is not None:
-            self._sweeping.cancel()
+            self._state.registry.abort()
+            await self._state.registry.wait_until_empty()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=CLOSING_SECONDS)
+        self._state.pool.close()
+        if self._next_check is not None:
+            self._next_check.cancel()
 
-    def _sweep(self) -> None:
-        core = self._core
-        now = core.loop.time()
+    def _check_deadlines(self) -> None:
+        state = self._state
+        now = state.loop.time()
         try:
-            core.registry.sweep(now)
-            core.pool.prune(now)
+            state.registry.expire(now)
+            state.pool.prune(now)
         except Exception:
-            logger.exception("a sweep failed; the next one goes on")
-            core.counters.errors += 1
-        self._sweeping = core.loop.call_later(self._sweep_seconds(), self._sweep)
+            logger.exception("a check of deadlines failed; the next one continues")
+            state.counters.errors += 1
+        self._next_check = state.loop.call_later(self._check_seconds(), self._check_deadlines)
 
-    def _sweep_seconds(self) -> float:
-        shortest: float = min(vars(self._core.timeouts).values())
-        return min(MAX_SWEEP_SECONDS, shortest / SWEEPS_PER_TIMEOUT)
+    def _check_seconds(self) -> float:
+        shortest: float = min(vars(self._state.timeouts).values())
+        return min(MAX_CHECK_SECONDS, shortest / CHECKS_PER_TIMEOUT)

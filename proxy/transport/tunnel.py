@@ -1,31 +1,27 @@
-"""Upgraded connections: bytes both ways, each side as fast as the other can take them."""
+"""Upgraded connections: bytes in both directions, as fast as the other side takes them."""
 
 import asyncio
 import logging
 import math
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from proxy.transport.routing import ActivityObserver
-from proxy.transport.shared import Counters
 from proxy.transport.websocket import FrameScanner
+
+if TYPE_CHECKING:
+    from proxy.transport.server_state import Counters
 
 logger = logging.getLogger(__name__)
 
 
 class Tunnel:
-    """Two transports that have become one connection. Ends once both sides ended, or either was lost."""
+    """Joins two transports. Ends when both sides have ended, or one is lost."""
 
     __slots__ = (
-        "_client",
-        "_deadline",
-        "_ends",
-        "_from_client",
-        "_on_end",
-        "_timeout",
-        "_upstream",
-        "counters",
+        "_client", "_deadline", "_ends", "_from_client", "_on_end", "_timeout", "_upstream", "counters",
         "moved",
-    )
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -33,7 +29,7 @@ class Tunnel:
         upstream: asyncio.Transport,
         *,
         observer: ActivityObserver | None,
-        counters: Counters,
+        counters: "Counters",
         timeout: float,
         on_end: Callable[[], None],
     ) -> None:
@@ -50,7 +46,7 @@ class Tunnel:
         upstream.set_protocol(UpstreamSide(self, client))
 
     def start(self, *, early: bytes, client_blocked: bool, client_ended: bool) -> None:
-        """Take over in the state in which the client's connection is."""
+        """Take over from a client connection in this state."""
         if client_blocked:
             self._upstream.pause_reading()
         if early:
@@ -61,7 +57,7 @@ class Tunnel:
             self._client.resume_reading()
 
     def expire(self, now: float) -> float:
-        """End it if nothing moved for the timeout; return when to look again."""
+        """Abort if nothing moved for the timeout; return when to check again."""
         if self.moved:
             self.moved = False
             self._deadline = now + self._timeout
@@ -70,7 +66,7 @@ class Tunnel:
         return self._deadline
 
     def side_ended(self, other: asyncio.Transport) -> None:
-        """One side will say no more; the other may still have something to say."""
+        """Note that one side sends no more; the other side may."""
         self._ends += 1
         if self._ends > 1:
             self._client.close()
@@ -80,7 +76,7 @@ class Tunnel:
 
     def side_lost(self, other: asyncio.Transport, error: Exception | None) -> None:
         if error is None:
-            # What was read before the end still goes out.
+            # Data read before the end is still sent.
             other.close()
         else:
             other.abort()
@@ -94,7 +90,7 @@ class Tunnel:
 
 
 class UpstreamSide(asyncio.Protocol):
-    """From the upstream to the client."""
+    """Reads from the upstream and writes to the client."""
 
     __slots__ = ("_target", "_tunnel")
 
@@ -124,7 +120,7 @@ class UpstreamSide(asyncio.Protocol):
 
 
 class ClientSide(UpstreamSide):
-    """From the client to the upstream, under the eyes of an observer."""
+    """Reads from the client and writes to the upstream; an observer may watch."""
 
     __slots__ = ("_scanner",)
 
@@ -143,7 +139,7 @@ class ClientSide(UpstreamSide):
         try:
             scanner.feed(data)
         except Exception:
-            # A tunnel is worth more than the knowledge of its use.
-            logger.exception("an observer failed; this connection goes on unobserved")
+            # The connection matters more than the record of its use.
+            logger.exception("an observer failed; this connection continues without one")
             self._tunnel.counters.errors += 1
             self._scanner = None

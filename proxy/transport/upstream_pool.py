@@ -1,31 +1,23 @@
-"""Connections to upstreams: kept for the next request, the last used first."""
+"""Connections to upstreams, kept for the next request."""
 
 import asyncio
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
-from codehub.ports import Upstream
-from proxy.transport.routing import Forward
+from proxy.transport.request_head import RequestHead
+from proxy.transport.routing import Collect, Forward, Response, Router, Stream, Upstream
 
-# A request that cannot be sent twice takes only a connection that has hardly rested: hardly ever closed.
+if TYPE_CHECKING:
+    from proxy.transport.server_state import Counters
+    from proxy.transport.upstream_exchange import UpstreamExchange
+
+# A request that cannot be retried gets only connections this fresh: the upstream rarely closes those.
 FRESH_SECONDS = 1.0
 
 
-class ResponseSink(Protocol):
-    """Whoever waits for what an upstream says. Must contain its own errors."""
-
-    def answer_received(self, data: bytes) -> None: ...
-
-    def upstream_ended(self, error: Exception | None) -> None: ...
-
-    def upstream_blocked(self) -> None: ...
-
-    def upstream_ready(self) -> None: ...
-
-
 class UpstreamConnection(asyncio.Protocol):
-    """One connection; whatever it says while nobody has asked ends it."""
+    """One connection to an upstream; data without a request ends it."""
 
-    __slots__ = ("key", "opened_at", "pool", "rested_since", "reused", "sink", "transport", "upstream")
+    __slots__ = ("exchange", "idle_since", "key", "opened_at", "pool", "reused", "transport", "upstream")
 
     transport: asyncio.Transport
 
@@ -34,20 +26,20 @@ class UpstreamConnection(asyncio.Protocol):
         self.key = key
         self.upstream = upstream
         self.opened_at = now
-        self.rested_since = now
+        self.idle_since = now
         self.reused = False
-        self.sink: ResponseSink | None = None
+        self.exchange: UpstreamExchange | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        # Written at once, and blocked as soon as the kernel takes no more: buffers stay small.
+        # Pause as soon as the kernel takes no more, to keep buffers small.
         self.transport.set_write_buffer_limits(0)
 
     def data_received(self, data: bytes) -> None:
-        if self.sink is None:
+        if self.exchange is None:
             self.transport.abort()
         else:
-            self.sink.answer_received(data)
+            self.exchange.response_received(data)
 
     def eof_received(self) -> None:
         self._end(None)
@@ -56,98 +48,128 @@ class UpstreamConnection(asyncio.Protocol):
         self._end(exc)
 
     def pause_writing(self) -> None:
-        if self.sink is not None:
-            self.sink.upstream_blocked()
+        if self.exchange is not None:
+            self.exchange.upstream_blocked()
 
     def resume_writing(self) -> None:
-        if self.sink is not None:
-            self.sink.upstream_ready()
+        if self.exchange is not None:
+            self.exchange.upstream_ready()
 
     def _end(self, error: Exception | None) -> None:
-        if self.sink is None:
-            self.pool.forget(self)
+        if self.exchange is None:
+            self.pool.discard(self)
         else:
-            sink, self.sink = self.sink, None
-            sink.upstream_ended(error)
+            exchange, self.exchange = self.exchange, None
+            exchange.upstream_ended(error)
 
 
 class UpstreamPool:
-    """Connections by pool key: open ones are taken from the end, where the youngest rest."""
+    """Idle connections by pool key; the most recently used one is taken first."""
 
-    def __init__(self, max_resting: int, idle: float, age: float, connect: float) -> None:
-        self._max_resting = max_resting
-        self._idle = idle
-        self._age = age
-        self._connect = connect
-        self._resting: dict[str, list[UpstreamConnection]] = {}
+    def __init__(self, max_idle: int, idle_timeout: float, max_age: float, connect_timeout: float) -> None:
+        self._max_idle = max_idle
+        self._idle_timeout = idle_timeout
+        self._max_age = max_age
+        self._connect_timeout = connect_timeout
+        self._idle: dict[str, list[UpstreamConnection]] = {}
 
-    def take(self, route: Forward, now: float, *, repeatable: bool) -> UpstreamConnection | None:
-        """A connection that rests, or None. It may be stale: only a repeatable request gets an older one."""
-        resting = self._resting.get(route.pool_key)
-        rest = self._idle if repeatable else min(self._idle, FRESH_SECONDS)
-        while resting:
-            connection = resting.pop()
-            # Instances move: a key may stand for another address than it did.
+    def acquire(self, route: Forward, now: float, *, retryable: bool) -> UpstreamConnection | None:
+        """Return an idle connection or None. Old ones may be stale, so they need a retryable request."""
+        idle = self._idle.get(route.pool_key)
+        timeout = self._idle_timeout if retryable else min(self._idle_timeout, FRESH_SECONDS)
+        while idle:
+            connection = idle.pop()
+            # Instances move, so the same key may belong to another address now.
             same = connection.upstream is route.upstream or connection.upstream == route.upstream
-            if same and self._is_good(connection, now, rest):
+            if same and self._is_usable(connection, now, timeout):
                 connection.reused = True
                 return connection
             connection.transport.close()
         return None
 
     async def connect(self, route: Forward) -> UpstreamConnection:
-        """A new connection. Raise OSError or TimeoutError."""
+        """Open a new connection. Raise OSError or TimeoutError."""
         loop = asyncio.get_running_loop()
         upstream = route.upstream
         connection = UpstreamConnection(self, route.pool_key, upstream, loop.time())
-        async with asyncio.timeout(self._connect):
+        async with asyncio.timeout(self._connect_timeout):
             if upstream.host.startswith("/"):
                 await loop.create_unix_connection(lambda: connection, upstream.host)
             else:
                 await loop.create_connection(lambda: connection, upstream.host, upstream.port)
         return connection
 
-    def give_back(self, connection: UpstreamConnection, now: float) -> None:
-        """Keep it for the next request, or close it if there are enough or it has served its time."""
-        connection.sink = None
-        connection.rested_since = now
-        resting = self._resting.setdefault(connection.key, [])
-        if len(resting) >= self._max_resting or not self._is_good(connection, now, self._idle):
+    def release(self, connection: UpstreamConnection, now: float) -> None:
+        """Keep the connection for the next request; close it if there are enough or it is too old."""
+        connection.exchange = None
+        connection.idle_since = now
+        idle = self._idle.setdefault(connection.key, [])
+        if len(idle) >= self._max_idle or not self._is_usable(connection, now, self._idle_timeout):
             connection.transport.close()
         else:
-            resting.append(connection)
+            idle.append(connection)
 
-    def forget(self, connection: UpstreamConnection) -> None:
-        """It ended while it rested; succeed if it did not rest."""
-        resting = self._resting.get(connection.key)
-        if resting is not None and connection in resting:
-            resting.remove(connection)
+    def discard(self, connection: UpstreamConnection) -> None:
+        """Forget a connection that has ended; succeed if it was not idle."""
+        idle = self._idle.get(connection.key)
+        if idle is not None and connection in idle:
+            idle.remove(connection)
 
     def prune(self, now: float) -> None:
-        for key, resting in list(self._resting.items()):
+        """Close connections that have been idle or open for too long."""
+        for key, idle in list(self._idle.items()):
             kept = []
-            for connection in resting:
-                if self._is_good(connection, now, self._idle):
+            for connection in idle:
+                if self._is_usable(connection, now, self._idle_timeout):
                     kept.append(connection)
                 else:
                     connection.transport.close()
             if kept:
-                self._resting[key] = kept
+                self._idle[key] = kept
             else:
-                del self._resting[key]
+                del self._idle[key]
 
     def close(self) -> None:
-        for resting in self._resting.values():
-            for connection in resting:
+        for idle in self._idle.values():
+            for connection in idle:
                 connection.transport.close()
-        self._resting.clear()
+        self._idle.clear()
 
-    def count_resting(self) -> int:
-        return sum(map(len, self._resting.values()))
+    def count_idle(self) -> int:
+        return sum(map(len, self._idle.values()))
 
-    def _is_good(self, connection: UpstreamConnection, now: float, rest: float) -> bool:
+    def _is_usable(self, connection: UpstreamConnection, now: float, idle_timeout: float) -> bool:
         return (
-            now - connection.rested_since < rest
-            and now - connection.opened_at < self._age
+            now - connection.idle_since < idle_timeout
+            and now - connection.opened_at < self._max_age
             and not connection.transport.is_closing()
         )
+
+
+class Connected(NamedTuple):
+    """A connection, and the route that it was opened for."""
+
+    route: Forward
+    connection: UpstreamConnection
+
+
+async def connect_upstream(
+    head: RequestHead, route: Forward, pool: UpstreamPool, router: Router, counters: "Counters"
+) -> Connected | Response | Stream | Collect:
+    """Connect to the upstream; if that fails, route the request again: the instance may have moved."""
+    if (connection := await _try_connect(route, pool, counters)) is not None:
+        return Connected(route, connection)
+    routed = await router.route_again(head, route)
+    if not isinstance(routed, Forward):
+        return routed
+    if (connection := await _try_connect(routed, pool, counters)) is not None:
+        return Connected(routed, connection)
+    return router.unreachable(head, routed)
+
+
+async def _try_connect(route: Forward, pool: UpstreamPool, counters: "Counters") -> UpstreamConnection | None:
+    try:
+        return await pool.connect(route)
+    except (OSError, TimeoutError):
+        counters.upstream_failures["connect"] += 1
+        return None

@@ -1,46 +1,46 @@
-"""Frame headers of a WebSocket, read beside the bytes that pass."""
+"""A scanner for the headers of WebSocket frames in passing data."""
 
 from proxy.transport.routing import ActivityObserver
 
-# Enough to find the names that IDEs give to their messages, behind their own headers.
+# Enough to include the names of the IDEs' messages, which follow their own headers.
 MAX_START_BYTES = 1024
-# The longest header is 14 bytes long.
-MAX_GLANCE_BYTES = 14 + MAX_START_BYTES
+# The longest header has 14 bytes.
+MAX_PEEK_BYTES = 14 + MAX_START_BYTES
 SHORT_LENGTH, LONG_LENGTH = 126, 127
 
 
 class FrameScanner:
-    """Tells of every frame once its header and the start of its payload are here; payloads are not kept.
+    """Reports every frame once its header and the start of its payload have arrived; keeps no payloads.
 
-    While the observer wants to know no more, frames are only counted off.
+    While the observer is saturated, frames are skipped.
     """
 
-    __slots__ = ("_held", "_is_sated", "_observer", "_skip")
+    __slots__ = ("_held", "_is_saturated", "_observer", "_skip")
 
     def __init__(self, observer: ActivityObserver) -> None:
         self._observer = observer
-        self._is_sated = False
+        self._is_saturated = False
         self._skip = 0
         self._held = b""
 
     def feed(self, data: bytes) -> None:
-        self._is_sated = self._observer.is_sated()
+        self._is_saturated = self._observer.is_saturated()
         position = self._skip
         held = self._held
         if held:
-            # Only the beginning is needed to go on; the rest is not copied.
-            glance = held + data[:MAX_GLANCE_BYTES]
-            end = self._glance(glance, 0)
+            # Only the beginning is needed; the rest is not copied.
+            peek = held + data[:MAX_PEEK_BYTES]
+            end = self._read_frame(peek, 0)
             if end < 0:
-                self._held = glance
+                self._held = peek
                 return
             self._held = b""
             position = end - len(held)
-        if self._is_sated:
-            position = count_off(data, position)
+        if self._is_saturated:
+            position = skip_short_frames(data, position)
         size = len(data)
         while position < size:
-            end = self._glance(data, position)
+            end = self._read_frame(data, position)
             if end < 0:
                 self._held = data[position:]
                 self._skip = 0
@@ -48,10 +48,10 @@ class FrameScanner:
             position = end
         self._skip = position - size
 
-    def _glance(self, data: bytes, position: int) -> int:
-        """Observe the frame here and return where it ends; -1 if too little of it is here."""
-        here = len(data) - position
-        if here < 2:  # noqa: PLR2004 - every header has two bytes
+    def _read_frame(self, data: bytes, position: int) -> int:
+        """Report the frame at this position and return its end, or -1 if too little of it has arrived."""
+        available = len(data) - position
+        if available < 2:  # noqa: PLR2004 - every header has two bytes
             return -1
         second = data[position + 1]
         length = second & 0x7F
@@ -59,14 +59,14 @@ class FrameScanner:
         start = position + 2
         if length >= SHORT_LENGTH:
             wide = 2 if length == SHORT_LENGTH else 8
-            if here < 2 + wide:
+            if available < 2 + wide:
                 return -1
             length = int.from_bytes(data[start : start + wide], "big")
             start += wide
         key_start = start
         if masked:
             start += 4
-        if self._is_sated:
+        if self._is_saturated:
             return start + length
         shown = min(MAX_START_BYTES, length)
         if start + shown > len(data):
@@ -78,8 +78,8 @@ class FrameScanner:
         return start + length
 
 
-def count_off(data: bytes, position: int) -> int:
-    """Go past the short frames here, to a long one or to the end; the last one may end beyond the data."""
+def skip_short_frames(data: bytes, position: int) -> int:
+    """Return the position of the next long frame, or the end of the last short one, which may be beyond."""
     last = len(data) - 1
     while position < last:
         second = data[position + 1]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from proxy.transport.shared import Timeouts
+from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
 
 

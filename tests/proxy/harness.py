@@ -13,7 +13,7 @@ from codehub.ports import Upstream
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import ActivityObserver, Forward, Response, Routed
 from proxy.transport.server import ProxyServer
-from proxy.transport.shared import Limits, Timeouts
+from proxy.transport.server_state import Limits, Timeouts
 from testkit.waiting import DEADLINE_SECONDS, until
 from tests.proxy.wire import RawUpstream, Wire
 
@@ -64,7 +64,7 @@ class RecordingObserver(ActivityObserver):
     def message(self, opcode: int, length: int, start: bytes) -> None:
         self.messages.append((opcode, length, start))
 
-    def is_sated(self) -> bool:
+    def is_saturated(self) -> bool:
         return False
 
 

@@ -220,9 +220,9 @@ async def begin_slow_flush(book: ActivityLog, client: Redis) -> asyncio.Task[Non
 def test_after_a_use_nobody_looks_at_the_next_messages(buffer: ActivityBuffer, clock: Clock) -> None:
     watch = ActivityLog(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
     watch.message(BINARY, len(KEEP_ALIVE), KEEP_ALIVE)
-    assert not watch.is_sated(), "nothing was found yet, so every message is worth a look"
+    assert not watch.is_saturated(), "nothing was found yet, so every message is worth a look"
     watch.message(BINARY, len(KEY_IN_TERMINAL), KEY_IN_TERMINAL)
-    assert watch.is_sated()
+    assert watch.is_saturated()
 
 
 async def test_a_flood_is_looked_at_now_and_then(buffer: ActivityBuffer, clock: Clock) -> None:
@@ -231,11 +231,11 @@ async def test_a_flood_is_looked_at_now_and_then(buffer: ActivityBuffer, clock: 
     async def sated() -> bool:
         for _ in range(1000):
             watch.message(BINARY, len(KEEP_ALIVE), KEEP_ALIVE)
-        return watch.is_sated()
+        return watch.is_saturated()
 
     await until(sated, "enough was seen of it for now")
 
     async def hungry() -> bool:
-        return not watch.is_sated()
+        return not watch.is_saturated()
 
     await until(hungry, "the next second is worth a look again")

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Collect, Response, Routed
-from proxy.transport.shared import Timeouts
+from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
 from tests.proxy.test_streams import Pieces
 from tests.proxy.wire import undated

@@ -7,7 +7,7 @@ import pytest
 
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed
-from proxy.transport.shared import Timeouts
+from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
 from tests.proxy.wire import Wire, undated
 
@@ -321,7 +321,7 @@ def test_a_body_that_does_not_come_is_given_up(idle_harness: Harness) -> None:
 
 
 def test_an_answer_that_does_not_come_is_given_up(idle_harness: Harness) -> None:
-    idle_harness.start(timeouts=Timeouts(answer=QUICK))
+    idle_harness.start(timeouts=Timeouts(response=QUICK))
     client = idle_harness.connect()
     client.send(GET)
     upstream = idle_harness.upstream.accept()

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codehub.ports import Upstream
-from proxy.transport.shared import Timeouts
+from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
 from tests.proxy.oracle import PLAIN_ANSWER, Oracle, Seen, read_answers
 

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from proxy.transport.request_head import MAX_MEMORISED_BYTES, RequestHeadReader
+from proxy.transport.request_head import MAX_CACHED_BYTES, RequestHeadReader
 
 FLOOD = 20_000
 MAX_MEMORY = 4_000_000
@@ -56,6 +56,6 @@ def test_a_flood_of_heads_takes_little_memory(times: int) -> None:
 
 def test_large_heads_are_not_remembered() -> None:
     reader = RequestHeadReader()
-    large = head(b"x" * MAX_MEMORISED_BYTES)
+    large = head(b"x" * MAX_CACHED_BYTES)
     blocks = [reader.read(large).block for _ in range(3)]
     assert len(set(blocks)) == len(blocks)

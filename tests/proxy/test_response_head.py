@@ -238,7 +238,7 @@ def test_an_upstream_that_speaks_while_it_rests_is_dropped(harness: Harness) -> 
     client.receive_to(b"hi")
     upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON")
     assert upstream.is_ended()
-    assert harness.call(lambda: harness.server.resting_upstreams) == 0
+    assert harness.call(lambda: harness.server.idle_upstreams) == 0
     assert not client.has_input()
 
 

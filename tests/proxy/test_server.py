@@ -11,7 +11,7 @@ import pytest
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed
 from proxy.transport.server import ProxyServer
-from proxy.transport.shared import Latencies, Limits
+from proxy.transport.server_state import Latencies, Limits
 from tests.proxy.harness import Harness
 from tests.proxy.test_tunnel import open_tunnel
 from tests.proxy.wire import undated
@@ -32,9 +32,9 @@ def test_more_connections_than_the_limit_are_turned_away(idle_harness: Harness) 
     assert undated(first.receive_head()) == b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
-def test_more_connections_of_one_holder_than_the_limit_are_turned_away(idle_harness: Harness) -> None:
-    idle_harness.start(Limits(connections_per_holder=1))
-    idle_harness.router.change(credential="session", holder="ada")
+def test_more_connections_of_one_user_than_the_limit_are_turned_away(idle_harness: Harness) -> None:
+    idle_harness.start(Limits(connections_per_user=1))
+    idle_harness.router.change(credential="session", user="ada")
     open_tunnel(idle_harness)
     client = idle_harness.connect()
     # Another credential does not help.
@@ -43,7 +43,7 @@ def test_more_connections_of_one_holder_than_the_limit_are_turned_away(idle_harn
     assert client.receive_to(b"connections\n").startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert idle_harness.call(lambda: idle_harness.server.count_connections("ada")) == 1
     assert idle_harness.call(lambda: idle_harness.server.credentials) == {"session"}
-    idle_harness.router.change(holder="bob")
+    idle_harness.router.change(user="bob")
     client.send(GET)
     assert idle_harness.upstream.accept().receive_head()
     assert idle_harness.call(lambda: idle_harness.server.count_connections("bob")) == 1
@@ -52,13 +52,13 @@ def test_more_connections_of_one_holder_than_the_limit_are_turned_away(idle_harn
 
 def test_a_connection_counts_only_for_whom_it_was_used_last(harness: Harness) -> None:
     client = harness.connect()
-    harness.router.change(credential="one", holder="ada")
+    harness.router.change(credential="one", user="ada")
     client.send(GET)
     upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(OK)
     client.receive_to(b"hi")
-    harness.router.change(credential="two", holder="bob")
+    harness.router.change(credential="two", user="bob")
     client.send(GET)
     upstream.receive_head()
     assert harness.call(lambda: harness.server.count_connections("ada")) == 0
@@ -92,7 +92,7 @@ def test_a_credential_that_ended_while_a_request_was_routed_can_be_ended_again(h
 
 
 def test_a_route_for_a_client_that_has_just_left_is_not_followed(harness: Harness) -> None:
-    route = replace(harness.router.forward, credential="one", holder="ada")
+    route = replace(harness.router.forward, credential="one", user="ada")
 
     async def leave(head: RequestHead) -> Routed:
         # The connection ends after this is done and before anybody looks at it.
@@ -100,7 +100,7 @@ def test_a_route_for_a_client_that_has_just_left_is_not_followed(harness: Harnes
         return route
 
     client = harness.connect()
-    harness.router.change(credential="one", holder="ada")
+    harness.router.change(credential="one", user="ada")
     client.send(GET)
     upstream = harness.upstream.accept()
     upstream.receive_head()
@@ -192,7 +192,7 @@ def test_draining_ends_what_does_not_end_by_itself(harness: Harness) -> None:
     assert tunnel.is_ended()
     assert client.is_ended()
     assert harness.server.open_connections == 0
-    assert harness.server.resting_upstreams == 0
+    assert harness.server.idle_upstreams == 0
 
 
 def test_two_proxies_can_share_a_port(idle_harness: Harness) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed, Stream
-from proxy.transport.shared import Limits, Timeouts
+from proxy.transport.server_state import Limits, Timeouts
 from tests.proxy.harness import Harness
 from tests.proxy.wire import Wire, undated
 
@@ -43,9 +43,9 @@ class Pieces:
             await asyncio.sleep(0.01)
             self.closed = True
 
-    def route(self, credential: str | None = None, holder: str | None = None) -> Stream:
+    def route(self, credential: str | None = None, user: str | None = None) -> Stream:
         headers = (("Content-Type", "text/event-stream"),)
-        return Stream(200, headers, self.generate(), credential, holder)
+        return Stream(200, headers, self.generate(), credential, user)
 
 
 def begin(harness: Harness, pieces: Pieces, request: bytes = GET, credential: str | None = None) -> Wire:
@@ -199,11 +199,11 @@ def test_a_generator_that_raises_costs_only_its_connection(
     assert not client.receive_until_lost().endswith(b"0\r\n\r\n")
     wait_until_closed(harness, pieces)
     assert harness.server.counters.errors == 1
-    assert "a stream of ours broke" in caplog.text
+    assert "a stream failed" in caplog.text
 
 
 def test_a_generator_that_is_silent_for_too_long_is_ended(idle_harness: Harness) -> None:
-    idle_harness.start(timeouts=Timeouts(answer=QUICK))
+    idle_harness.start(timeouts=Timeouts(response=QUICK))
     pieces = Pieces(b"one", endless=True)
     client = begin(idle_harness, pieces)
     assert client.receive_until_lost().endswith(b"3\r\none\r\n")
@@ -212,7 +212,7 @@ def test_a_generator_that_is_silent_for_too_long_is_ended(idle_harness: Harness)
 
 
 def test_a_stream_lasts_as_long_as_pieces_come(idle_harness: Harness) -> None:
-    idle_harness.start(timeouts=Timeouts(answer=5 * QUICK))
+    idle_harness.start(timeouts=Timeouts(response=5 * QUICK))
     end = asyncio.Event()
 
     async def tick() -> AsyncGenerator[bytes, None]:
@@ -229,15 +229,15 @@ def test_a_stream_lasts_as_long_as_pieces_come(idle_harness: Harness) -> None:
     assert client.receive_to(b"0\r\n\r\n")
 
 
-def test_a_stream_for_a_holder_with_too_many_connections_is_refused_and_closed(idle_harness: Harness) -> None:
-    idle_harness.start(Limits(connections_per_holder=1))
+def test_a_stream_for_a_user_with_too_many_connections_is_refused_and_closed(idle_harness: Harness) -> None:
+    idle_harness.start(Limits(connections_per_user=1))
     first, second = Pieces(b"one", endless=True), Pieces(b"two")
-    idle_harness.router.decide = lambda _head: first.route(holder="ada")
+    idle_harness.router.decide = lambda _head: first.route(user="ada")
     client = idle_harness.connect()
     client.send(GET)
     client.receive_to(b"one\r\n")
     generator = begun(idle_harness, second)
-    idle_harness.router.decide = lambda _head: Stream(200, (), generator, holder="ada")
+    idle_harness.router.decide = lambda _head: Stream(200, (), generator, user="ada")
     other = idle_harness.connect()
     other.send(GET)
     assert other.receive_to(b"connections\n").startswith(b"HTTP/1.1 429 ")

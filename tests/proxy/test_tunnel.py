@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from proxy.transport.shared import Timeouts
+from proxy.transport.server_state import Timeouts
 from tests.proxy.frames import BINARY, PING, PONG, TEXT, frame
 from tests.proxy.harness import Harness, RecordingObserver
 from tests.proxy.wire import Wire

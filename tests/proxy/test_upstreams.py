@@ -8,7 +8,7 @@ import pytest
 
 from codehub.ports import Upstream
 from proxy.transport.routing import Response
-from proxy.transport.shared import Limits, Timeouts
+from proxy.transport.server_state import Limits, Timeouts
 from tests.proxy.harness import Harness
 from tests.proxy.wire import RawUpstream, Wire, undated
 
@@ -134,7 +134,7 @@ def test_an_old_connection_is_closed_instead_of_resting(idle_harness: Harness) -
 
 
 def test_no_more_connections_rest_than_the_limit(idle_harness: Harness) -> None:
-    idle_harness.start(Limits(resting_upstreams_per_key=1))
+    idle_harness.start(Limits(idle_upstreams_per_key=1))
     clients = [idle_harness.connect() for _ in range(2)]
     upstreams = []
     for client in clients:

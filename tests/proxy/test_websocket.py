@@ -20,7 +20,7 @@ class Observer(RecordingObserver):
         super().__init__()
         self.appetite = appetite
 
-    def is_sated(self) -> bool:
+    def is_saturated(self) -> bool:
         return len(self.messages) >= self.appetite
 
 
