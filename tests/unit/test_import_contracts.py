@@ -30,7 +30,7 @@ CONTRACT_TYPES: dict[str, type[Contract]] = {
 
 ONE_WAY = "Imports point one way"
 NO_WORKFLOWS = "The API and the proxy know no workflows or activities"
-TRANSPORT = "The proxy's transport moves bytes and knows nothing of people and workspaces"
+TRANSPORT = "The proxy's transport imports only the standard library: no product code, no web framework"
 ADAPTERS = "Adapters do not import each other"
 NO_DATABASE = "Adapters import no database code and no services"
 DOCKER = "Only the Docker adapter, the embedded stack and the game day use aiodocker"
@@ -67,6 +67,11 @@ VIOLATIONS = (
     Violation(NO_WORKFLOWS, "api", "workflows"),
     Violation(NO_WORKFLOWS, "proxy", "activities"),
     Violation(TRANSPORT, "proxy.transport.server", "codehub.services.identity"),
+    Violation(TRANSPORT, "proxy.transport.routing", "codehub.ports"),
+    Violation(TRANSPORT, "proxy.transport.exchange", "proxy.front_door"),
+    Violation(TRANSPORT, "proxy.transport.local_responses", "starlette"),
+    Violation(TRANSPORT, "proxy.transport.server", "uvicorn"),
+    Violation(TRANSPORT, "proxy.transport.upstream_pool", "aiohttp"),
     Violation(ADAPTERS, "codehub.adapters.docker", "codehub.adapters.local"),
     Violation(NO_DATABASE, "codehub.adapters.docker.instances", "codehub.db.session"),
     Violation(NO_DATABASE, "codehub.adapters.redis.events", "codehub.services.workspaces"),
