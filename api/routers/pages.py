@@ -39,11 +39,11 @@ NOT_FOUND = 404
 
 # Not the id's own pattern: who mistypes it is told so by the page, which asks the API.
 SHELLS = {
-    "/": Shell("Workspaces", "pages/list.js"),
-    "/login": Shell("Sign in", "pages/login.js"),
-    "/workspaces/{workspace_id}": Shell("Workspace", "pages/workspace.js"),
-    "/account": Shell("Account", "pages/account.js"),
-    "/admin": Shell("Administration", "pages/admin.js"),
+    "/": Shell("Workspaces", "list/page.js"),
+    "/login": Shell("Sign in", "login/page.js"),
+    "/workspaces/{workspace_id}": Shell("Workspace", "workspace/page.js"),
+    "/account": Shell("Account", "account/page.js"),
+    "/admin": Shell("Administration", "admin/page.js"),
 }
 
 

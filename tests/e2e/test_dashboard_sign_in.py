@@ -38,7 +38,7 @@ async def test_stranger_signs_in_and_is_where_the_link_led(browser: Browser, per
 async def test_sign_in_leads_to_paths_of_this_deployment_only(browser: Browser, person: Person) -> None:
     async with open_dashboard(browser, person.url, "nobody") as dashboard:
         await dashboard.page.goto("/login")
-        script = dashboard.page.locator("link[rel=modulepreload][href$='/place.js']")
+        script = dashboard.page.locator("link[rel=modulepreload][href$='/routes.js']")
         lead = f"search => import({await script.get_attribute('href')!r}).then(it => it.safeNext(search))"
         for wrong in WRONG_WAYS:
             assert await dashboard.page.evaluate(lead, f"?next={wrong}") == "/", wrong

@@ -1,7 +1,7 @@
 /** Requests to the API: JSON in and out, changes with the CSRF token, every refusal with its sentence. */
 
 import { noteServerTime } from "./clock.js";
-import { goToLogin, link, rememberSignIn } from "./place.js";
+import { goToLogin, link, rememberSignIn } from "./routes.js";
 
 const UNREACHABLE = "CodeHub cannot be reached. Check your connection, then try again.";
 const SAFE = new Set(["GET"]);

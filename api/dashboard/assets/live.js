@@ -2,7 +2,7 @@
 
 import { get, isUnreachable, readSession } from "./api.js";
 import { every } from "./clock.js";
-import { link } from "./place.js";
+import { link } from "./routes.js";
 
 const SILENCE_MS = 75000, PATIENCE_MS = 1500, FIRST_DELAY_MS = 500, LONGEST_DELAY_MS = 15000;
 const REFRESH_MS = 60000;

@@ -2,9 +2,9 @@
 
 import { post } from "../api.js";
 import { h } from "../dom.js";
-import { field, formOf } from "../parts/forms.js";
-import { toast } from "../parts/toast.js";
-import { section } from "../workspace/section.js";
+import { field, formOf } from "../components/forms.js";
+import { toast } from "../components/toast.js";
+import { section } from "../components/section.js";
 
 /** `changed` is called when all other sign-ins have ended. */
 export function passwordSection(username, changed) {

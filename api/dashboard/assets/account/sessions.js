@@ -3,8 +3,8 @@
 import { get, remove } from "../api.js";
 import { h, replace } from "../dom.js";
 import { ago, moment } from "../format.js";
-import { orTell, toast } from "../parts/toast.js";
-import { section } from "../workspace/section.js";
+import { orTell, toast } from "../components/toast.js";
+import { section } from "../components/section.js";
 
 const BROWSERS = [["Edg/", "Edge"], ["OPR/", "Opera"], ["Firefox/", "Firefox"], ["Chrome/", "Chrome"], ["Safari/", "Safari"]];
 const SYSTEMS = [["Android", "Android"], ["iPhone", "iPhone"], ["iPad", "iPad"], ["Windows", "Windows"], ["Mac OS", "macOS"], ["CrOS", "ChromeOS"], ["Linux", "Linux"]];

@@ -4,9 +4,9 @@ import { get, post, remove } from "../api.js";
 import { h, icon, replace } from "../dom.js";
 import { ago, moment } from "../format.js";
 import { ICONS } from "../icons.js";
-import { choose, field, formOf } from "../parts/forms.js";
-import { orTell, toast } from "../parts/toast.js";
-import { section } from "../workspace/section.js";
+import { choose, field, formOf } from "../components/forms.js";
+import { orTell, toast } from "../components/toast.js";
+import { section } from "../components/section.js";
 
 const LIFETIMES = [[7, "7 days"], [30, "30 days"], [90, "90 days"], [365, "A year"], ["", "Never"]];
 

@@ -3,11 +3,11 @@
 import { get, post } from "../api.js";
 import { h, replace } from "../dom.js";
 import { ago } from "../format.js";
-import { openRecovery } from "../parts/recover.js";
-import { orTell, toast } from "../parts/toast.js";
-import { link } from "../place.js";
+import { openRecovery } from "../components/recovery.js";
+import { orTell, toast } from "../components/toast.js";
+import { link } from "../routes.js";
 import { failureOf } from "../describe.js";
-import { sectionWith } from "../workspace/section.js";
+import { sectionWith } from "../components/section.js";
 
 export class Errors {
   constructor() {

@@ -1,7 +1,7 @@
 /** How much of a limit is taken. */
 
 import { h } from "../dom.js";
-import { meter } from "../parts/meter.js";
+import { meter } from "../components/meter.js";
 
 export function gauge(label, taken, most) {
   const bar = meter(`${label}: ${taken} of ${most} running`, taken, most);

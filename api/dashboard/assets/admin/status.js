@@ -5,7 +5,7 @@ import { h, icon, replace } from "../dom.js";
 import { ahead, duration } from "../format.js";
 import { ICONS } from "../icons.js";
 import { PHASES } from "../words.js";
-import { section } from "../workspace/section.js";
+import { section } from "../components/section.js";
 import { gauge } from "./gauge.js";
 
 export class Status {

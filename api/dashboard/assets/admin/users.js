@@ -5,11 +5,11 @@ import { now } from "../clock.js";
 import { h, icon } from "../dom.js";
 import { ahead, moment } from "../format.js";
 import { ICONS } from "../icons.js";
-import { openDialog } from "../parts/dialog.js";
-import { choose, field, formOf } from "../parts/forms.js";
-import { openMenu } from "../parts/menu.js";
-import { orTell, toast } from "../parts/toast.js";
-import { sectionWith } from "../workspace/section.js";
+import { openDialog } from "../components/dialog.js";
+import { choose, field, formOf } from "../components/forms.js";
+import { openMenu } from "../components/menu.js";
+import { orTell, toast } from "../components/toast.js";
+import { sectionWith } from "../components/section.js";
 
 const ROLES = [["user", "User"], ["admin", "Administrator"]];
 

@@ -3,12 +3,12 @@
 import { get } from "../api.js";
 import { h } from "../dom.js";
 import { ago, size } from "../format.js";
-import { badge, updateBadge } from "../parts/badge.js";
-import { choose } from "../parts/forms.js";
-import { orTell } from "../parts/toast.js";
-import { link } from "../place.js";
+import { badge, updateBadge } from "../components/badge.js";
+import { choose } from "../components/forms.js";
+import { orTell } from "../components/toast.js";
+import { link } from "../routes.js";
 import { PHASES } from "../words.js";
-import { section } from "../workspace/section.js";
+import { section } from "../components/section.js";
 
 const PAGE = 50, PAUSE_MS = 250;
 

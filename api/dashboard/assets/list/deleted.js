@@ -5,7 +5,7 @@ import { now } from "../clock.js";
 import { h, icon, replace, say, toggle } from "../dom.js";
 import { ago, ahead } from "../format.js";
 import { ICONS } from "../icons.js";
-import { orTell, toast } from "../parts/toast.js";
+import { orTell, toast } from "../components/toast.js";
 
 export class Deleted {
   constructor(store) {

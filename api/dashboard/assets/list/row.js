@@ -3,10 +3,10 @@
 import { isBusy, whatNext } from "../describe.js";
 import { h, replace, say } from "../dom.js";
 import { ago, exactly, size } from "../format.js";
-import { actionsKey, actionsOf } from "../parts/actions.js";
-import { badge, updateBadge } from "../parts/badge.js";
-import { ProgressView } from "../parts/progress.js";
-import { link } from "../place.js";
+import { actionsKey, actionsOf } from "../components/actions.js";
+import { badge, updateBadge } from "../components/badge.js";
+import { ProgressView } from "../components/progress.js";
+import { link } from "../routes.js";
 
 export class Row {
   constructor(id, store) {

@@ -2,8 +2,8 @@
 
 import { h, icon, say, toggle } from "../dom.js";
 import { ICONS } from "../icons.js";
-import { choose } from "../parts/forms.js";
-import { GROUPS, ORDERS } from "./choosing.js";
+import { choose } from "../components/forms.js";
+import { GROUPS, ORDERS } from "./filter.js";
 
 export class Toolbar {
   constructor(changed) {

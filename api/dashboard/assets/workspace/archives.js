@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { h, replace } from "../dom.js";
 import { exactly, moment, size } from "../format.js";
-import { section } from "./section.js";
+import { section } from "../components/section.js";
 
 export class Archives {
   constructor(id) {

@@ -4,7 +4,7 @@ import { conditionSentence, conditionsToShow } from "../describe.js";
 import { h, icon, replace } from "../dom.js";
 import { ago, exactly, moment } from "../format.js";
 import { ICONS } from "../icons.js";
-import { section } from "./section.js";
+import { section } from "../components/section.js";
 
 const SIGNS = { True: [ICONS.check, "good"], False: [ICONS.cross, "absent"], Unknown: [ICONS.unknown, "absent"] };
 

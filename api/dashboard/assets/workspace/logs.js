@@ -2,7 +2,7 @@
 
 import { readText } from "../api.js";
 import { h, say } from "../dom.js";
-import { sectionWith } from "./section.js";
+import { sectionWith } from "../components/section.js";
 
 const TAIL = 200, MOST_CHARACTERS = 400000, NEAR_END = 40;
 

@@ -3,10 +3,10 @@
 import { patch } from "../api.js";
 import { h, replace } from "../dom.js";
 import { exactly } from "../format.js";
-import { field, formOf } from "../parts/forms.js";
-import { toast } from "../parts/toast.js";
-import { readTtl, ttlChoice } from "../parts/ttl.js";
-import { section } from "./section.js";
+import { field, formOf } from "../components/forms.js";
+import { toast } from "../components/toast.js";
+import { readTtl, ttlChoice } from "../components/idle_times.js";
+import { section } from "../components/section.js";
 
 const SHOWN = ["name", "description", "standby_ttl_seconds", "archive_ttl_seconds", "effective_standby_ttl_seconds", "effective_archive_ttl_seconds"];
 

@@ -1,14 +1,14 @@
 /** For administrators. */
 
-import { Errors } from "../admin/errors.js";
-import { Status } from "../admin/status.js";
-import { Users } from "../admin/users.js";
-import { AllWorkspaces } from "../admin/workspaces.js";
+import { Errors } from "./errors.js";
+import { Status } from "./status.js";
+import { Users } from "./users.js";
+import { AllWorkspaces } from "./workspaces.js";
 import { every } from "../clock.js";
 import { h } from "../dom.js";
-import { start } from "../frame.js";
-import { orTell } from "../parts/toast.js";
-import { link } from "../place.js";
+import { start } from "../page.js";
+import { orTell } from "../components/toast.js";
+import { link } from "../routes.js";
 
 const AGAIN_MS = 10000;
 

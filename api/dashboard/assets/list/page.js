@@ -2,14 +2,14 @@
 
 import { every } from "../clock.js";
 import { h, icon, say, toggle } from "../dom.js";
-import { start } from "../frame.js";
+import { start } from "../page.js";
 import { ICONS } from "../icons.js";
-import { choose, countGroups } from "../list/choosing.js";
-import { Deleted } from "../list/deleted.js";
-import { Row } from "../list/row.js";
-import { Toolbar } from "../list/toolbar.js";
-import { openCreate } from "../parts/create.js";
-import { orTell, toast } from "../parts/toast.js";
+import { choose, countGroups } from "./filter.js";
+import { Deleted } from "./deleted.js";
+import { Row } from "./row.js";
+import { Toolbar } from "./toolbar.js";
+import { openCreate } from "../components/create_dialog.js";
+import { orTell, toast } from "../components/toast.js";
 
 class ListPage {
   constructor(main, store) {

@@ -4,7 +4,7 @@ import { post, readSession, isUnreachable } from "./api.js";
 import { h, icon, replace, say } from "./dom.js";
 import { ICONS } from "./icons.js";
 import { follow } from "./live.js";
-import { BASE, goToLogin, link } from "./place.js";
+import { BASE, goToLogin, link } from "./routes.js";
 import { Store } from "./store.js";
 import { moment } from "./format.js";
 import { now } from "./clock.js";

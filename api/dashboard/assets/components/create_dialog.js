@@ -5,9 +5,9 @@ import { h } from "../dom.js";
 import { IDES } from "../words.js";
 import { openDialog } from "./dialog.js";
 import { choose, field, formOf } from "./forms.js";
-import { orOfferPlace } from "./limit.js";
+import { orOfferPlace } from "./running_limit.js";
 import { toast } from "./toast.js";
-import { readTtl, ttlChoice } from "./ttl.js";
+import { readTtl, ttlChoice } from "./idle_times.js";
 
 const OTHER = "other";
 

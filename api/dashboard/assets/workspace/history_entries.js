@@ -3,7 +3,7 @@
 import { get } from "../api.js";
 import { h, replace } from "../dom.js";
 import { exactly, measured, moment } from "../format.js";
-import { meter } from "../parts/meter.js";
+import { meter } from "../components/meter.js";
 import { COMPLETED, OPERATIONS, RESULTS, STEPS } from "../words.js";
 
 export function eventEntry({ at, actor, words }) {

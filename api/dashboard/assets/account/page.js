@@ -1,11 +1,11 @@
 /** One's own account. */
 
-import { passwordSection } from "../account/password.js";
-import { Sessions } from "../account/sessions.js";
-import { Tokens } from "../account/tokens.js";
+import { passwordSection } from "./password.js";
+import { Sessions } from "./sessions.js";
+import { Tokens } from "./tokens.js";
 import { h } from "../dom.js";
-import { start } from "../frame.js";
-import { orTell } from "../parts/toast.js";
+import { start } from "../page.js";
+import { orTell } from "../components/toast.js";
 
 start(async ({ main, user }) => {
   const [tokens, sessions] = [new Tokens(), new Sessions()];

@@ -3,8 +3,8 @@
 import { get, post } from "../api.js";
 import { h, say, toggle } from "../dom.js";
 import { duration } from "../format.js";
-import { field } from "../parts/forms.js";
-import { link, mayBeSignedIn, rememberSignIn, safeNext } from "../place.js";
+import { field } from "../components/forms.js";
+import { link, mayBeSignedIn, rememberSignIn, safeNext } from "../routes.js";
 
 const main = document.getElementById("main");
 const next = safeNext(location.search);

@@ -4,10 +4,10 @@ import { patch } from "../api.js";
 import { isBusy, isWaiting } from "../describe.js";
 import { h, icon } from "../dom.js";
 import { ICONS } from "../icons.js";
-import { confirmDelete } from "./delete.js";
-import { orOfferPlace } from "./limit.js";
+import { confirmDelete } from "./delete_dialog.js";
+import { orOfferPlace } from "./running_limit.js";
 import { openMenu } from "./menu.js";
-import { keep, openRecovery } from "./recover.js";
+import { keep, openRecovery } from "./recovery.js";
 import { orTell } from "./toast.js";
 
 const REQUESTS = {

@@ -1,6 +1,6 @@
 /** Where we are: paths below the public address, and where to go after signing in. */
 
-// This file is at {base}/assets/{digest}/place.js.
+// This file is at {base}/assets/{digest}/routes.js.
 export const BASE = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
 const HINT = "codehub:signed-in";
 const ANYWHERE_ELSE = /[\\\u0000-\u0020\u007f]/;

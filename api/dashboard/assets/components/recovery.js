@@ -7,7 +7,7 @@ import { moment, size } from "../format.js";
 import { ICONS } from "../icons.js";
 import { CHOICES, FAILURES } from "../words.js";
 import { openDialog } from "./dialog.js";
-import { orOfferPlace } from "./limit.js";
+import { orOfferPlace } from "./running_limit.js";
 
 export function openRecovery(workspace, store) {
   const dialog = openDialog(`${workspace.name}: ${lower(failureOf(workspace))}`,

@@ -2,9 +2,9 @@
 
 import { patch } from "../api.js";
 import { h, replace } from "../dom.js";
-import { field, formOf } from "../parts/forms.js";
+import { field, formOf } from "../components/forms.js";
 import { renderMarkdown } from "./markdown.js";
-import { sectionWith } from "./section.js";
+import { sectionWith } from "../components/section.js";
 
 export class Memo {
   constructor(id, store) {

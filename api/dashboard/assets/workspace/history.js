@@ -3,10 +3,10 @@
 import { get } from "../api.js";
 import { now } from "../clock.js";
 import { h, replace } from "../dom.js";
-import { toast } from "../parts/toast.js";
-import { entriesOf } from "./recorder.js";
-import { eventEntry, operationEntry } from "./entries.js";
-import { section } from "./section.js";
+import { toast } from "../components/toast.js";
+import { entriesOf } from "./audit_trail.js";
+import { eventEntry, operationEntry } from "./history_entries.js";
+import { section } from "../components/section.js";
 
 const PAGE = 25;
 

@@ -4,7 +4,7 @@ import { get } from "../api.js";
 import { now } from "../clock.js";
 import { h, replace, svg } from "../dom.js";
 import { duration } from "../format.js";
-import { section } from "./section.js";
+import { section } from "../components/section.js";
 
 const WIDTH = 288, HEIGHT = 40, BASELINE = 3;
 
