@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from benchmarks.proxy.environment import Contestant, Stage, Visitor, contestant, free_port
 from benchmarks.servers import real_deployment
 from codehub.adapters.local.instance_files import LOCK_NAME, InstanceState
-from codehub.adapters.local.locks import take_life
+from codehub.adapters.local.locks import acquire_alive_lock
 from codehub.adapters.local.root import PRIVATE, LocalRoot
 from codehub.db.credentials import SessionView, insert_session
 from codehub.domain.conditions import WorkspaceId
@@ -84,6 +84,6 @@ def _instances(deployment: Deployment, stage: Stage) -> Iterator[None]:
             for workspace_id, port in _workspaces_of(visitor, stage).items():
                 directory = root.instance(workspace_id)
                 directory.mkdir(mode=PRIVATE)
-                stack.callback(os.close, take_life(directory / LOCK_NAME))
+                stack.callback(os.close, acquire_alive_lock(directory / LOCK_NAME))
                 InstanceState(IDE, port, token="").write(directory)
         yield

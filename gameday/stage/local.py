@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from codehub.adapters.local.processes import MARKER
+from codehub.adapters.local.processes import MARKER_VARIABLE
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_volume_name, volume_name
@@ -35,7 +35,7 @@ class OwnProcesses:
         self._programs = os.fsencode(programs)
 
     def instances(self) -> dict[str, list[int]]:
-        """By marker, the outermost process of each instance: those inside end with it, or count alone."""
+        """Return the root process of each instance, by marker."""
         members = [each for each in self._find() if each.marker]
         inside = {each.pid: each.marker for each in members}
         found = defaultdict(list)
@@ -72,7 +72,7 @@ class OwnProcesses:
         variables = (PROC / str(pid) / "environ").read_bytes().split(b"\0")
         if not any(each.startswith(b"PATH=") and self._programs in each for each in variables):
             return None
-        named = f"{MARKER}=".encode()
+        named = f"{MARKER_VARIABLE}=".encode()
         marker = next((each.removeprefix(named) for each in variables if each.startswith(named)), b"")
         if not marker and not _is_job(pid):
             return None

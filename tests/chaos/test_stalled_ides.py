@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codehub.adapters.local.processes import find_members
+from codehub.adapters.local.processes import find_processes
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
@@ -26,7 +26,7 @@ async def start_workspace(deployment: Deployment) -> WorkspaceId:
 
 def processes_of(deployment: Deployment, workspace_id: WorkspaceId) -> set[int]:
     marker = LocalRoot.at(local_root_of(deployment.settings)).marker(workspace_id)
-    return {member.pid for member in find_members(marker)}
+    return {member.pid for member in find_processes(marker)}
 
 
 def signal_all(processes: set[int], number: signal.Signals) -> None:

@@ -21,7 +21,7 @@ from codehub.adapters.docker.options import Limits
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.adapters.local.ides import Ide
 from codehub.adapters.local.instances import LocalInstances, Timeouts
-from codehub.adapters.local.processes import find_members, outermost
+from codehub.adapters.local.processes import find_processes, root_processes
 from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource, WorkspaceId
@@ -145,10 +145,10 @@ class LocalHarness:
         )
 
     def count(self, workspace_id: WorkspaceId) -> int:
-        return len(outermost(find_members(self.root.marker(workspace_id))))
+        return len(root_processes(find_processes(self.root.marker(workspace_id))))
 
     def pids(self, workspace_id: WorkspaceId) -> list[int]:
-        return [member.pid for member in find_members(self.root.marker(workspace_id))]
+        return [member.pid for member in find_processes(self.root.marker(workspace_id))]
 
     def go_down(self) -> None:
         (self.root.path / SENTINEL).unlink()

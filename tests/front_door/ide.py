@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aiohttp import WSMsgType, web
 
 from codehub.adapters.local.instance_files import LOCK_NAME, InstanceState
-from codehub.adapters.local.locks import take_life
+from codehub.adapters.local.locks import acquire_alive_lock
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import WorkspaceId
 
@@ -65,7 +65,7 @@ async def running_ide(
     await site.start()
     directory = root.instance(workspace_id)
     directory.mkdir(parents=True, exist_ok=True)
-    life = take_life(directory / LOCK_NAME)
+    life = acquire_alive_lock(directory / LOCK_NAME)
     bound = runner.addresses[0][1]
     InstanceState(name, bound, ide.token).write(directory)
     try:

@@ -16,7 +16,7 @@ import pytest
 from codehub.adapters.local import processes
 from codehub.adapters.local.instance_files import STATE_NAME, InstanceState, read_state
 from codehub.adapters.local.instances import Timeouts
-from codehub.adapters.local.processes import Member
+from codehub.adapters.local.processes import InstanceProcess
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.ports import InstanceRequest, Upstream
@@ -28,7 +28,7 @@ from tests.contracts.instance_harness import LocalHarness, ask
 WORKER = """
 import asyncio, os, sys
 from pathlib import Path
-from codehub.adapters.local import launching, processes
+from codehub.adapters.local import launcher, processes
 from codehub.ports import InstanceRequest
 from tests.contracts.instance_harness import LocalHarness
 from testkit.fakes import IMAGE
@@ -124,8 +124,8 @@ async def test_a_process_that_took_over_an_id_is_never_signalled(
     await start(harness, workspace_id)
     bystander = await asyncio.create_subprocess_exec("/bin/sleep", "1000", start_new_session=True)
     try:
-        mistaken = Member(bystander.pid, bystander.pid, sandboxed=False)
-        processes.send(harness.root.marker(workspace_id), signal.SIGKILL, {mistaken})
+        mistaken = InstanceProcess(bystander.pid, bystander.pid, sandboxed=False)
+        processes.send_signal(harness.root.marker(workspace_id), signal.SIGKILL, {mistaken})
         await harness.instances.stop(workspace_id)
         assert psutil.Process(bystander.pid).status() == psutil.STATUS_SLEEPING
     finally:
@@ -208,7 +208,7 @@ async def test_nothing_of_our_environment_reaches_the_ide(
     answer = await ask(await harness.instances.find_upstream(workspace_id), workspace_id, "environ")
     system = {"PATH", "HOME", "TMPDIR", "USER", "SHELL", "LANG", "TERM"}
     # PWD is the sandbox's own contribution, LC_CTYPE that of Python.
-    assert json.loads(answer).keys() - {"PWD", "LC_CTYPE"} == system | {processes.MARKER, "TOKEN"}
+    assert json.loads(answer).keys() - {"PWD", "LC_CTYPE"} == system | {processes.MARKER_VARIABLE, "TOKEN"}
     assert "very-secret" not in answer
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from codehub.adapters.local.locks import exclusive
+from codehub.adapters.local.locks import try_lock
 from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.domain.conditions import WorkspaceId
@@ -70,7 +70,7 @@ async def begin(jobs: LocalStorageJobs) -> "asyncio.Task[object]":
 
 def is_free(root: LocalRoot) -> bool:
     try:
-        with exclusive(root.locks / f"{WORKSPACE_ID}.job"):
+        with try_lock(root.locks / f"{WORKSPACE_ID}.job"):
             return True
     except BlockingIOError:
         return False

@@ -2,7 +2,14 @@
 
 import pytest
 
-from codehub.adapters.local.ides import Ide, Launch, choose, code_server, installed_ides, jupyterlab
+from codehub.adapters.local.ides import (
+    Ide,
+    LaunchValues,
+    code_server,
+    installed_ides,
+    jupyterlab,
+    resolve_ide,
+)
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason
@@ -21,19 +28,19 @@ IDES = {"code-server": IDE, "jupyterlab": IDE}
     ],
 )
 def test_an_image_names_an_ide_and_none_means_the_first(image_ref: str, name: str) -> None:
-    assert choose(IDES, image_ref) == name
+    assert resolve_ide(IDES, image_ref) == name
 
 
 @pytest.mark.parametrize("image_ref", ["debian:12", "JupyterLab", "default "])
 def test_an_unknown_image_is_refused_with_the_names_that_are_allowed(image_ref: str) -> None:
     with pytest.raises(Permanent, match="default, code-server, jupyterlab") as caught:
-        choose(IDES, image_ref)
+        resolve_ide(IDES, image_ref)
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
 
 
 def test_a_machine_without_any_ide_says_what_to_install() -> None:
     with pytest.raises(Permanent, match="install jupyterlab or code-server"):
-        choose({}, "default")
+        resolve_ide({}, "default")
 
 
 def test_code_server_is_preferred_where_it_is_on_the_path(
@@ -54,7 +61,7 @@ def test_code_server_is_preferred_where_it_is_on_the_path(
 
 
 def test_the_gaps_in_a_description_are_filled() -> None:
-    launch = Launch(WorkspaceId("one"), 80, "secret", "/home/coder", "/private")
+    launch = LaunchValues(WorkspaceId("one"), 80, "secret", "/home/coder", "/private")
     assert (
         launch.fill("{id} {port} {token} {home} {private} {other}")
         == "one 80 secret /home/coder /private {other}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codehub.adapters.local.locks import exclusive, is_alive, open_lock, take_life, waited_for
+from codehub.adapters.local.locks import acquire_alive_lock, is_locked, lock_async, open_lock, try_lock
 
 
 @pytest.fixture
@@ -16,26 +16,26 @@ def lock(tmp_path: Path) -> Path:
 
 
 def test_a_life_lasts_as_long_as_any_process_that_inherited_it(lock: Path) -> None:
-    assert not is_alive(lock)
-    life = take_life(lock)
+    assert not is_locked(lock)
+    life = acquire_alive_lock(lock)
     child = subprocess.Popen(("/bin/sleep", "1000"), pass_fds=(life,))
     os.close(life)
-    assert is_alive(lock)
-    assert is_alive(lock)
+    assert is_locked(lock)
+    assert is_locked(lock)
     with pytest.raises(BlockingIOError):
-        take_life(lock)
+        acquire_alive_lock(lock)
     child.kill()
     child.wait()
-    assert not is_alive(lock)
+    assert not is_locked(lock)
 
 
 def test_only_one_holds_a_lock_and_it_leaves_no_file(lock: Path) -> None:
-    with exclusive(lock):
-        with pytest.raises(BlockingIOError), exclusive(lock):
+    with try_lock(lock):
+        with pytest.raises(BlockingIOError), try_lock(lock):
             pass
         assert lock.exists()
     assert not lock.exists()
-    with exclusive(lock):
+    with try_lock(lock):
         pass
 
 
@@ -49,7 +49,7 @@ def test_a_file_that_was_replaced_before_it_was_locked_guards_nothing(
         return descriptor
 
     monkeypatch.setattr("codehub.adapters.local.locks.open_lock", open_too_early)
-    with pytest.raises(BlockingIOError), exclusive(lock):
+    with pytest.raises(BlockingIOError), try_lock(lock):
         pass
 
 
@@ -57,7 +57,7 @@ async def test_those_who_wait_get_their_turn_one_by_one(lock: Path) -> None:
     inside: list[int] = []
 
     async def visit(number: int) -> None:
-        async with waited_for(lock):
+        async with lock_async(lock):
             inside.append(number)
             await asyncio.sleep(0)
             assert inside == [number]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codehub.adapters.local.locks import exclusive
+from codehub.adapters.local.locks import try_lock
 from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.adapters.local.volumes import TRASH_PREFIX, LocalVolumes
 from codehub.domain.conditions import VolumeFact, WorkspaceId
@@ -108,7 +108,7 @@ async def test_a_volume_that_a_job_works_on_is_not_removed(
     root: LocalRoot, volumes: LocalVolumes, workspace_id: WorkspaceId
 ) -> None:
     await volumes.provision(workspace_id)
-    with exclusive(root.locks / f"{workspace_id}.job"), pytest.raises(Transient) as caught:
+    with try_lock(root.locks / f"{workspace_id}.job"), pytest.raises(Transient) as caught:
         await volumes.remove(workspace_id)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
     assert await volumes.observe(workspace_id) is VolumeFact.PRESENT

@@ -1,4 +1,4 @@
-"""Storage jobs on a directory that is no volume: homes that another installation left on this machine."""
+"""Storage jobs on a plain directory: the homes that CodeHub M1 left on this machine."""
 
 import asyncio
 import fcntl
@@ -11,42 +11,42 @@ from codehub.adapters.local.storage_jobs import run_job
 from codehub.job_protocol import job_request
 from codehub.ports import UNRECORDED, ArchiveStore, Report, StoredArchive
 
-# A job whose caller was killed notices that within half a second.
+# A job notices within half a second that its caller was killed.
 LEFTOVER_SECONDS = 10.0
 POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
 class Upload:
-    """An archive of a directory; `skipped` if an earlier run had committed it already."""
+    """An archive of a directory; `skipped` if an earlier run committed it."""
 
     archive: StoredArchive
     skipped: bool
 
 
 class DirectoryJobs:
-    """They only read the directory, and hold its lock meanwhile: a second job on it is refused."""
+    """Jobs that only read a directory. They lock it, so a second job on it is refused."""
 
     def __init__(self, store: ArchiveStore) -> None:
         self._store = store
 
     async def archive(self, directory: Path, key: str, report: Report) -> Upload:
-        """Upload the directory's content under this key, meta last; skip the upload if both are there."""
-        await _leftover_job_ended(directory)
+        """Upload the directory under this key, meta last. Skip the upload if both objects exist."""
+        await _wait_for_leftover_job(directory)
         output = await run_job("archive", job_request(self._store, key, str(directory), UNRECORDED), report)
         return Upload(output.stored_as(key), skipped=output.last["skipped"])
 
     async def find_difference(self, directory: Path, key: str, report: Report) -> str | None:
-        """Read the archive back and compare it with the directory; None if they are equal."""
+        """Read the archive back and compare it with the directory. Return None if they are equal."""
         output = await run_job("verify", job_request(self._store, key, str(directory), UNRECORDED), report)
         difference: str | None = output.last["difference"]
         return difference
 
 
-async def _leftover_job_ended(directory: Path) -> None:
-    """Wait for the job of a caller that was killed; the next job itself says so if it does not end."""
+async def _wait_for_leftover_job(directory: Path) -> None:
+    """Wait for the job of a killed caller. If it does not end, the next job reports it."""
     deadline = time.monotonic() + LEFTOVER_SECONDS
-    while _is_locked(directory) and time.monotonic() < deadline:  # noqa: ASYNC110 (nobody tells)
+    while _is_locked(directory) and time.monotonic() < deadline:  # noqa: ASYNC110 (there is no event to wait for)
         await asyncio.sleep(POLL_SECONDS)
 
 
@@ -57,7 +57,7 @@ def _is_locked(directory: Path) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        return False  # no locks on this file system, hence no lock of a job either
+        return False  # a file system without locks
     finally:
         os.close(descriptor)
     return False

@@ -1,4 +1,4 @@
-"""The IDEs that this machine can run: what an image_ref may name on the local backend."""
+"""The IDEs that are installed on this machine: the image_refs of the local backend."""
 
 import importlib.util
 import os
@@ -18,22 +18,22 @@ RUN_JUPYTERLAB = Path(__file__).with_name("run_jupyterlab.py")
 
 @dataclass(frozen=True)
 class Ide:
-    """How to run an IDE. Texts may name {id}, {port}, {token}, {home} and {private}, its own directory."""
+    """How to run an IDE. Texts can contain {id}, {port}, {token}, {home} and {private}, its own directory."""
 
     command: tuple[str, ...]
     health_path: str
     keep_prefix: bool
     environment: Mapping[str, str] = field(default_factory=dict)
     headers: Headers = ()
-    # What of this machine it needs to see, beside the system's own directories.
+    # Paths that it needs besides the system directories.
     visible: tuple[Path, ...] = ()
-    # What to add to the command where it has a sandbox around it.
+    # Added to the command inside a sandbox.
     sandboxed_options: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Launch:
-    """What fills the gaps in an IDE's description."""
+class LaunchValues:
+    """The values for the placeholders of an IDE."""
 
     workspace_id: WorkspaceId
     port: int
@@ -42,7 +42,7 @@ class Launch:
     private: str = ""
 
     def fill(self, text: str) -> str:
-        # Not str.format: paths may contain braces.
+        # Not str.format: paths can contain braces.
         for name, value in (
             ("{id}", self.workspace_id),
             ("{port}", str(self.port)),
@@ -58,34 +58,34 @@ class Launch:
 
 
 def jupyterlab() -> Ide:
-    """JupyterLab out of our own environment; the token keeps neighbours on the loopback interface out."""
+    """JupyterLab from CodeHub's virtual environment. Its token keeps other local users out."""
     options = (
         "--no-browser",
         "--ServerApp.ip=127.0.0.1",
         "--ServerApp.port={port}",
-        # Another port than the recorded one would never be found.
+        # CodeHub finds it only on the recorded port.
         "--ServerApp.port_retries=0",
         "--ServerApp.base_url=/w/{id}/",
         "--ServerApp.root_dir={home}",
-        # Checks the Host header only, which behind the proxy is that of the public address.
+        # This only affects the check of the Host header, which has the public address behind the proxy.
         "--ServerApp.allow_remote_access=True",
         "--ServerApp.quit_button=False",
         "--LabApp.news_url=None",
         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         "--LabApp.extension_manager=readonly",
-        # It would run npm, and leave its files in every home.
+        # Autodetection runs npm and leaves files in every home.
         "--LanguageServerManager.autodetect=False",
         *(("--allow-root",) if os.geteuid() == 0 else ()),
     )
     return Ide(
-        # Without -P, modules beside the program would hide those of the standard library.
+        # Without -P, modules next to the program would hide those of the standard library.
         command=(sys.executable, "-P", str(RUN_JUPYTERLAB), *options),
         health_path="/w/{id}/api/status",
         keep_prefix=True,
         environment={"JUPYTER_TOKEN": "{token}", "JUPYTER_RUNTIME_DIR": "{private}/jupyter"},
         headers=(("Authorization", "token {token}"),),
         visible=(Path(sys.prefix), Path(sys.base_prefix), RUN_JUPYTERLAB),
-        # Neighbours could listen to kernels on the loopback interface. Elsewhere the path may be too long.
+        # Other users could reach kernels over TCP. Outside a sandbox, the socket path can be too long.
         sandboxed_options=("--KernelManager.transport=ipc",),
     )
 
@@ -109,14 +109,14 @@ def code_server(program: Path) -> Ide:
 
 
 def _installation_of(program: Path) -> tuple[Path, ...]:
-    """The package of a program on PATH, and the Node that runs it: no more, for they may be in a home."""
+    """Return the package of a program and its Node. Nothing more: both can be inside a person's home."""
     package = next((each for each in program.resolve().parents if (each / "package.json").exists()), None)
     node = shutil.which("node")
     return (package or program.resolve(), *((Path(node).resolve(),) if node else ()))
 
 
 def installed_ides() -> dict[str, Ide]:
-    """What is installed here; the first one is the default."""
+    """Return the installed IDEs by name; the first one is the default."""
     ides = {}
     if program := shutil.which("code-server"):
         ides["code-server"] = code_server(Path(program))
@@ -125,8 +125,8 @@ def installed_ides() -> dict[str, Ide]:
     return ides
 
 
-def choose(ides: Mapping[str, Ide], image_ref: str) -> str:
-    """The name of the IDE that an image_ref asks for; none, or `default`, means the first."""
+def resolve_ide(ides: Mapping[str, Ide], image_ref: str) -> str:
+    """Return the name of the requested IDE; an empty image_ref or `default` means the first."""
     if image_ref in ides:
         return image_ref
     if image_ref in {"", "default"} and ides:
@@ -136,5 +136,5 @@ def choose(ides: Mapping[str, Ide], image_ref: str) -> str:
     )
     raise Permanent(
         ErrorReason.IMAGE_PULL_FAILED,
-        f"There is no IDE {image_ref!r} on this machine; what can be asked for: {allowed}.",
+        f"The IDE {image_ref!r} is not installed on this machine; available: {allowed}.",
     )

@@ -12,16 +12,16 @@ LOG_NAME = "output.log"
 
 @dataclass(frozen=True)
 class InstanceState:
-    """How to reach an instance. Whether it lives is not here: its lock tells that."""
+    """How to reach an instance. Whether it runs is told by its lock, not here."""
 
     ide: str
     port: int
     token: str = field(repr=False)
-    # What was asked for, which may mean another IDE at the next start; None where it was not recorded.
+    # The requested image_ref, which can mean another IDE at the next start. Older records have None.
     image_ref: str | None = None
 
     def write(self, directory: Path) -> None:
-        """Replace the state as a whole; it holds the token, so nobody else may read it."""
+        """Replace the file atomically. It holds the token, so only its owner can read it."""
         partial = directory / f"{STATE_NAME}.partial"
         partial.unlink(missing_ok=True)
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -33,7 +33,7 @@ class InstanceState:
 
 
 def read_state(directory: Path) -> InstanceState | None:
-    """None if there is none, or if what is there is not ours to understand."""
+    """Return None if there is no state, or an unreadable one."""
     try:
         document = json.loads((directory / STATE_NAME).read_text(encoding="utf-8"))
         return InstanceState(
@@ -43,8 +43,8 @@ def read_state(directory: Path) -> InstanceState | None:
         return None
 
 
-def exists(directory: Path) -> bool:
-    """An exited instance exists too, until it is stopped."""
+def state_exists(directory: Path) -> bool:
+    """Return whether there is an instance; an exited one exists until it is stopped."""
     return (directory / STATE_NAME).exists()
 
 
@@ -54,7 +54,7 @@ KEPT = 2
 
 @dataclass(frozen=True)
 class Log:
-    """One instance's output and its older parts, `output.log.1` being the newest of these."""
+    """The output of one instance. `output.log.1` is the newest rotated part."""
 
     directory: Path
     limit_bytes: int = LIMIT_BYTES
@@ -64,23 +64,23 @@ class Log:
         return self.directory / LOG_NAME
 
     def open(self) -> int:
-        """Appending, so that what is written after a rotation goes to the new end."""
+        """Open for appending, so that writes after a rotation go to the new end."""
         return os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
     def rotate(self) -> None:
-        """Copy and truncate: the instance keeps its descriptor, so the file cannot just be renamed."""
+        """Copy and truncate: the instance keeps its descriptor, so renaming would not work."""
         size = self._size()
         if size < self.limit_bytes:
             return
         for number in range(KEPT, 1, -1):
             if self._older(number - 1).exists():
                 self._older(number - 1).replace(self._older(number))
-        # No more than the limit, however fast it has grown.
+        # Never more than the limit, even if the log has grown far beyond it.
         self._older(1).write_bytes(self._read_from(size - self.limit_bytes))
         os.truncate(self.path, 0)
 
     def tail(self, lines: int) -> tuple[bytes, int]:
-        """The last lines, as far as they have been kept, and the offset at which to read on."""
+        """Return the last lines that were kept, and the offset to continue from."""
         content, offset = self.read_since(max(0, self._size() - self.limit_bytes))
         for number in range(1, KEPT + 1):
             if content.count(b"\n") <= lines and self._older(number).exists():
@@ -88,10 +88,10 @@ class Log:
         return b"".join(content.splitlines(keepends=True)[-lines:]) if lines > 0 else b"", offset
 
     def read_since(self, offset: int) -> tuple[bytes, int]:
-        """What has been written since, and the next offset; nothing if there is no log any more."""
+        """Return what was written since, and the next offset. Return nothing if there is no log."""
         try:
             size = self.path.stat().st_size
-            # Shorter than before: it has been rotated, so all of it is new.
+            # A shorter file was rotated, so all of it is new.
             start = offset if size >= offset else 0
             content = self._read_from(start)
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Locks that the kernel releases with the last process that holds them, however it ends."""
+"""File locks, which the kernel releases when the last process that holds them ends."""
 
 import asyncio
 import contextlib
@@ -18,11 +18,11 @@ def open_lock(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-def take_life(path: Path) -> int:
-    """Lock a file for an instance about to start; every process that inherits the descriptor keeps it locked.
+def acquire_alive_lock(path: Path) -> int:
+    """Lock a file for an instance that is about to start. Raise BlockingIOError if it is already locked.
 
-    Such a lock belongs to the open file and not to a process, and it can be asked for without taking it.
-    Raise BlockingIOError while it is held.
+    The lock belongs to the open file, so every process that inherits the descriptor holds it, and
+    `is_locked` can check it without taking it.
     """
     descriptor = open_lock(path)
     try:
@@ -33,17 +33,17 @@ def take_life(path: Path) -> int:
     return descriptor
 
 
-def is_alive(path: Path) -> bool:
-    """Whether some process still holds this lock. No process id is involved, so none can be mistaken."""
+def is_locked(path: Path) -> bool:
+    """Return whether a process holds this lock."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:
-        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
+        found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_RDLCK))
     finally:
         os.close(descriptor)
-    kind: int = _FLOCK.unpack(answer)[0]
+    kind: int = _FLOCK.unpack(found)[0]
     return kind != fcntl.F_UNLCK
 
 
@@ -52,8 +52,8 @@ def _whole_file(kind: int) -> bytes:
 
 
 @contextlib.contextmanager
-def exclusive(path: Path) -> Iterator[int]:
-    """Hold a lock file and remove it afterwards; raise BlockingIOError if somebody else holds it."""
+def try_lock(path: Path) -> Iterator[int]:
+    """Hold a lock file and remove it afterwards. Raise BlockingIOError if it is already held."""
     descriptor = open_lock(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,14 +61,14 @@ def exclusive(path: Path) -> Iterator[int]:
         try:
             yield descriptor
         finally:
-            # While it is held: whoever opened this file meanwhile will find that it is no longer current.
+            # Remove it while it is held: a process that has opened it sees that it is no longer current.
             path.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
 
 
 def _check_current(descriptor: int, path: Path) -> None:
-    """The earlier holder removed the file after we had opened it: what we hold then guards nothing."""
+    """Raise BlockingIOError if the previous holder removed the file after it was opened here."""
     try:
         current = os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:
@@ -78,12 +78,12 @@ def _check_current(descriptor: int, path: Path) -> None:
 
 
 @contextlib.asynccontextmanager
-async def waited_for(path: Path) -> AsyncIterator[None]:
-    """Hold a lock file, waiting for its turn without a thread that could not be cancelled."""
+async def lock_async(path: Path) -> AsyncIterator[None]:
+    """Wait for a lock file and hold it. No thread waits, so it can be cancelled."""
     while True:
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(exclusive(path))
+                stack.enter_context(try_lock(path))
             except BlockingIOError:
                 await asyncio.sleep(POLL_SECONDS)
                 continue
@@ -91,12 +91,15 @@ async def waited_for(path: Path) -> AsyncIterator[None]:
             return
 
 
-def hold_blocking(path: Path, stack: contextlib.ExitStack) -> None:
-    """The same for a thread, where the holder is quick."""
+@contextlib.contextmanager
+def lock_blocking(path: Path) -> Iterator[None]:
+    """Wait for a lock file in this thread and hold it. Only for locks that are held briefly."""
     while True:
-        try:
-            stack.enter_context(exclusive(path))
-        except BlockingIOError:
-            time.sleep(POLL_SECONDS)
-        else:
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(try_lock(path))
+            except BlockingIOError:
+                time.sleep(POLL_SECONDS)
+                continue
+            yield
             return

@@ -13,28 +13,28 @@ from typing import NamedTuple
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 
-MARKER = "CODEHUB_INSTANCE"
+MARKER_VARIABLE = "CODEHUB_INSTANCE"
 _PROC = Path("/proc")
 _OWN_NAMESPACE = "/proc/self/ns/pid"
-# Children that we have to reap one day; forgetting one would leave a zombie, not more.
+# Children to reap; a forgotten one only stays a zombie.
 _children: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass(frozen=True)
-class Member:
+class InstanceProcess:
     """One process of an instance."""
 
     pid: int
     session: int
     sandboxed: bool
-    # Changes when the parent ends, so it is no part of who a process is.
+    # Not compared: it changes when the parent ends.
     parent: int = field(default=0, compare=False)
 
 
 def spawn(
-    command: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: int, life: int
+    command: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: int, alive_lock: int
 ) -> None:
-    """Start in a session of its own, tied to us by nothing, so that it outlives us."""
+    """Start a process in a session of its own, so that it outlives this one."""
     child = subprocess.Popen(  # noqa: S603
         command,
         stdin=subprocess.DEVNULL,
@@ -42,52 +42,53 @@ def spawn(
         stderr=log,
         cwd=directory,
         env=environment,
-        pass_fds=(life,),
+        pass_fds=(alive_lock,),
         start_new_session=True,
     )
     _children.append(child)
 
 
 def reap() -> None:
-    """Collect the children that have ended."""
+    """Reap children that have exited."""
     for child in list(_children):
         if child.poll() is not None:
             with contextlib.suppress(ValueError):
                 _children.remove(child)
 
 
-def find_members(marker: str) -> set[Member]:
-    """Every process with this marker in its environment, and who shares a session or a sandbox with one.
+def find_processes(marker: str) -> set[InstanceProcess]:
+    """Return the processes with this marker in their environment, and all in their sessions or sandboxes.
 
-    The sandbox covers processes that emptied their environment, the session most of them where there is none.
+    A process can empty its environment. Its sandbox still gives it away; without a sandbox, its session does
+    in most cases.
     """
     reap()
     own_session, own_namespace = os.getsid(0), os.readlink(_OWN_NAMESPACE)  # noqa: PTH115 (not a path)
-    everyone = list(_running())
-    marked = [each for each in everyone if _has_marker(each.pid, marker)]
+    running = list(_running())
+    marked = [each for each in running if _has_marker(each.pid, marker)]
     sessions = {each.session for each in marked} - {own_session}
     namespaces = {each.namespace for each in marked} - {own_namespace}
     return {
-        Member(each.pid, each.session, each.namespace != own_namespace, each.parent)
-        for each in everyone
+        InstanceProcess(each.pid, each.session, each.namespace != own_namespace, each.parent)
+        for each in running
         if each.session in sessions or each.namespace in namespaces
     }
 
 
-def outermost(members: set[Member]) -> set[Member]:
-    """The IDE itself, or the sandbox around it: both end when the IDE does."""
-    inside = {member.pid for member in members}
-    return {member for member in members if not member.sandboxed and member.parent not in inside}
+def root_processes(processes: set[InstanceProcess]) -> set[InstanceProcess]:
+    """Return the process of the IDE, or of the sandbox around it: both end with the IDE."""
+    pids = {each.pid for each in processes}
+    return {each for each in processes if not each.sandboxed and each.parent not in pids}
 
 
-def send(marker: str, number: signal.Signals, chosen: set[Member]) -> None:
-    """Signal those of the chosen that are still who they were."""
+def send_signal(marker: str, number: signal.Signals, chosen: set[InstanceProcess]) -> None:
+    """Signal the chosen processes that still belong to the instance."""
     with contextlib.ExitStack() as stack:
-        handles = {member: handle for member in chosen if (handle := _open(member.pid, stack)) is not None}
-        # Looked at again with the handles open: from here on an id cannot mean another process.
-        for member in find_members(marker) & handles.keys():
+        handles = {each: handle for each in chosen if (handle := _open(each.pid, stack)) is not None}
+        # Search again with the handles open: from now on no id can be reused.
+        for each in find_processes(marker) & handles.keys():
             with contextlib.suppress(ProcessLookupError):
-                signal.pidfd_send_signal(handles[member], number)
+                signal.pidfd_send_signal(handles[each], number)
 
 
 def _open(pid: int, stack: contextlib.ExitStack) -> int | None:
@@ -110,7 +111,7 @@ def _running() -> Iterator[_Process]:
     for entry in os.scandir(_PROC):
         if entry.name.isdecimal() and entry.name != str(os.getpid()):
             with contextlib.suppress(OSError):
-                # The name before it may contain anything, also spaces and brackets.
+                # Split after the process name, which can contain spaces and brackets.
                 state, parent, _, session, *_ = (
                     (_PROC / entry.name / "stat").read_text(errors="replace").rpartition(")")[2].split()
                 )
@@ -121,40 +122,42 @@ def _running() -> Iterator[_Process]:
 
 def _has_marker(pid: int, marker: str) -> bool:
     with contextlib.suppress(OSError):
-        return f"{MARKER}={marker}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        return f"{MARKER_VARIABLE}={marker}".encode() in (_PROC / str(pid) / "environ").read_bytes().split(
+            b"\0"
+        )
     return False
 
 
 POLL_SECONDS = 0.03
 
 
-async def end(marker: str, *, grace: float, timeouts: float) -> None:
-    """Return once no process of the instance is left."""
-    members = await asyncio.to_thread(find_members, marker)
-    if members:
-        # The sandbox's outer process would end at once and leave its inside running: ask only those inside.
-        asked = {member for member in members if member.sandboxed} or members
-        await asyncio.to_thread(send, marker, signal.SIGTERM, asked)
-        members = await _outwait(marker, members, grace)
-    deadline = _now() + timeouts
-    while members:
+async def terminate(marker: str, *, grace: float, kill_timeout: float) -> None:
+    """Send SIGTERM, then SIGKILL after the grace. Return when no process of the instance is left."""
+    processes = await asyncio.to_thread(find_processes, marker)
+    if processes:
+        # The outer process of a sandbox exits at once and leaves the inner ones running, so signal those.
+        signaled = {each for each in processes if each.sandboxed} or processes
+        await asyncio.to_thread(send_signal, marker, signal.SIGTERM, signaled)
+        processes = await _wait_for_exit(marker, processes, grace)
+    deadline = _now() + kill_timeout
+    while processes:
         if _now() > deadline:
-            pids = ", ".join(str(member.pid) for member in members)
+            pids = ", ".join(str(each.pid) for each in processes)
             raise Transient(ErrorReason.ACTION_FAILED, f"The instance does not end (processes {pids}).")
-        await asyncio.to_thread(send, marker, signal.SIGKILL, members)
+        await asyncio.to_thread(send_signal, marker, signal.SIGKILL, processes)
         await asyncio.sleep(POLL_SECONDS)
-        members = await asyncio.to_thread(find_members, marker)
+        processes = await asyncio.to_thread(find_processes, marker)
 
 
-async def _outwait(marker: str, members: set[Member], grace: float) -> set[Member]:
-    """Who is left when the grace is over or the IDE has ended; its children have no say in that."""
-    # If somebody has killed the outer process, those inside still have their grace.
-    ide = outermost(members) or members
+async def _wait_for_exit(marker: str, processes: set[InstanceProcess], grace: float) -> set[InstanceProcess]:
+    """Wait until the IDE has exited or the grace is over. Return the processes that are left."""
+    # Without an outer process, which may have been killed, the inner ones still get their grace.
+    ide = root_processes(processes) or processes
     deadline = _now() + grace
-    while members & ide and _now() < deadline:
+    while processes & ide and _now() < deadline:
         await asyncio.sleep(POLL_SECONDS)
-        members = await asyncio.to_thread(find_members, marker)
-    return members
+        processes = await asyncio.to_thread(find_processes, marker)
+    return processes
 
 
 def _now() -> float:

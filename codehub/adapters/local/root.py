@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TypeVar
 from uuid import uuid4
 
-from codehub.adapters.local.locks import hold_blocking
+from codehub.adapters.local.locks import lock_blocking
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_workspace_id, volume_name
 from codehub.domain.states import ErrorReason
 
-# Proves that this is the root and not what is left of it while its disk is away; holds its identity.
+# Holds the identity, and proves that this is the root and not the mount point of a missing disk.
 SENTINEL = ".codehub-root"
 _IDENTITY_LOCK = "identity"
 PRIVATE = 0o700
@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalRoot:
-    """Paths below the root; `path` is resolved, since instances run elsewhere."""
+    """Paths below the root. `path` is resolved, because instances run in other directories."""
 
     path: Path
 
@@ -53,29 +53,28 @@ class LocalRoot:
         return self.instances / parse_workspace_id(workspace_id)
 
     def marker(self, workspace_id: WorkspaceId) -> str:
-        """What tells an instance's processes from all others, also from those of another root."""
+        """Return the marker of an instance's processes; it is unique across roots."""
         return hashlib.sha256(os.fsencode(self.instance(workspace_id))).hexdigest()
 
     def prepare(self) -> str:
-        """Set the root up and return its identity; one that it has already is kept.
+        """Create the root and return its identity; keep an existing one.
 
-        Only for the first time: done later, it would bless an unmounted disk as empty.
+        Only for the first start: later, it would turn the mount point of a missing disk into an empty root.
         """
         for directory in (self.path, self.volumes, self.instances, self.locks):
             directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
-        with contextlib.ExitStack() as stack:
-            hold_blocking(self.locks / _IDENTITY_LOCK, stack)
+        with lock_blocking(self.locks / _IDENTITY_LOCK):
             return self.read_identity() or self._write_identity(str(uuid4()))
 
     def read_identity(self) -> str | None:
-        """What the sentinel says; None if there is none, or one from before roots had an identity."""
+        """Return the identity, or None without a sentinel or with one of an older version."""
         try:
             return (self.path / SENTINEL).read_text(encoding="utf-8", errors="replace").strip() or None
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def _write_identity(self, identity: str) -> str:
-        """All of it or nothing, also if the power fails meanwhile."""
+        """Write the identity atomically, even if the power fails."""
         partial = self.path / f"{SENTINEL}.partial"
         with partial.open("w", encoding="utf-8") as file:
             file.write(f"{identity}\n")
@@ -86,15 +85,15 @@ class LocalRoot:
         return identity
 
     def check(self) -> None:
-        """Raise unless the root is there: without its sentinel, an empty directory proves nothing."""
+        """Raise Transient(UNREACHABLE) if the root has no sentinel, because its disk may be missing."""
         if not (self.path / SENTINEL).is_file():
             raise Transient(
                 ErrorReason.UNREACHABLE,
-                f"The data directory {self.path} is not there or not set up; is its disk mounted?",
+                f"The data directory {self.path} is missing or not set up; is its disk mounted?",
             )
 
     async def run(self, work: Callable[[], Result]) -> Result:
-        """Do file system work in a thread, once the root is known to be there."""
+        """Check the root, then run file system work in a thread."""
 
         def guarded() -> Result:
             with translate_errors():
@@ -105,7 +104,7 @@ class LocalRoot:
 
 
 def sync_directory(path: Path) -> None:
-    """Return once the names in it would survive a power cut."""
+    """Flush the entries of a directory to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -115,7 +114,7 @@ def sync_directory(path: Path) -> None:
 
 @contextlib.contextmanager
 def translate_errors() -> Iterator[None]:
-    """A disk that gives errors is like a service that does not answer."""
+    """Raise Transient(UNREACHABLE) for disk errors."""
     try:
         yield
     except OSError as error:
@@ -125,7 +124,7 @@ def translate_errors() -> Iterator[None]:
 
 
 class LocalHomeStore:
-    """The identity is in the root's sentinel file, so it goes wherever the homes go."""
+    """The local home store. Its identity is in the sentinel file, so it moves with the homes."""
 
     def __init__(self, root: Path) -> None:
         self._root = LocalRoot.at(root)

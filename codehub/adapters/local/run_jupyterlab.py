@@ -1,6 +1,6 @@
-"""Run JupyterLab so that it can list files while they are being renamed or removed.
+"""Runs JupyterLab so that it can list files while they are being renamed or removed.
 
-A program of its own: it runs in the sandbox, where nothing else of CodeHub can be imported.
+This is a program of its own: in the sandbox it cannot import anything else of CodeHub.
 """
 
 import errno
@@ -19,11 +19,11 @@ _listing: ContextVar[bool] = ContextVar("listing", default=False)
 
 
 class Contents(AsyncLargeFileManager):
-    """The usual contents manager, but a file that vanishes is left out of a listing.
+    """The default contents manager, but listings leave out files that disappear meanwhile.
 
-    Jupyter Server 2.21 looks at everything that it lists twice. If a file is gone the second time, it answers
-    404 for the whole directory, and JupyterLab opens a dialog, "Directory not found"; if it is a checkpoint,
-    it answers 500. JupyterLab itself causes both under load, with Rename and Save.
+    Jupyter Server 2.21 reads every listed file twice. If the file is gone the second time, it returns 404 for
+    the whole directory, and JupyterLab shows "Directory not found"; for a checkpoint it returns 500.
+    JupyterLab itself causes both under load, with Rename and Save.
     """
 
     async def get(self, path: str, content: bool = True, *args: Any, **options: Any) -> Any:  # noqa: ANN401
@@ -31,7 +31,7 @@ class Contents(AsyncLargeFileManager):
             return await super().get(path, content, *args, **options)  # type: ignore[no-untyped-call]
         except HTTPError as error:
             if _listing.get() and error.status_code == HTTPStatus.NOT_FOUND:
-                # The listing leaves out what raises this.
+                # A listing leaves out files that raise this.
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from None
             raise
 
@@ -50,6 +50,6 @@ class Contents(AsyncLargeFileManager):
 
 
 if __name__ == "__main__":
-    # Only the default: a person's own configuration goes before it.
+    # Only the default: a person's own configuration overrides it.
     ServerApp.contents_manager_class.default_value = Contents
     sys.exit(main())

