@@ -19,7 +19,7 @@ from testkit.trees import describe_tree
 from testkit.waiting import until
 from tests.chaos.conftest import Servers
 from tests.m1.leftovers import ANN, IDS, fill_database, make_homes
-from tests.up_command import CODEHUB
+from tests.codehub_command import CODEHUB
 
 REFUSED = 2
 

@@ -15,7 +15,7 @@ from testkit.rows import add_workspace, new_workspace_id
 from testkit.trees import describe_tree, make_rich_home
 from tests.chaos.conftest import Servers
 from tests.docker.harness import open_docker_deployment
-from tests.up_command import CODEHUB
+from tests.codehub_command import CODEHUB
 
 COMPLETE = {"storage.volume_ready": {"status": "True", "reason": "Complete", "message": ""}}
 

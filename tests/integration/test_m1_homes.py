@@ -23,7 +23,7 @@ from testkit.waiting import until
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.m1.leftovers import IDS, STATUSES, WITH_HOMES, fill_database, home_key, make_homes
 from tests.storage_job_runs import path_with_fake, restore
-from tests.up_command import CODEHUB, up
+from tests.codehub_command import CODEHUB, up
 
 __all__ = ["bucket", "s3_server"]
 

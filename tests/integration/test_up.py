@@ -14,7 +14,7 @@ from codehub.embedded.data_dir import DataDir
 from codehub.embedded.servers.registry import environment, last_known
 from codehub.settings import load_settings
 from testkit.processes import family_of, wait_until_ended
-from tests.up_command import codehub, settings_for_up, up
+from tests.codehub_command import codehub, settings_for_up, up
 
 SERVERS_ONLY = "--servers-only"
 

@@ -18,7 +18,7 @@ from codehub.settings import load_settings
 from testkit.rows import add_user, add_workspace
 from testkit.waiting import until
 from tests.stand_in_engine import StandInEngine, stand_in_engine
-from tests.up_command import Up, codehub, settings_for_up, up
+from tests.codehub_command import Up, codehub, settings_for_up, up
 
 IMAGES = ("codehub-workspace:latest", "codehub-storage-job:latest")
 VARIABLE = "CODEHUB_WORKSPACES_INSTANCE_BACKEND"
