@@ -1,16 +1,57 @@
-"""Waiting for the end of processes that are not our children, without asking again and again."""
+"""Start processes that never outlive the test run, find free ports, and wait for processes to end."""
 
+import ctypes
 import os
 import select
-from collections.abc import Iterable
+import signal
+import socket
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 
 import psutil
 
-PATIENCE_SECONDS = 120.0
+WAIT_SECONDS = 120.0
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+def spawn(
+    command: Sequence[str | Path], log: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """Start a process that appends its output to the log and is killed when this process ends."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
+        )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """Return different ports that nothing listens on; another process may still take one."""
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return tuple(each.getsockname()[1] for each in sockets)
+
+
+def free_port() -> int:
+    return free_ports(1)[0]
 
 
 def wait_until_ended(processes: Iterable[psutil.Process]) -> list[psutil.Process]:
-    """Those that still run after a generous time; one that init has not collected yet has ended."""
+    """Wait for processes that need not be our children; return those that still run. A zombie has ended."""
     return [process for process in processes if not _ends(process)]
 
 
@@ -22,12 +63,12 @@ def _ends(process: psutil.Process) -> bool:
     except ProcessLookupError:
         return True
     try:
-        # It becomes readable when the process ends.
-        return bool(select.select([descriptor], [], [], PATIENCE_SECONDS)[0])
+        # The descriptor becomes readable when the process ends.
+        return bool(select.select([descriptor], [], [], WAIT_SECONDS)[0])
     finally:
         os.close(descriptor)
 
 
-def family_of(pid: int) -> list[psutil.Process]:
+def process_tree(pid: int) -> list[psutil.Process]:
     process = psutil.Process(pid)
     return [process, *process.children(recursive=True)]

@@ -1,10 +1,7 @@
 """A real S3 server for tests: SeaweedFS with authentication, on free ports of the loopback interface."""
 
 import contextlib
-import ctypes
 import json
-import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,11 +14,12 @@ import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from testkit.processes import free_ports, kill, spawn
+
 ACCESS_KEY = "test-access-key"
 SECRET_KEY = "test-secret-key"  # noqa: S105 (of a server that lives for one test run on loopback)
 START_SECONDS = 30
 POLL_SECONDS = 0.05
-_PR_SET_PDEATHSIG = 1
 _PORT_OPTIONS = (
     "s3.port",
     "s3.port.grpc",
@@ -32,7 +30,6 @@ _PORT_OPTIONS = (
     "filer.port",
     "filer.port.grpc",
 )
-_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -54,11 +51,11 @@ def seaweed(data_dir: Path) -> Iterator[S3Server]:
 
 
 def start_seaweed(data_dir: Path) -> S3Server:
-    """Start a server and return once it stores objects. A port taken meanwhile costs another attempt."""
+    """Start a server and wait until it stores objects; try other ports if one is taken."""
     for attempt in range(3):
         directory = data_dir / str(attempt)
         directory.mkdir(parents=True)
-        ports = _free_ports()
+        ports = free_ports(len(_PORT_OPTIONS))
         endpoint_url = f"http://127.0.0.1:{ports[0]}"
         server = S3Server(endpoint_url, ACCESS_KEY, SECRET_KEY, _spawn(directory, ports), ports)
         if _becomes_ready(server):
@@ -68,9 +65,8 @@ def start_seaweed(data_dir: Path) -> S3Server:
 
 
 def stop_seaweed(server: S3Server) -> None:
-    # SIGKILL: a polite end takes 15 seconds, and nothing of a test's server is worth keeping.
-    server.process.kill()
-    server.process.wait()
+    # A graceful shutdown takes 15 seconds, and tests keep no data.
+    kill(server.process)
     for port in server.ports:
         for leftover in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 (where weed puts them)
             leftover.unlink(missing_ok=True)
@@ -85,7 +81,7 @@ def _spawn(directory: Path, ports: tuple[int, ...]) -> subprocess.Popen[bytes]:
         f"-dir={directory}",
         "-ip=127.0.0.1",
         "-ip.bind=127.0.0.1",
-        # Nobody to vote with, so nothing to wait for.
+        # A single master needs no election.
         "-master.peers=none",
         "-master.telemetry=false",
         "-master.volumeSizeLimitMB=64",
@@ -97,15 +93,8 @@ def _spawn(directory: Path, ports: tuple[int, ...]) -> subprocess.Popen[bytes]:
         "-s3.port.lance=0",
         *(f"-{option}={port}" for option, port in zip(_PORT_OPTIONS, ports, strict=True)),
     )
-    with (directory / "weed.log").open("wb") as log:
-        return subprocess.Popen(
-            (Path(sys.executable).with_name("weed"), "-logtostderr=true", "server", *options),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            # A killed test run must not leave its server behind.
-            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
-        )
+    program = Path(sys.executable).with_name("weed")
+    return spawn([program, "-logtostderr=true", "server", *options], directory / "weed.log")
 
 
 def _becomes_ready(server: S3Server) -> bool:
@@ -127,12 +116,3 @@ def _becomes_ready(server: S3Server) -> bool:
                 return True
             time.sleep(POLL_SECONDS)
     return False
-
-
-def _free_ports() -> tuple[int, ...]:
-    with contextlib.ExitStack() as stack:
-        # All are held until the last is known, so that no port comes twice.
-        sockets = [stack.enter_context(socket.socket()) for _ in _PORT_OPTIONS]
-        for held in sockets:
-            held.bind(("127.0.0.1", 0))
-        return tuple(held.getsockname()[1] for held in sockets)

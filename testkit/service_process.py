@@ -1,7 +1,6 @@
-"""A service of CodeHub as a process of its own: it can be asked to stop, killed, and its log read."""
+"""Run the API or the proxy as a separate process."""
 
 import asyncio
-import ctypes
 import json
 import os
 import signal
@@ -14,13 +13,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from testkit.temporal_server import free_port
+from testkit.processes import free_port, kill, spawn
 from testkit.waiting import until
 
 ATTEMPTS = 3
 INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -33,11 +30,11 @@ class ServiceProcess:
     log: Path
 
     def stop(self) -> None:
-        """Ask it to stop, as whoever runs it would."""
+        """Ask the process to stop, as a supervisor does."""
         self.process.send_signal(signal.SIGTERM)
 
     async def wait_ended(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait until the process has ended; return its exit code."""
 
         async def ended() -> bool:
             return self.process.poll() is not None
@@ -46,7 +43,7 @@ class ServiceProcess:
         return int(self.process.returncode)
 
     def log_lines(self) -> list[dict[str, Any]]:
-        """What it has logged, if it logs JSON."""
+        """Return the lines that it has logged as JSON."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
 
@@ -54,34 +51,32 @@ class ServiceProcess:
 async def running_service(
     module: str, environment: Mapping[str, str], *arguments: str, port: int | None = None
 ) -> AsyncIterator[ServiceProcess]:
-    """Once it is ready, on a free port if none is given; it is gone afterwards."""
+    """Run a service, on a free port if none is given; yield it once it is ready, and kill it at the end."""
     with TemporaryDirectory(prefix=f"codehub-{module}-") as directory:
         service = await _start(module, environment, arguments, port, Path(directory))
         try:
             yield service
         finally:
-            # SIGKILL: whoever wants to see a proper end has asked for it before.
-            service.process.kill()
-            await asyncio.to_thread(service.process.wait)
+            # A test of a graceful shutdown has called stop() before.
+            await asyncio.to_thread(kill, service.process)
 
 
 async def _start(
     module: str, environment: Mapping[str, str], arguments: tuple[str, ...], port: int | None, directory: Path
 ) -> ServiceProcess:
     for _ in range(ATTEMPTS):
-        service = spawn(module, environment, arguments, port or free_port(), directory)
+        service = spawn_service(module, environment, arguments, port or free_port(), directory)
         if await _becomes_ready(service, directory / "ready"):
             return service
-        # Somebody may have taken the port meanwhile.
-        service.process.kill()
-        service.process.wait()
+        # Another process may have taken the port.
+        kill(service.process)
     raise AssertionError(f"{module} did not start:\n{(directory / 'log').read_text()}")
 
 
-def spawn(
+def spawn_service(
     module: str, environment: Mapping[str, str], arguments: tuple[str, ...], port: int, directory: Path
 ) -> ServiceProcess:
-    """Start it and wait for nothing; `log` and, once it is ready, `ready` are in the directory."""
+    """Start a service without waiting; it writes `log` and, once ready, `ready` into the directory."""
     (directory / "ready").unlink(missing_ok=True)
     everything = {
         **{name: os.environ[name] for name in INHERITED if name in os.environ},
@@ -90,16 +85,7 @@ def spawn(
         f"CODEHUB_{module.upper()}_READY_FILE": str(directory / "ready"),
     }
     log = directory / "log"
-    with log.open("ab") as output:
-        process = subprocess.Popen(
-            (sys.executable, "-m", module, *arguments),
-            env=everything,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            # A killed test run must not leave it behind.
-            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
-        )
+    process = spawn((sys.executable, "-m", module, *arguments), log, everything)
     return ServiceProcess(f"http://127.0.0.1:{port}", port, process, log)
 
 

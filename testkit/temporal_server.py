@@ -1,9 +1,7 @@
 """A real Temporal server for tests: the development server, in memory, on a free loopback port."""
 
 import contextlib
-import ctypes
 import http.client
-import signal
 import socket
 import subprocess
 import sys
@@ -13,12 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codehub.embedded.servers.temporal import DYNAMIC_CONFIGURATION
+from testkit.processes import free_ports, kill, spawn
 
 START_SECONDS = 30
 POLL_SECONDS = 0.02
 ATTEMPTS = 3
-_PR_SET_PDEATHSIG = 1
-_libc = ctypes.CDLL(None)
 
 
 @dataclass(frozen=True)
@@ -34,40 +31,24 @@ class TemporalServer:
 
 @contextlib.contextmanager
 def temporal_dev_server(directory: Path, port: int | None = None, *settings: str) -> Iterator[TemporalServer]:
-    """Run an in-memory server on the given port, or on a free one.
-
-    `settings` are dynamic configuration besides our usual one.
-    """
+    """Run an in-memory server, on a free port if none is given; `settings` are dynamic configuration."""
     server = _start(directory, port, (*DYNAMIC_CONFIGURATION, *settings))
     try:
         yield server
     finally:
-        _stop(server)
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        port: int = held.getsockname()[1]
-        return port
+        kill(server.process)
 
 
 def _start(directory: Path, port: int | None, configuration: Sequence[str]) -> TemporalServer:
     for _ in range(ATTEMPTS):
-        chosen, http_port = port or free_port(), free_port()
+        chosen, http_port = free_ports(2)
+        chosen = port or chosen
         server = TemporalServer(chosen, http_port, _spawn(directory, chosen, http_port, configuration))
         if _becomes_ready(server):
             return server
-        # Somebody took a port meanwhile.
-        _stop(server)
+        # Another process took a port.
+        kill(server.process)
     raise RuntimeError(f"Temporal did not start; its log is in {directory}")
-
-
-def _stop(server: TemporalServer) -> None:
-    # SIGKILL: nothing of a test's server is worth keeping.
-    server.process.kill()
-    server.process.wait()
 
 
 def _spawn(
@@ -76,15 +57,7 @@ def _spawn(
     command = (Path(sys.executable).with_name("temporal"), "server", "start-dev", "--headless")
     options = ["--ip=127.0.0.1", f"--port={port}", f"--http-port={http_port}", "--log-level=warn"]
     options += [f"--dynamic-config-value={setting}" for setting in configuration]
-    with (directory / "temporal.log").open("ab") as log:
-        return subprocess.Popen(
-            (*command, *options),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            # A killed test run must not leave its server behind.
-            preexec_fn=lambda: _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL),  # noqa: PLW1509
-        )
+    return spawn((*command, *options), directory / "temporal.log")
 
 
 def _becomes_ready(server: TemporalServer) -> bool:
@@ -97,7 +70,7 @@ def _becomes_ready(server: TemporalServer) -> bool:
 
 
 def _answers(server: TemporalServer) -> bool:
-    """Both of its ports are open, and the namespace exists."""
+    """Return whether both ports are open and the namespace exists."""
     connection = http.client.HTTPConnection("127.0.0.1", server.http_port, timeout=5)
     try:
         connection.request("GET", "/api/v1/namespaces/default")

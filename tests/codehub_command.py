@@ -1,11 +1,13 @@
-"""A running `codehub up`, and other commands beside it."""
+"""Run `codehub up` and other commands of the command line."""
 
+import asyncio
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
@@ -13,12 +15,26 @@ from typer.testing import CliRunner, Result
 from cli.main import app
 
 CODEHUB = Path(sys.executable).with_name("codehub")
-# The slowest server to start; nobody talks to this one.
+COMMAND_SECONDS = 300
+# S3 is the slowest server to start, and these tests do not use it.
 S3_ELSEWHERE = {
     "CODEHUB_S3_ENDPOINT_URL": "http://s3.example",
     "CODEHUB_S3_ACCESS_KEY": "key",
     "CODEHUB_S3_SECRET_KEY": "secret",
 }
+
+
+@dataclass(frozen=True)
+class CommandRun:
+    """The exit code of a command and what it printed, errors last."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
 
 
 class Up:
@@ -34,11 +50,11 @@ class Up:
             self.said.append(line.rstrip())
             if re.search(pattern, line):
                 return line
-        raise AssertionError("it ended instead:\n" + "\n".join(self.said))
+        raise AssertionError("codehub up ended:\n" + "\n".join(self.said))
 
 
 def settings_for_up(data_dir: Path, **settings: str) -> dict[str, str]:
-    """The environment of the test run without its own settings, and with these."""
+    """Return the environment of the test run with these settings instead of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CODEHUB_")}
     return {**kept, **S3_ELSEWHERE, "CODEHUB_DATA_DIR": str(data_dir), "COLUMNS": "120", **settings}
 
@@ -59,5 +75,20 @@ def up(variables: dict[str, str], *arguments: str) -> Iterator[Up]:
 
 
 def codehub(variables: dict[str, str], *arguments: str) -> Result:
-    """A command that is quickly done, in this process."""
+    """Run a short command in this process."""
     return CliRunner().invoke(app, arguments, env=variables)
+
+
+async def run_codehub(variables: Mapping[str, str], *arguments: str) -> CommandRun:
+    """Run a command to its end in a process of its own."""
+    process = await asyncio.to_thread(
+        subprocess.run,
+        [str(CODEHUB), *arguments],
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=COMMAND_SECONDS,
+    )
+    return CommandRun(process.returncode, process.stdout, process.stderr)

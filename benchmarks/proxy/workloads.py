@@ -12,7 +12,7 @@ from benchmarks.proxy.messages import SMALL_MESSAGE, Talk, exchange_messages, id
 from benchmarks.proxy.pages import Outcome, ask_for_pages
 from benchmarks.proxy.upstream import LARGE, SIZES, SMALL
 from benchmarks.report import MEGABYTE
-from testkit.processes import family_of
+from testkit.processes import process_tree
 
 MICROSECONDS = 1e6
 BIG_MESSAGE = 64 * 1024
@@ -136,4 +136,4 @@ def resident_bytes(contestant: Contestant) -> int:
 
 
 def _processes(contestant: Contestant) -> list[psutil.Process]:
-    return family_of(contestant.pid) if contestant.pid else []
+    return process_tree(contestant.pid) if contestant.pid else []

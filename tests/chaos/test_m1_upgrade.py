@@ -1,8 +1,6 @@
 """From M1 to a running CodeHub: the database, the homes, and workers that do not begin too early."""
 
-import asyncio
 import os
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from uuid import uuid4
@@ -18,8 +16,8 @@ from testkit.deployment import BIN, Deployment, clone_database, register_namespa
 from testkit.trees import describe_tree
 from testkit.waiting import until
 from tests.chaos.conftest import Servers
+from tests.codehub_command import run_codehub
 from tests.m1.leftovers import ANN, IDS, fill_database, make_homes
-from tests.codehub_command import CODEHUB
 
 REFUSED = 2
 
@@ -50,16 +48,8 @@ async def deployment(servers: Servers, tmp_path: Path) -> AsyncIterator[Deployme
 
 
 async def migrate(deployment: Deployment, *arguments: str) -> str:
-    run = await asyncio.to_thread(
-        subprocess.run,
-        (str(CODEHUB), "migrate", *arguments),
-        env=dict(deployment.environment),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert run.returncode == 0, run.stdout + run.stderr
+    run = await run_codehub(deployment.environment, "migrate", *arguments)
+    assert run.code == 0, run.output
     return run.stdout
 
 
@@ -140,15 +130,7 @@ async def test_going_back_to_m1_is_possible_until_the_homes_are_imported(
     await migrate(deployment, "--to", "0001_m1")
     await migrate(deployment, "--import-homes", str(tmp_path / "m1"))
     url = deployment.environment["CODEHUB_DATABASE_URL"]
-    run = await asyncio.to_thread(
-        subprocess.run,
-        (str(CODEHUB), "migrate", "--to", "0001_m1"),
-        env=dict(deployment.environment),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert run.returncode == 1
+    run = await run_codehub(deployment.environment, "migrate", "--to", "0001_m1")
+    assert run.code == 1
     assert "The previous version cannot open homes that are archived" in run.stderr
     assert (await runner.upgrade(url)).after == runner.revisions()[-1]

@@ -10,7 +10,7 @@ import pytest
 
 from codehub.domain.states import DesiredState, Phase
 from testkit.deployment import open_deployment
-from testkit.temporal_server import free_port
+from testkit.processes import free_port
 from testkit.waiting import until
 from tests.chaos.conftest import Servers
 

@@ -4,15 +4,13 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from threading import Thread
 from types import TracebackType
 
 from testkit.waiting import until
+from tests.codehub_command import CODEHUB
 
-CODEHUB = Path(sys.executable).with_name("codehub")
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 

@@ -10,8 +10,8 @@ from cli.connection import DEFAULT_URL, find_address
 from cli.errors import ExitCode
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import locked, write_state
+from testkit.processes import free_port
 from testkit.seaweed import S3Server
-from testkit.temporal_server import free_port
 from tests.api.harness import PASSWORD
 from tests.cli.harness import Somebody
 

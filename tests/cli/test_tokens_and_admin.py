@@ -9,7 +9,7 @@ import pytest
 
 from cli.errors import ExitCode
 from tests.cli.harness import Somebody
-from tests.cli.terminal import CODEHUB
+from tests.codehub_command import CODEHUB
 
 
 async def test_a_new_token_is_alone_on_the_output_and_works(ann: Somebody) -> None:

@@ -1,7 +1,5 @@
 """Homes of M1 become Docker volumes; what M1 still runs, or a volume that exists, keeps them out."""
 
-import asyncio
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,8 +12,8 @@ from testkit.docker_engine import docker
 from testkit.rows import add_workspace, new_workspace_id
 from testkit.trees import describe_tree, make_rich_home
 from tests.chaos.conftest import Servers
+from tests.codehub_command import run_codehub
 from tests.docker.harness import open_docker_deployment
-from tests.codehub_command import CODEHUB
 
 COMPLETE = {"storage.volume_ready": {"status": "True", "reason": "Complete", "message": ""}}
 
@@ -43,17 +41,7 @@ async def add_m1_workspace(deployment: Deployment, directory: Path) -> Workspace
 
 
 async def import_homes(deployment: Deployment, directory: Path) -> str:
-    run = await asyncio.to_thread(
-        subprocess.run,
-        (str(CODEHUB), "migrate", "--import-homes", str(directory)),
-        env=dict(deployment.environment),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    return run.stdout
+    return (await run_codehub(deployment.environment, "migrate", "--import-homes", str(directory))).output
 
 
 @pytest.mark.timeout(600)

@@ -4,7 +4,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from codehub.origins import PLAIN_COOKIE
 from codehub.settings import Settings, load_settings
 from testkit.deployment import Deployment
 from testkit.waiting import until
+from tests.codehub_command import CODEHUB
 
 # The last line that it prints: everything else has been said by then.
 READY = "Ctrl-C stops it"
@@ -46,7 +46,6 @@ HOUR_SECONDS = 3600
 def codehub_up(data_dir: Path, wanted: Mapping[str, str] = DEFAULTS) -> Iterator[Path]:
     """The command as a person runs it, stopped with Ctrl-C; yields the file with what it said."""
     said = data_dir.with_suffix(".log")
-    command = (Path(sys.executable).with_name("codehub"), "up")
     ports = choose_ports(["api", "proxy"], {})
     settings = {
         "CODEHUB_DATA_DIR": str(data_dir),
@@ -59,7 +58,7 @@ def codehub_up(data_dir: Path, wanted: Mapping[str, str] = DEFAULTS) -> Iterator
         **wanted,
     }
     with said.open("wb") as output:
-        process = subprocess.Popen(command, env={**os.environ, **settings}, stdout=output, stderr=output)
+        process = subprocess.Popen((CODEHUB, "up"), env=os.environ | settings, stdout=output, stderr=output)
     try:
         yield said
         process.send_signal(signal.SIGINT)

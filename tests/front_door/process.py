@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from testkit.service_process import ServiceProcess, running_service, spawn
-from testkit.temporal_server import free_port
+from testkit.processes import free_port
+from testkit.service_process import ServiceProcess, running_service, spawn_service
 
 # What a program says that has lost control of itself.
 TROUBLE = ("Traceback", "never retrieved", "never awaited", "was destroyed")
@@ -26,7 +26,7 @@ def start_proxy(
     environment: Mapping[str, str], *arguments: str, port: int, directory: Path
 ) -> ServiceProcess:
     """Not waited for: it may well end before it is ready."""
-    return spawn("proxy", environment, arguments, port, directory)
+    return spawn_service("proxy", environment, arguments, port, directory)
 
 
 def assert_calm(proxy: ServiceProcess) -> None:

@@ -3,8 +3,8 @@
 import psutil
 import pytest
 
+from testkit.processes import free_port
 from testkit.rows import new_workspace_id
-from testkit.temporal_server import free_port
 from tests.front_door.figures import families, figure
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide

@@ -18,8 +18,8 @@ from codehub.services.identity import sign_out
 from codehub.settings import Settings
 from testkit.deployment import make_template, open_deployment
 from testkit.network_faults import FaultRelay
+from testkit.processes import free_port
 from testkit.service_process import ServiceProcess, running_service
-from testkit.temporal_server import free_port
 from testkit.waiting import until
 from tests.api.process import running_api
 from tests.chaos.conftest import Servers

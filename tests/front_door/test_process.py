@@ -12,8 +12,8 @@ from redis.asyncio import Redis
 
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.domain.conditions import WorkspaceId
+from testkit.processes import free_port
 from testkit.service_process import ServiceProcess
-from testkit.temporal_server import free_port
 from testkit.waiting import until
 from tests.fixtures_services import redis_client
 from tests.front_door.harness import FrontDoorHarness, Person

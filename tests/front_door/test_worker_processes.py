@@ -10,9 +10,8 @@ import psutil
 import pytest
 
 from codehub.domain.conditions import WorkspaceId
-from testkit.processes import family_of, wait_until_ended
+from testkit.processes import free_port, process_tree, wait_until_ended
 from testkit.service_process import ServiceProcess
-from testkit.temporal_server import free_port
 from testkit.waiting import until
 from tests.front_door.figures import figure
 from tests.front_door.harness import FrontDoorHarness, Person
@@ -110,7 +109,7 @@ async def test_a_worker_that_was_killed_is_replaced(
 async def test_all_end_when_the_first_is_asked_to(
     proxy: ServiceProcess, harness: FrontDoorHarness, workspace_id: WorkspaceId, ann: Person
 ) -> None:
-    family = family_of(proxy.process.pid)
+    family = process_tree(proxy.process.pid)
     opened = await open_socket(in_front(harness, proxy), ann, workspace_id)
     proxy.stop()
     assert await proxy.wait_ended() == 0

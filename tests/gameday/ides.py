@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 
 from gameday.stage import tiny_ide
-from testkit.temporal_server import free_port
+from testkit.processes import free_port
 from testkit.waiting import until
 
 

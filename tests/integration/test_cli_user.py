@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from codehub.services import users
 from codehub.services.errors import SignInRefused
 from codehub.services.passwords import Passwords
 from testkit.rows import NOW
+from tests.codehub_command import CODEHUB
 from tests.identities import PASSWORD, WRONG, add, enter, failures_of
 
-CODEHUB = Path(sys.executable).with_name("codehub")
 NEW = "another battery"
 
 Run = Callable[..., Coroutine[Any, Any, Result]]

@@ -24,7 +24,7 @@ from codehub.embedded.servers.seaweed import SERVERS
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
 from codehub.settings import Settings, load_settings
-from testkit.processes import family_of, wait_until_ended
+from testkit.processes import process_tree, wait_until_ended
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
@@ -116,7 +116,7 @@ async def test_everything_listens_on_loopback_only(stack: EmbeddedStack) -> None
     listening: dict[str, int] = {}
     for name, pid in pids(stack).items():
         connections = [
-            connection for member in family_of(pid) for connection in member.net_connections(kind="inet")
+            connection for member in process_tree(pid) for connection in member.net_connections(kind="inet")
         ]
         addresses = {each.laddr.ip for each in connections if each.status == psutil.CONN_LISTEN}
         assert addresses == {"127.0.0.1"}, name
@@ -128,7 +128,10 @@ async def test_everything_listens_on_loopback_only(stack: EmbeddedStack) -> None
 async def test_no_secret_is_seen_by_others(stack: EmbeddedStack, data_dir: Path) -> None:
     secrets = list(asdict(load_or_create(stack.data.credentials)).values())
     arguments = [
-        argument for pid in pids(stack).values() for member in family_of(pid) for argument in member.cmdline()
+        argument
+        for pid in pids(stack).values()
+        for member in process_tree(pid)
+        for argument in member.cmdline()
     ]
     logs = "".join(log.read_text(errors="replace") for log in (data_dir / "logs").iterdir())
     assert [secret for secret in secrets if secret in logs or secret in " ".join(arguments)] == []
@@ -183,7 +186,7 @@ async def test_stopped_stack_leaves_nothing_and_finds_its_data_again(
 ) -> None:
     contents = Contents(stack.environment)
     await contents.write()
-    families = [member for pid in pids(stack).values() for member in family_of(pid)]
+    families = [member for pid in pids(stack).values() for member in process_tree(pid)]
     ports = json.loads(stack.data.ports.read_text())["ports"]
     await stack.stop()
     assert wait_until_ended(families) == []

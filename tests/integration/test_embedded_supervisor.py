@@ -13,7 +13,7 @@ import pytest
 from codehub.embedded import supervisor as keeper_module
 from codehub.embedded.child_process import CannotPrepare, Child, ChildState, StartFailed, Status
 from codehub.embedded.supervisor import ManagedProcess
-from testkit.processes import family_of, wait_until_ended
+from testkit.processes import process_tree, wait_until_ended
 
 SHELL = "/bin/sh"
 # Says that it is ready, then waits for signals.
@@ -124,7 +124,7 @@ async def test_stubborn_child_is_killed_in_the_end_with_all_that_it_started(tmp_
     script = f"trap '' TERM; {SERVE}"
     async with kept(replace(child(tmp_path, script), stop_seconds=0.1), History()) as keeper:
         await keeper.start()
-        family = family_of(keeper.status.pid or 0)
+        family = process_tree(keeper.status.pid or 0)
         await keeper.stop()
     assert len(family) > 1
     assert wait_until_ended(family) == []
@@ -139,7 +139,7 @@ async def test_stop_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
 
     async with kept(child(tmp_path, "exec sleep 60"), observer) as keeper:
         starting = asyncio.create_task(keeper.start())
-        family = family_of(await spawned)
+        family = process_tree(await spawned)
         await keeper.stop()
         starting.cancel()
     assert wait_until_ended(family) == []
@@ -165,7 +165,7 @@ async def test_what_a_child_put_into_another_session_goes_on(tmp_path: Path) -> 
     # So do the web IDEs of workspaces, which the worker starts.
     async with kept(child(tmp_path, f"setsid sleep 60 & {SERVE}"), History()) as keeper:
         await keeper.start()
-        _, *members = family_of(keeper.status.pid or 0)
+        _, *members = process_tree(keeper.status.pid or 0)
         (outlasting,) = [member for member in members if os.getsid(member.pid) == member.pid]
         await keeper.stop()
     assert outlasting.is_running()

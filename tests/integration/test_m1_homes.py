@@ -20,10 +20,10 @@ from codehub.domain.naming import volume_name
 from migrations import runner
 from testkit.trees import Description, describe_tree
 from testkit.waiting import until
+from tests.codehub_command import CODEHUB, CommandRun, run_codehub, up
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.m1.leftovers import IDS, STATUSES, WITH_HOMES, fill_database, home_key, make_homes
 from tests.storage_job_runs import path_with_fake, restore
-from tests.codehub_command import CODEHUB, up
 
 __all__ = ["bucket", "s3_server"]
 
@@ -32,12 +32,6 @@ pytestmark = pytest.mark.timeout(900)
 HEAD = runner.revisions()[-1]
 # Random bytes do not compress, so the upload takes its time.
 BALLAST_BYTES = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True)
-class Run:
-    code: int
-    output: str
 
 
 @dataclass(frozen=True)
@@ -50,23 +44,13 @@ class M1Deployment:
     homes: dict[str, Path]
     environment: dict[str, str]
 
-    async def import_homes(self, *arguments: str, **environment: str) -> Run:
-        """Run the command to its end."""
-        process = await asyncio.to_thread(
-            subprocess.run,
-            (str(CODEHUB), "migrate", "--import-homes", str(self.directory), *arguments),
-            env=self.environment | environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-            timeout=300,
-        )
-        return Run(process.returncode, process.stdout)
+    async def import_homes(self, *arguments: str, **environment: str) -> CommandRun:
+        command = ("migrate", "--import-homes", str(self.directory), *arguments)
+        return await run_codehub(self.environment | environment, *command)
 
     @contextmanager
     def importing(self) -> Iterator[subprocess.Popen[bytes]]:
-        """The command while it runs; whatever happens, it is gone afterwards."""
+        """Yield the command while it runs, and kill it afterwards."""
         with subprocess.Popen(
             (CODEHUB, "migrate", "--import-homes", str(self.directory)),
             env=self.environment,

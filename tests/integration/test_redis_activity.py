@@ -12,8 +12,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import ActivityBuffer
+from testkit.processes import free_port
 from testkit.rows import new_workspace_id
-from testkit.temporal_server import free_port
 from tests.fixtures_services import redis_client, redis_server
 
 __all__ = ["redis_client", "redis_server"]

@@ -9,7 +9,7 @@ from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.events import RESYNC_CHANNEL, RedisEventBus, user_channel
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
-from testkit.temporal_server import free_port
+from testkit.processes import free_port
 from testkit.waiting import DEADLINE_SECONDS
 from tests.fixtures_services import redis_client, redis_server
 

@@ -17,7 +17,8 @@ from codehub.adapters.temporal.connection import connect
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import OWNER_ID, WORKSPACE_ID, ensure_search_attributes
 from codehub.domain.conditions import WorkspaceId
-from testkit.temporal_server import TemporalServer, free_port, temporal_dev_server
+from testkit.processes import free_port
+from testkit.temporal_server import TemporalServer, temporal_dev_server
 from testkit.waiting import DEADLINE_SECONDS
 from tests.fixtures_services import temporal_client, temporal_server
 

@@ -13,7 +13,7 @@ from codehub.db.session import connect
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.servers.registry import environment, last_known
 from codehub.settings import load_settings
-from testkit.processes import family_of, wait_until_ended
+from testkit.processes import process_tree, wait_until_ended
 from tests.codehub_command import codehub, settings_for_up, up
 
 SERVERS_ONLY = "--servers-only"
@@ -30,7 +30,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         first.read_until("CodeHub is ready")
         assert any("S3  external  s3.example" in line for line in first.said)
         temporal_ui = first.read_until("Temporal Web UI").split()[-1]
-        family = family_of(first.process.pid)
+        family = process_tree(first.process.pid)
 
         status = json.loads(codehub(settings_of_test, "status", "--json").stdout)
         assert status["running"]
@@ -54,7 +54,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         assert password not in everything_below(Path(settings_of_test["CODEHUB_DATA_DIR"]) / "logs")
 
         # An accident of the supervisor itself takes everything along.
-        family += family_of(first.process.pid)
+        family += process_tree(first.process.pid)
         first.process.send_signal(signal.SIGKILL)
         assert wait_until_ended(family) == []
         first.process.wait()
@@ -70,7 +70,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         table = codehub(settings_of_test, "status")
         assert table.exit_code == 0
         assert re.search(r"PostgreSQL +running +\d+ +127\.0\.0\.1:\d+ +[\d.]+ s", table.stdout)
-        family = family_of(again.process.pid)
+        family = process_tree(again.process.pid)
         down = codehub(settings_of_test, "down")
         assert (down.exit_code, down.stdout.splitlines()[-1][:7]) == (0, "Stopped")
         assert again.process.wait() == 0
@@ -93,7 +93,7 @@ def test_start_that_fails_shows_the_log_and_how_to_go_on(settings_of_test: dict[
 def test_ctrl_c_while_starting_stops_all(settings_of_test: dict[str, str]) -> None:
     with up(settings_of_test, SERVERS_ONLY) as starting:
         starting.read_until("running")
-        family = family_of(starting.process.pid)
+        family = process_tree(starting.process.pid)
         starting.process.send_signal(signal.SIGINT)
         starting.read_until("Stopped")
         assert starting.process.wait() == 0

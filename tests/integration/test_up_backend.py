@@ -17,8 +17,8 @@ from codehub.embedded.servers.registry import environment, last_known
 from codehub.settings import load_settings
 from testkit.rows import add_user, add_workspace
 from testkit.waiting import until
-from tests.stand_in_engine import StandInEngine, stand_in_engine
 from tests.codehub_command import Up, codehub, settings_for_up, up
+from tests.stand_in_engine import StandInEngine, stand_in_engine
 
 IMAGES = ("codehub-workspace:latest", "codehub-storage-job:latest")
 VARIABLE = "CODEHUB_WORKSPACES_INSTANCE_BACKEND"

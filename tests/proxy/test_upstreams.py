@@ -9,6 +9,7 @@ import pytest
 from codehub.ports import Upstream
 from proxy.transport.routing import Response
 from proxy.transport.server_state import Limits, Timeouts
+from testkit.processes import free_port
 from tests.proxy.harness import Harness
 from tests.proxy.wire import RawUpstream, Wire, undated
 
@@ -31,11 +32,6 @@ def rest_one(harness: Harness, client: Wire) -> Wire:
     upstream.send(OK)
     client.receive_to(b"hi")
     return upstream
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def test_the_connection_that_rested_last_is_taken_first(harness: Harness) -> None:

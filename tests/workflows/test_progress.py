@@ -10,7 +10,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState
 from codehub.ports import Progress
-from testkit.temporal_server import free_port
+from testkit.processes import free_port
 from testkit.waiting import until
 from tests.progress_boards import posted
 from tests.workflows.harness import ControlPlane, running_control_plane
