@@ -18,6 +18,7 @@ from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.states import DesiredState
 from codehub.ports import ActivityBuffer, Convergence
 from codehub.services.errors import RequestRefused
+from codehub.services.requests import RequestContext
 from codehub.services.workspaces import request_state
 
 ACTOR = "ttl"
@@ -89,7 +90,7 @@ class IdleActivities:
             for workspace_id, owner_id in owners.items():
                 try:
                     await request_state(
-                        self.database, workspace_id, desired, actor=ACTOR, limits=self.limits, now=now
+                        self.database, workspace_id, desired, context=RequestContext(ACTOR, self.limits, now)
                     )
                 except RequestRefused:
                     continue  # somebody was faster: it is in use, changing or gone

@@ -9,8 +9,8 @@ from activities.step_monitor import StepMonitor
 from codehub.contracts import OperationRequest
 from codehub.db.session import Database
 from codehub.domain.conditions import ArchiveFact, Snapshot
+from codehub.domain.deletion import may_remove_archived_volume, may_remove_volume
 from codehub.domain.failures import Permanent
-from codehub.domain.removal import may_remove_archived_volume, may_remove_volume
 from codehub.domain.states import ErrorReason
 from codehub.ports import Archives, Volumes
 

@@ -19,7 +19,9 @@ from codehub.origins import Origins, session_cookie_name
 from codehub.ports import Histories, Instances, ProgressBoard, Sweeps
 from codehub.providers import Editors
 from codehub.services.convergence import Waker
+from codehub.services.identity import Caller
 from codehub.services.passwords import Passwords
+from codehub.services.requests import RequestContext
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,10 @@ class Context:
 
     def now(self) -> datetime:
         return datetime.now(UTC)
+
+    def request_by(self, caller: Caller) -> RequestContext:
+        """Return the context of a request that this caller makes now."""
+        return RequestContext(caller.username, self.limits, self.now())
 
 
 def context_of(request: Request) -> Context:

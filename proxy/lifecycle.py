@@ -15,10 +15,12 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
 from codehub.services.convergence import Waker
+from codehub.services.deletion import delete_workspace, undelete_workspace
 from codehub.services.errors import LimitExceeded, OperationInProgress
 from codehub.services.identity import Caller
-from codehub.services.recovery import request_recovery, undelete_workspace
-from codehub.services.workspaces import delete_workspace, request_state
+from codehub.services.recovery import request_recovery
+from codehub.services.requests import RequestContext
+from codehub.services.workspaces import request_state
 
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 1.0
@@ -57,22 +59,16 @@ class Lifecycle:
             view.workspace_id,
             choice,
             archive=archive,
-            actor=caller.username,
-            limits=self.limits,
-            now=datetime.now(UTC),
+            context=self._request_by(caller),
         )
         self._wake(view)
 
     async def undelete(self, caller: Caller, view: WorkspaceView) -> None:
-        await undelete_workspace(
-            self.database, view.workspace_id, actor=caller.username, now=datetime.now(UTC)
-        )
+        await undelete_workspace(self.database, view.workspace_id, context=self._request_by(caller))
         self._wake(view)
 
     async def purge(self, caller: Caller, view: WorkspaceView) -> None:
-        await delete_workspace(
-            self.database, view.workspace_id, purge=True, actor=caller.username, now=datetime.now(UTC)
-        )
+        await delete_workspace(self.database, view.workspace_id, purge=True, context=self._request_by(caller))
         self._wake(view)
 
     def look_after(self, view: WorkspaceView) -> None:
@@ -89,11 +85,12 @@ class Lifecycle:
             self.database,
             view.workspace_id,
             desired,
-            actor=caller.username,
-            limits=self.limits,
-            now=datetime.now(UTC),
+            context=self._request_by(caller),
         )
         self._wake(view)
+
+    def _request_by(self, caller: Caller) -> RequestContext:
+        return RequestContext(caller.username, self.limits, datetime.now(UTC))
 
     def _wake(self, view: WorkspaceView) -> None:
         self.waker.wake(view.workspace_id, str(view.owner_user_id))

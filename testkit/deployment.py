@@ -23,10 +23,13 @@ from codehub.bootstrap import connect_temporal, open_database, open_ports, polic
 from codehub.db.session import Connection, Database, DatabaseUnavailable, connect
 from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Snapshot, Status, WorkspaceId
+from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import volume_name
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
-from codehub.services.workspaces import delete_workspace, request_state
+from codehub.services.deletion import delete_workspace
+from codehub.services.requests import RequestContext
+from codehub.services.workspaces import request_state
 from codehub.settings import Settings, load_settings
 from migrations import runner
 from testkit.docker_engine import volume_path
@@ -64,11 +67,12 @@ class Deployment:
     async def want(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         limits = policy_of(self.settings).limits
         await request_state(
-            self.database, workspace_id, desired, actor="test", limits=limits, now=datetime.now(UTC)
+            self.database, workspace_id, desired, context=RequestContext("test", limits, datetime.now(UTC))
         )
 
     async def delete(self, workspace_id: WorkspaceId, *, purge: bool) -> None:
-        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=datetime.now(UTC))
+        context = RequestContext("test", RunningLimits(), datetime.now(UTC))
+        await delete_workspace(self.database, workspace_id, purge=purge, context=context)
 
     async def wake(self, workspace_id: WorkspaceId) -> None:
         convergence = TemporalConvergence(self.client, self.settings.temporal.task_queue, timeout_seconds=20)

@@ -91,9 +91,7 @@ async def recover_many(form: BulkRecover, caller: SignedInCaller, context: Provi
                 context.database,
                 view.workspace_id,
                 form.choice,
-                actor=caller.username,
-                limits=context.limits,
-                now=context.now(),
+                context=context.request_by(caller),
             )
         except RequestRefused as refusal:
             refused.append(Refused(id=view.workspace_id, message=str(refusal)))

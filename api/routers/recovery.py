@@ -9,7 +9,8 @@ from api.schemas.workspaces import Recover, Workspace
 from api.security.access import API
 from api.security.authentication import SignedInCaller
 from api.security.guard import GuardedRoute
-from codehub.services.recovery import request_recovery, undelete_workspace
+from codehub.services.deletion import undelete_workspace
+from codehub.services.recovery import request_recovery
 
 router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=GuardedRoute, tags=["workspaces"])
 
@@ -24,9 +25,7 @@ async def recover(
         workspace_id,
         form.choice if form else None,
         archive=form.archive if form else None,
-        actor=caller.username,
-        limits=context.limits,
-        now=context.now(),
+        context=context.request_by(caller),
     )
     view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
@@ -36,7 +35,7 @@ async def recover(
 @router.post("/undelete", status_code=202, response_model=Workspace, summary="Take a deletion back")
 async def undelete(workspace_id: WorkspacePath, caller: SignedInCaller, context: Provided) -> Response:
     """It comes back as ARCHIVED, as long as its last archive has not been removed."""
-    await undelete_workspace(context.database, workspace_id, actor=caller.username, now=context.now())
+    await undelete_workspace(context.database, workspace_id, context=context.request_by(caller))
     view = await load_again(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))
     return answer_workspace(view, context, 202)

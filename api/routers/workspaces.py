@@ -29,9 +29,10 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
 from codehub.domain.states import Phase
 from codehub.services.convergence import wait_until_settled
+from codehub.services.deletion import delete_workspace
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller
-from codehub.services.workspaces import create_once, delete_workspace, patch_workspace
+from codehub.services.workspaces import create_once, patch_workspace
 
 router = APIRouter(prefix=f"{API}/workspaces", route_class=GuardedRoute, tags=["workspaces"])
 
@@ -93,9 +94,7 @@ async def create_workspace(
         _new_workspace(form, caller, context),
         idempotency_key=idempotency_key,
         request_hash=hashlib.sha256(form.model_dump_json().encode()).digest(),
-        actor=caller.username,
-        limits=context.limits,
-        now=context.now(),
+        context=context.request_by(caller),
     )
     context.waker.wake(workspace_id, str(caller.user_id))
     view = await load_again(context, workspace_id)
@@ -136,9 +135,7 @@ async def change_workspace(
         form.metadata_sent,
         form.desired_state.desired if "desired_state" in sent else None,
         expected_version=_expected_version(if_match),
-        actor=caller.username,
-        limits=context.limits,
-        now=context.now(),
+        context=context.request_by(caller),
     )
     view = await load_again(context, workspace_id)
     if "desired_state" in sent:
@@ -161,7 +158,7 @@ async def remove_workspace(
     Repeating it changes nothing; `purge` makes a deletion that is under way or failed go on without one.
     """
     purged = await delete_workspace(
-        context.database, workspace_id, purge=purge, actor=caller.username, now=context.now()
+        context.database, workspace_id, purge=purge, context=context.request_by(caller)
     )
     # A sweep may have been quicker than we are: then it is DELETED already.
     view = await load_again(context, workspace_id)

@@ -16,6 +16,7 @@ from codehub.bootstrap import policy_of
 from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.services.requests import RequestContext
 from codehub.services.workspaces import request_state
 from testkit.deployment import Deployment
 from testkit.fake_world import IMAGE
@@ -58,9 +59,9 @@ class Crowd:
                 self.deployment.database,
                 workspace_id,
                 desired,
-                actor="benchmark",
-                limits=policy_of(self.deployment.settings).limits,
-                now=datetime.now(UTC),
+                context=RequestContext(
+                    "benchmark", policy_of(self.deployment.settings).limits, datetime.now(UTC)
+                ),
             )
         await self._wake(workspace_id)
 

@@ -127,8 +127,8 @@ async def has_admin(session: AsyncSession) -> bool:
     return bool(await session.scalar(select(exists().where(User.role == Role.ADMIN))))
 
 
-async def has_enabled_admin(session: AsyncSession, *, besides: UUID) -> bool:
-    others = (User.role == Role.ADMIN, User.disabled_at.is_(None), User.id != besides)
+async def has_enabled_admin(session: AsyncSession, *, excluding: UUID) -> bool:
+    others = (User.role == Role.ADMIN, User.disabled_at.is_(None), User.id != excluding)
     return bool(await session.scalar(select(exists().where(*others))))
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import and_, case, func, select, text, update
+from sqlalchemy import func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -67,11 +67,9 @@ async def load_owners(
     session: AsyncSession, workspace_ids: Collection[WorkspaceId], *, for_update: bool = False
 ) -> dict[WorkspaceId, ArchiveOwner]:
     """What the collector looks at of these workspaces; an id that is not in it belongs to nobody."""
-    # One that was taken back keeps the phase DELETED until its workflow has looked: it is parked already.
-    undeleted = and_(Workspace.phase == Phase.DELETED, Workspace.deleted_at.is_(None))
     statement = select(
         Workspace.id,
-        case((undeleted, Phase.ARCHIVED), else_=Workspace.phase).label("phase"),
+        Workspace.phase,
         Workspace.archive_key,
         Workspace.archive_op_id,
         Workspace.error_reason,

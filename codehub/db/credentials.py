@@ -200,7 +200,7 @@ async def revoke_sessions(
     *,
     user_id: UUID | None = None,
     session_id: UUID | None = None,
-    besides: UUID | None = None,
+    excluding: UUID | None = None,
 ) -> int:
     """Revoke those that all the given arguments describe; how many."""
     statement = update(Session).where(Session.revoked_at.is_(None)).values(revoked_at=now)
@@ -208,8 +208,8 @@ async def revoke_sessions(
         statement = statement.where(Session.user_id == user_id)
     if session_id is not None:
         statement = statement.where(Session.id == session_id)
-    if besides is not None:
-        statement = statement.where(Session.id != besides)
+    if excluding is not None:
+        statement = statement.where(Session.id != excluding)
     return len((await session.execute(statement.returning(Session.id))).all())
 
 

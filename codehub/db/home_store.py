@@ -50,7 +50,7 @@ async def replace_home_store(
 async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
     """The workspaces whose rows say that they have a volume; homes that only M1 had do not count."""
     columns = (Workspace.id, Workspace.phase, Workspace.conditions)
-    ours = select(*columns).where(text(predicates.VISIBLE_BY_ID), not_(only_in_m1()))
+    ours = select(*columns).where(text(predicates.VISIBLE), not_(only_in_m1()))
     rows = await session.execute(ours)
     return frozenset(
         WorkspaceId(str(row.id))
@@ -62,6 +62,6 @@ async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
 async def backends_in_use(session: AsyncSession) -> set[str]:
     """Those of all workspaces but the deleted ones, which have no home any more."""
     rows = await session.scalars(
-        select(Workspace.instance_backend).where(text(predicates.VISIBLE_BY_ID)).distinct()
+        select(Workspace.instance_backend).where(text(predicates.VISIBLE)).distinct()
     )
     return set(rows)

@@ -35,7 +35,7 @@ async def store_key(
     first: FirstRequest,
     *,
     now: datetime,
-    forget_before: datetime,
+    expired_before: datetime,
 ) -> FirstRequest | None:
     """Store the key; if it is taken already, tell by what.
 
@@ -56,7 +56,7 @@ async def store_key(
             "workspace_id": news.workspace_id,
             "created_at": news.created_at,
         },
-        where=IdempotencyKey.created_at < forget_before,
+        where=IdempotencyKey.created_at < expired_before,
     )
     if await session.scalar(statement.returning(IdempotencyKey.key)) is not None:
         return None

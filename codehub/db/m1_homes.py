@@ -22,7 +22,7 @@ _CALLED_LOST = and_(
 )
 _TO_IMPORT = and_(or_(_UNTOUCHED, _CALLED_LOST), Workspace.operation == Operation.NONE)
 _HAD_HOME = Workspace.conditions["storage.volume_ready"]["status"].astext == Status.TRUE
-_NOT_GONE = text(predicates.VISIBLE_BY_ID)
+_NOT_GONE = text(predicates.VISIBLE)
 
 
 @dataclass(frozen=True)

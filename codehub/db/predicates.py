@@ -18,8 +18,6 @@ NOT_DELETED = "deleted_at IS NULL"
 # One that is being deleted is still shown to its owner; DELETED ones may be taken back for a while.
 VISIBLE = "phase <> 'DELETED'"
 DELETED = "phase = 'DELETED'"
-# By its id also one whose deletion was taken back, before its workflow has looked at it again.
-VISIBLE_BY_ID = "(workspaces.phase <> 'DELETED' OR workspaces.deleted_at IS NULL)"
 # A person has decided how to leave an error, and the workflow has not carried it out yet.
 RECOVERING = "recover_requested_at IS DISTINCT FROM recover_handled_at"
 

@@ -40,36 +40,38 @@ async def lock_running_limits(session: AsyncSession) -> None:
 
 
 async def list_running(
-    session: AsyncSession, owner_user_id: UUID, *, besides: WorkspaceId | None = None
+    session: AsyncSession, owner_user_id: UUID, *, excluding: WorkspaceId | None = None
 ) -> list[RunningWorkspace]:
     """The owner's workspaces that take a place, without the one that is asking."""
-    rows = await session.execute(select_running(owner_user_id, besides))
+    rows = await session.execute(select_running(owner_user_id, excluding))
     return [
         RunningWorkspace(WorkspaceId(str(row[0])), row[1], Phase(row[2]), DesiredState(row[3]), bool(row[4]))
         for row in rows
     ]
 
 
-async def count_running(session: AsyncSession, *, besides: WorkspaceId | None = None) -> int:
+async def count_running(session: AsyncSession, *, excluding: WorkspaceId | None = None) -> int:
     """How many places are taken, without that of the one that is asking."""
-    return (await session.scalars(select_count_running(besides))).one()
+    return (await session.scalars(select_count_running(excluding))).one()
 
 
 def select_running(
-    owner_user_id: UUID, besides: WorkspaceId | None
+    owner_user_id: UUID, excluding: WorkspaceId | None
 ) -> Select[UUID, str, str, str, bool | None]:
     # NULL, where there is no error at all, is as good as false.
     needs_person = literal_column(predicates.NEEDS_PERSON, Boolean)
     return (
         select(Workspace.id, Workspace.name, Workspace.phase, Workspace.desired_state, needs_person)
-        .where(text(predicates.COUNTS_AS_RUNNING), Workspace.owner_user_id == owner_user_id, *_not(besides))
+        .where(text(predicates.COUNTS_AS_RUNNING), Workspace.owner_user_id == owner_user_id, *_not(excluding))
         .order_by(Workspace.name, Workspace.id)
     )
 
 
-def select_count_running(besides: WorkspaceId | None) -> Select[int]:
+def select_count_running(excluding: WorkspaceId | None) -> Select[int]:
     return (
-        select(func.count()).select_from(Workspace).where(text(predicates.COUNTS_AS_RUNNING), *_not(besides))
+        select(func.count())
+        .select_from(Workspace)
+        .where(text(predicates.COUNTS_AS_RUNNING), *_not(excluding))
     )
 
 

@@ -1,4 +1,4 @@
-"""What the workspace's workflow reads and writes: the snapshot and the columns that it owns."""
+"""Rows of workspaces as their workflow reads and writes them: only the columns that it owns."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from codehub.domain.conditions import (
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 RESTORE_MARKER = "restore_marker"
-# A new request may need other providers than the last one did, so it is looked at as soon as possible.
+# A new request may need other providers than the last one did, so its workspace is due at once.
 NOT_WAITING: Mapping[str, Any] = {"waiting_for": None, "waiting_since": None}
 
 _SNAPSHOT_COLUMNS = (
@@ -43,7 +43,7 @@ _SNAPSHOT_COLUMNS = (
     Workspace.waiting_since,
     Workspace.retry_at,
 )
-# Built once: that is most of the work of a statement, and every step of an operation begins with one.
+# Built once: building is most of the cost of a statement, and every step of an operation runs one.
 _SNAPSHOT = select(*_SNAPSHOT_COLUMNS).where(Workspace.id == bindparam("id", type_=Uuid()))
 _LOCKED_SNAPSHOT = _SNAPSHOT.with_for_update(key_share=True)
 
@@ -51,19 +51,19 @@ _LOCKED_SNAPSHOT = _SNAPSHOT.with_for_update(key_share=True)
 async def load_snapshot(
     session: AsyncSession, workspace_id: WorkspaceId, *, for_update: bool = False
 ) -> Snapshot | None:
-    """Read what decisions look at. `for_update` keeps others from changing it until the transaction ends."""
+    """Return what decisions are based on; `for_update` locks the row until the transaction ends."""
     statement = _LOCKED_SNAPSHOT if for_update else _SNAPSHOT
     row = (await session.execute(statement, {"id": UUID(workspace_id)})).one_or_none()
     return _snapshot(row) if row else None
 
 
 async def save_observation(session: AsyncSession, snapshot: Snapshot, now: datetime) -> None:
-    """Store what was judged: every column that the workflow owns, and no other."""
+    """Store every column that the workflow owns, and no other."""
     statement = _update(snapshot.workspace_id).values(
         conditions=conditions_to_json(snapshot.conditions),
         observed_at=now,
         phase=snapshot.phase,
-        phase_changed_at=case((Workspace.phase == snapshot.phase, Workspace.phase_changed_at), else_=now),
+        phase_changed_at=phase_changed_at(snapshot.phase, now),
         operation=snapshot.operation,
         op_started_at=_op_started_at(snapshot.operation, now),
         archive_op_id=_uuid(snapshot.archive_op_id),
@@ -80,7 +80,7 @@ async def save_observation(session: AsyncSession, snapshot: Snapshot, now: datet
 
 
 async def claim_operation(session: AsyncSession, claimed: Snapshot, now: datetime) -> bool:
-    """Store a claim where none is (compare-and-set); False means that somebody else has it."""
+    """Store the claim if there is none (compare-and-set); return False if there is one already."""
     statement = (
         _update(claimed.workspace_id)
         .where(Workspace.operation == Operation.NONE)
@@ -95,13 +95,18 @@ async def claim_operation(session: AsyncSession, claimed: Snapshot, now: datetim
 
 
 def workspace_ids(ids: Iterable[UUID]) -> list[WorkspaceId]:
-    """Ids as the domain spells them."""
+    """Convert database ids to workspace ids."""
     return [WorkspaceId(str(each)) for each in ids]
 
 
 def _update(workspace_id: WorkspaceId) -> Update:
     statement = update(Workspace).where(Workspace.id == UUID(workspace_id))
     return statement.execution_options(synchronize_session=False)
+
+
+def phase_changed_at(phase: Phase, now: datetime) -> ColumnElement[datetime]:
+    """Return `now` if the phase changes, else the stored time."""
+    return case((Workspace.phase == phase, Workspace.phase_changed_at), else_=now)
 
 
 def _op_started_at(operation: Operation, now: datetime) -> ColumnElement[Any]:
@@ -111,7 +116,7 @@ def _op_started_at(operation: Operation, now: datetime) -> ColumnElement[Any]:
 
 
 def _home_ctx(snapshot: Snapshot) -> ColumnElement[dict[str, Any]]:
-    """Only our key: a storage backend may keep others beside it."""
+    """Set only this key: a storage backend may keep others in the column."""
     marker = func.jsonb_build_object(RESTORE_MARKER, snapshot.restore_marker, type_=JSONB)
     return Workspace.home_ctx.concat(marker)
 
@@ -144,7 +149,7 @@ def _snapshot(row: Row[Any]) -> Snapshot:
 
 @dataclass(frozen=True)
 class Claim:
-    """Operation and start name one claim and no other."""
+    """The operation that a workspace is claimed for; operation and start identify the claim."""
 
     owner_id: str
     image_ref: str

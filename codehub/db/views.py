@@ -75,8 +75,7 @@ class WorkspaceView(Metadata):
 
     @property
     def is_visible(self) -> bool:
-        """Also once its deletion was taken back, before its workflow has looked at it again."""
-        return self.phase is not Phase.DELETED or self.deleted_at is None
+        return self.phase is not Phase.DELETED
 
 
 _OTHER_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
@@ -154,7 +153,7 @@ async def list_views(
 
 async def list_views_by_id(session: AsyncSession, ids: Collection[WorkspaceId]) -> list[WorkspaceView]:
     """Those of them that `load_view` would show, newest first."""
-    those = _VIEWS.where(text(predicates.VISIBLE_BY_ID), Workspace.id.in_([UUID(each) for each in ids]))
+    those = _VIEWS.where(text(predicates.VISIBLE), Workspace.id.in_([UUID(each) for each in ids]))
     return await _load(session, those.order_by(*_NEWEST_FIRST))
 
 

@@ -1,18 +1,18 @@
-"""What the service layer reads and writes: the row that a request is about, and the columns that it owns."""
+"""Rows of workspaces as the service layer reads and writes them: only the columns that it owns."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import TextClause, case, func, insert, not_, select, text, update
+from sqlalchemy import TextClause, Update, func, insert, not_, null, select, text, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db import predicates
 from codehub.db.m1_homes import only_in_m1
 from codehub.db.models import Workspace
-from codehub.db.snapshots import NOT_WAITING
-from codehub.domain.conditions import WorkspaceId
+from codehub.db.snapshots import NOT_WAITING, phase_changed_at
+from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 
 
@@ -32,14 +32,14 @@ METADATA_FIELDS = tuple(field.name for field in fields(Metadata))
 
 @dataclass(frozen=True)
 class LockedWorkspace:
-    """A workspace that nobody else changes until the transaction ends."""
+    """A workspace whose row is locked until the transaction ends."""
 
+    workspace_id: WorkspaceId
     owner_user_id: UUID
     phase: Phase
     operation: Operation
     op_started_at: datetime | None
     desired_state: DesiredState
-    purge: bool
     metadata: Metadata
     version: int
 
@@ -59,63 +59,52 @@ class NewWorkspace:
 
 
 async def lock_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
-    """Lock the row; None if there is none or it is deleted."""
+    """Lock the row; return None if there is none or its deletion was requested."""
     return await _lock(session, workspace_id, text(predicates.NOT_DELETED))
 
 
 async def lock_visible_workspace(session: AsyncSession, workspace_id: WorkspaceId) -> LockedWorkspace | None:
-    """Lock the row, also of one that is being deleted; None where `load_view` would show none."""
-    return await _lock(session, workspace_id, text(predicates.VISIBLE_BY_ID))
+    """Lock the row; return None if there is none or it is DELETED."""
+    return await _lock(session, workspace_id, text(predicates.VISIBLE))
 
 
 async def has_workspaces(session: AsyncSession) -> bool:
-    """Whether there ever was one; deleted ones count, those that only M1 had do not."""
+    """Return whether there ever was a workspace; deleted ones count, those that only M1 had do not."""
     return await session.scalar(select(Workspace.id).where(not_(only_in_m1())).limit(1)) is not None
 
 
 async def set_desired_state(
     session: AsyncSession, workspace_id: WorkspaceId, desired: DesiredState, now: datetime
 ) -> None:
-    await session.execute(
-        update(Workspace)
-        .where(Workspace.id == UUID(workspace_id))
-        .values(desired_state=desired, updated_at=now, **NOT_WAITING)
-    )
+    await session.execute(_update(workspace_id).values(desired_state=desired, updated_at=now, **NOT_WAITING))
 
 
 async def set_metadata(
     session: AsyncSession, workspace_id: WorkspaceId, values: Mapping[str, str | int | None], now: datetime
 ) -> None:
     """Write some fields of `Metadata`."""
-    await session.execute(
-        update(Workspace).where(Workspace.id == UUID(workspace_id)).values(**values, updated_at=now)
-    )
+    await session.execute(_update(workspace_id).values(**values, updated_at=now))
 
 
-async def set_deleted(
-    session: AsyncSession, workspace_id: WorkspaceId, *, purge: bool, now: datetime
-) -> None:
-    """Begin a deletion, or turn one into a purge; the time of the first request stays."""
+async def save_deletion(session: AsyncSession, snapshot: Snapshot, now: datetime) -> None:
+    """Store a deletion that was requested or undone; the time of the first request stays."""
     await session.execute(
-        update(Workspace)
-        .where(Workspace.id == UUID(workspace_id))
-        .values(
-            # `phase_at_deletion` of the domain: no sweep would look at a deletion that seems to be over.
-            phase=case((Workspace.phase == Phase.DELETED, Phase.DELETING), else_=Workspace.phase),
-            desired_state=DesiredState.DELETED,
-            deleted_at=func.coalesce(Workspace.deleted_at, now),
-            purge=purge,
+        _update(snapshot.workspace_id).values(
+            phase=snapshot.phase,
+            phase_changed_at=phase_changed_at(snapshot.phase, now),
+            desired_state=snapshot.desired_state,
+            deleted_at=func.coalesce(Workspace.deleted_at, now) if snapshot.deleted else null(),
+            purge=snapshot.purge,
             updated_at=now,
-            # A deletion has all of its attempts, whatever failed before it.
-            error_count=0,
-            retry_at=None,
+            error_count=snapshot.error_count,
+            retry_at=snapshot.retry_at,
             **NOT_WAITING,
         )
     )
 
 
 async def insert_workspace(session: AsyncSession, new: NewWorkspace, now: datetime) -> None:
-    """Add the row; nothing of it has been observed yet."""
+    """Insert the row of a workspace that has not been observed yet."""
     await session.execute(
         insert(Workspace).values(
             id=UUID(new.workspace_id),
@@ -144,7 +133,6 @@ async def _lock(
             Workspace.operation,
             Workspace.op_started_at,
             Workspace.desired_state,
-            Workspace.purge,
             Workspace.version,
             *(getattr(Workspace, name) for name in METADATA_FIELDS),
         )
@@ -155,12 +143,16 @@ async def _lock(
     if row is None:
         return None
     return LockedWorkspace(
+        workspace_id=workspace_id,
         owner_user_id=row.owner_user_id,
         phase=Phase(row.phase),
         operation=Operation(row.operation),
         op_started_at=row.op_started_at,
         desired_state=DesiredState(row.desired_state),
-        purge=row.purge,
         metadata=Metadata(**{name: getattr(row, name) for name in METADATA_FIELDS}),
         version=row.version,
     )
+
+
+def _update(workspace_id: WorkspaceId) -> Update:
+    return update(Workspace).where(Workspace.id == UUID(workspace_id))

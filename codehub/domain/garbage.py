@@ -12,7 +12,7 @@ UNDELETE_PERIOD = timedelta(days=7)
 
 @dataclass(frozen=True)
 class ArchiveOwner:
-    """What the collector looks at of a workspace."""
+    """What the collector knows about the workspace of an archive."""
 
     phase: Phase
     archive_key: str | None
@@ -20,29 +20,32 @@ class ArchiveOwner:
     error_reason: ErrorReason | None
     deleted_at: datetime | None = None
     purge: bool = False
-    # Archives that a person's *recover* left behind.
+    # Archives that a recovery left behind.
     given_up: frozenset[str] = frozenset()
-    # The store does not have its current archive: an older one may be the last copy of its files.
+    # The store lacks the current archive, so an older one may be the last copy of the files.
     archive_missing: bool = False
 
 
 @dataclass(frozen=True)
 class GracePeriods:
-    """How long archives are kept: one that nothing needs, and the last one of a deleted workspace."""
+    """How long to keep an archive that nothing needs, and the last archive of a deleted workspace."""
 
     orphan: timedelta = GRACE
     undelete: timedelta = UNDELETE_PERIOD
 
 
 def is_protected(
-    key: str, name: ArchiveName, owner: ArchiveOwner | None, now: datetime, graces: GracePeriods
+    key: str, name: ArchiveName, owner: ArchiveOwner | None, now: datetime, periods: GracePeriods
 ) -> bool:
-    """Whether something may still need this archive; while a deletion is under way or stuck, it may."""
+    """Return whether something may still need this archive.
+
+    All archives are protected while the workspace is in an error, and while its deletion has failed.
+    """
     if owner is None:
         return False
     if owner.phase is Phase.DELETED:
         needed = key == owner.archive_key or owner.archive_missing
-        return needed and _can_come_back(owner, now, graces)
+        return needed and _can_undelete(owner, now, periods)
     if owner.phase is Phase.ERROR or owner.error_reason is not None:
         return True
     if owner.archive_missing or key in owner.given_up:
@@ -50,13 +53,13 @@ def is_protected(
     return key == owner.archive_key or name.archive_op_id == owner.archive_op_id
 
 
-def may_collect(orphan_since: datetime, now: datetime, graces: GracePeriods) -> bool:
-    """The grace runs from the moment when it was first seen as an orphan."""
-    return now - orphan_since >= graces.orphan
+def may_collect(orphan_since: datetime, now: datetime, periods: GracePeriods) -> bool:
+    """Return whether the grace period of an orphan is over; it starts when the orphan is first seen."""
+    return now - orphan_since >= periods.orphan
 
 
-def _can_come_back(owner: ArchiveOwner, now: datetime, graces: GracePeriods) -> bool:
-    """A purge cannot be taken back; any other deletion can, for the undelete period."""
-    if owner.deleted_at is None or owner.purge:
-        return False
-    return now < owner.deleted_at + graces.undelete
+def _can_undelete(owner: ArchiveOwner, now: datetime, periods: GracePeriods) -> bool:
+    if owner.deleted_at is None:
+        # Earlier versions left the phase DELETED after an undelete, until the next observation.
+        return True
+    return not owner.purge and now < owner.deleted_at + periods.undelete

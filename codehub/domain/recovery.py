@@ -1,4 +1,4 @@
-"""What a person may decide: recover from an error, delete, take a deletion back."""
+"""How a person may recover a workspace from an error."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -13,7 +13,7 @@ from codehub.domain.conditions import (
     Snapshot,
     Status,
 )
-from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.domain.states import ErrorReason
 
 
 class RecoverChoice(StrEnum):
@@ -112,42 +112,6 @@ def _marker_after(snapshot: Snapshot, choice: RecoverChoice) -> str | None:
     """A half-restored volume must not pass for an empty home: an empty archive is restored over it."""
     replaces = choice is RecoverChoice.START_EMPTY and snapshot.conditions.volume_exists
     return DISCARDED if replaces else None
-
-
-def is_purge(phase: Phase, *, requested: bool) -> bool:
-    """A broken workspace cannot make a last archive, so deleting it is always a purge."""
-    return requested or phase is Phase.ERROR
-
-
-def phase_at_deletion(phase: Phase) -> Phase:
-    """Return the phase in which a deletion begins: DELETED is left over from one that was undone."""
-    return Phase.DELETING if phase is Phase.DELETED else phase
-
-
-def request_deletion(snapshot: Snapshot, *, purge: bool) -> Snapshot:
-    """From now on it is being deleted, with all attempts still to be made; a purge stays one."""
-    purges = snapshot.purge or is_purge(snapshot.phase, requested=purge)
-    return replace(
-        snapshot,
-        phase=phase_at_deletion(snapshot.phase),
-        desired_state=DesiredState.DELETED,
-        deleted=True,
-        purge=purges,
-        error_count=0,
-        retry_at=None,
-    )
-
-
-def can_undelete(snapshot: Snapshot) -> bool:
-    """What was purged may have left no archive of its newest files, so it does not come back."""
-    return snapshot.deleted and not snapshot.purge and snapshot.operation is Operation.NONE
-
-
-def undelete(snapshot: Snapshot) -> Snapshot:
-    """Back to ARCHIVED, which the last archive serves."""
-    if not can_undelete(snapshot):
-        raise ValueError("this deletion cannot be taken back")
-    return replace(snapshot, desired_state=DesiredState.ARCHIVED, deleted=False)
 
 
 def _sees_loss(snapshot: Snapshot) -> bool:

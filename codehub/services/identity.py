@@ -129,7 +129,7 @@ async def change_password(
 
     async def set_new(session: AsyncSession, account: Account) -> None:
         await set_password_hash(session, account.user_id, new_hash)
-        await revoke_sessions(session, now, user_id=account.user_id, besides=own)
+        await revoke_sessions(session, now, user_id=account.user_id, excluding=own)
 
     try:
         await try_password(database, passwords, account, current, set_new, now=now)

@@ -157,7 +157,7 @@ async def _set_password(
 async def _keep_an_admin(session: AsyncSession, account: Account) -> None:
     """Only while the admins are locked: otherwise two could each take the other for the one that stays."""
     is_active_admin = account.role == Role.ADMIN and account.disabled_at is None
-    if is_active_admin and not await has_enabled_admin(session, besides=account.user_id):
+    if is_active_admin and not await has_enabled_admin(session, excluding=account.user_id):
         raise LastAdmin
 
 

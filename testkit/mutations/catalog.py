@@ -96,7 +96,7 @@ MUTATIONS = (
     Mutation(
         "collection without grace",
         "codehub/domain/garbage.py",
-        "    return now - orphan_since >= graces.orphan\n",
+        "    return now - orphan_since >= periods.orphan\n",
         "    return now >= orphan_since\n",
         GAME,
     ),
@@ -110,8 +110,8 @@ MUTATIONS = (
     Mutation(
         "undelete period not kept",
         "codehub/domain/garbage.py",
-        "    return now < owner.deleted_at + graces.undelete\n",
-        "    return now < owner.deleted_at\n",
+        "    return not owner.purge and now < owner.deleted_at + periods.undelete\n",
+        "    return not owner.purge and now < owner.deleted_at\n",
         Tests("tests/workflows/test_undeleting.py", "taken_back_for_days"),
     ),
     Mutation(
@@ -179,17 +179,17 @@ MUTATIONS = (
     ),
     Mutation(
         "deletion removes a home that is not archived",
-        "codehub/domain/removal.py",
+        "codehub/domain/deletion.py",
         "    return is_leftover(snapshot) and archive is ArchiveFact.PRESENT\n",
         "    return archive is not ArchiveFact.UNREACHABLE\n",
         Tests("tests/workflows/test_guards.py", "never_removes_a_home_that_is_not_archived"),
     ),
     Mutation(
         "any operation removes a volume",
-        "codehub/domain/removal.py",
+        "codehub/domain/deletion.py",
         "    if snapshot.operation is not Operation.DELETING or not snapshot.deleted:\n",
         "    if snapshot.operation is Operation.NONE:\n",
-        Tests("tests/unit/domain/test_removal.py", "archive_answers"),
+        Tests("tests/unit/domain/test_deletion.py", "archive_exists"),
     ),
     Mutation(
         "half-restored volume counts as complete",

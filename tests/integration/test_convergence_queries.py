@@ -11,12 +11,12 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.events import EventKind, record_event
 from codehub.db.models import WorkspaceEvent
-from codehub.db.recoveries import RecoverRequest, set_recover_request, set_undeleted
+from codehub.db.recoveries import RecoverRequest, set_recover_request
 from codehub.db.running_slots import count_running, list_running
 from codehub.db.session import Database
 from codehub.db.snapshots import load_snapshot
 from codehub.db.sweeps import count_unfinished, not_converged
-from codehub.db.workspaces import set_deleted, set_desired_state
+from codehub.db.workspaces import save_deletion, set_desired_state
 from codehub.domain.conditions import (
     NOT_OBSERVED,
     ArchiveFact,
@@ -30,6 +30,7 @@ from codehub.domain.conditions import (
     WorkspaceId,
     conditions_to_json,
 )
+from codehub.domain.deletion import request_deletion, undelete
 from codehub.domain.judge import judge
 from codehub.domain.limits import counts_as_running
 from codehub.domain.planner import Decision, plan
@@ -128,8 +129,8 @@ async def test_running_are_those_that_the_domain_counts(database: Database) -> N
         own = {row.workspace_id for row in await list_running(session, owner)}
         assert await count_running(session) == len(own) + 1
         one = min(own)
-        assert {row.workspace_id for row in await list_running(session, owner, besides=one)} == own - {one}
-        assert await count_running(session, besides=one) == len(own)
+        assert {row.workspace_id for row in await list_running(session, owner, excluding=one)} == own - {one}
+        assert await count_running(session, excluding=one) == len(own)
     expected = {
         row.workspace_id
         for row in rows
@@ -221,12 +222,14 @@ async def test_a_new_request_is_not_held_up_by_what_the_last_one_waited_for(
             observed_at=NOW,
         )
         assert await find(session, 10, now=NOW, silent=silent) == []
+        waiting = await load_snapshot(session, workspace_id)
+        assert waiting is not None
         if ask == "state":
             await set_desired_state(session, workspace_id, DesiredState.RUNNING, NOW)
         elif ask == "deletion":
-            await set_deleted(session, workspace_id, purge=True, now=NOW)
+            await save_deletion(session, request_deletion(waiting, purge=True), NOW)
         elif ask == "undeletion":
-            await set_undeleted(session, workspace_id, DesiredState.ARCHIVED, NOW)
+            await save_deletion(session, undelete(request_deletion(waiting, purge=False)), NOW)
         else:
             await set_recover_request(session, workspace_id, RecoverRequest(RecoverChoice.RETRY, NOW), NOW)
         assert await find(session, 10, now=NOW, silent=silent) == [workspace_id]
@@ -235,13 +238,21 @@ async def test_a_new_request_is_not_held_up_by_what_the_last_one_waited_for(
 async def test_a_deletion_after_one_that_was_undone_is_not_taken_for_finished(database: Database) -> None:
     async with database.transaction() as session:
         workspace_id = await add_workspace(
-            session, await add_user(session), phase="DELETED", desired_state="ARCHIVED", archive_key="a/b"
+            session,
+            await add_user(session),
+            phase="DELETED",
+            desired_state="DELETED",
+            deleted_at=NOW,
+            archive_key="a/b",
         )
-        await set_deleted(session, workspace_id, purge=True, now=NOW)
+        deleted = await load_snapshot(session, workspace_id)
+        assert deleted is not None
+        await save_deletion(session, undelete(deleted), NOW)
+        undeleted = await load_snapshot(session, workspace_id)
+        assert undeleted is not None
+        assert (undeleted.phase, undeleted.deleted) == (Phase.ARCHIVED, False)
+        await save_deletion(session, request_deletion(undeleted, purge=True), NOW)
         assert await find(session, 10, now=NOW) == [workspace_id]
-        row = await load_snapshot(session, workspace_id)
-    assert row is not None
-    assert row.phase is Phase.DELETING
 
 
 async def test_a_deletion_that_needs_a_person_does_not_free_its_slot_by_itself(database: Database) -> None:

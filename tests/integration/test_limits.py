@@ -15,6 +15,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.states import DesiredState
 from codehub.services.errors import LimitExceeded
+from codehub.services.requests import RequestContext
 from codehub.services.workspaces import create_once, request_state
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
@@ -40,13 +41,15 @@ def new_workspace(owner: UUID, desired: DesiredState = DesiredState.RUNNING) -> 
 async def create(database: Database, owner: UUID, limits: RunningLimits = LIMITS) -> WorkspaceId:
     new = new_workspace(owner)
     await create_once(
-        database, new, idempotency_key=None, request_hash=b"", actor="test", limits=limits, now=NOW
+        database, new, idempotency_key=None, request_hash=b"", context=RequestContext("test", limits, NOW)
     )
     return new.workspace_id
 
 
 async def start(database: Database, workspace_id: WorkspaceId, limits: RunningLimits = LIMITS) -> None:
-    await request_state(database, workspace_id, DesiredState.RUNNING, actor="test", limits=limits, now=NOW)
+    await request_state(
+        database, workspace_id, DesiredState.RUNNING, context=RequestContext("test", limits, NOW)
+    )
 
 
 async def count_by_owner(database: Database) -> Counter[UUID]:
@@ -139,5 +142,5 @@ async def test_place_is_free_again_when_it_neither_runs_nor_shall_run(database: 
     async with database.transaction() as session:
         owner = await add_user(session)
     first = await create(database, owner, limits)
-    await request_state(database, first, DesiredState.ARCHIVED, actor="test", limits=limits, now=NOW)
+    await request_state(database, first, DesiredState.ARCHIVED, context=RequestContext("test", limits, NOW))
     await create(database, owner, limits)

@@ -25,7 +25,7 @@ from codehub.db.usage import select_usage
 from codehub.db.views import Position, ViewFilter, select_needing_person, select_page
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
-from codehub.services.workspaces import KEPT_FOR
+from codehub.services.workspaces import KEY_LIFETIME
 from testkit import postgres
 from testkit.rows import NOW
 
@@ -255,7 +255,7 @@ async def test_counting_reads_only_new_lines(full_database: Database) -> None:
 async def test_old_idempotency_keys_are_found_by_their_age(full_database: Database) -> None:
     async with full_database.transaction() as session:
         now = (await session.scalars(text("SELECT now()"))).one()
-    plan = await explain(full_database, delete_expired(now - KEPT_FOR, 100))
+    plan = await explain(full_database, delete_expired(now - KEY_LIFETIME, 100))
     assert "ix_idempotency_keys_created_at" in indexes(plan, "idempotency_keys")
     assert scanned(plan) == set()
 

@@ -17,11 +17,14 @@ from codehub.db.recoveries import RecoverRequest, load_recover_request, mark_rec
 from codehub.db.session import Database
 from codehub.db.sweeps import not_converged
 from codehub.domain.conditions import ContainerFact, Snapshot, WorkspaceId
+from codehub.domain.deletion import request_deletion
 from codehub.domain.limits import LimitScope, RunningLimits
-from codehub.domain.recovery import RecoverChoice, request_deletion
+from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.deletion import undelete_workspace
 from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
-from codehub.services.recovery import request_recovery, undelete_workspace
+from codehub.services.recovery import request_recovery
+from codehub.services.requests import RequestContext
 from testkit.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
 from tests.unit.domain.builders import (
     ARCHIVE_ONLY,
@@ -61,11 +64,11 @@ async def store(database: Database, snapshot: Snapshot) -> UUID:
 async def ask(
     database: Database, choice: RecoverChoice | None, *, limits: RunningLimits = LIMITS, now: datetime = NOW
 ) -> RecoverChoice:
-    return await request_recovery(database, WORKSPACE, choice, actor="ann", limits=limits, now=now)
+    return await request_recovery(database, WORKSPACE, choice, context=RequestContext("ann", limits, now))
 
 
-async def take_back(database: Database) -> None:
-    await undelete_workspace(database, WORKSPACE, actor="ann", now=LATER)
+async def undelete(database: Database) -> None:
+    await undelete_workspace(database, WORKSPACE, context=RequestContext("ann", RunningLimits(), LATER))
 
 
 async def read_row(database: Database) -> dict[str, Any]:
@@ -176,14 +179,14 @@ async def test_recovery_waits_for_an_operation(database: Database) -> None:
         await ask(database, None)
     assert (refusal.value.operation, refusal.value.since) == (Operation.STARTING, NOW)
     with pytest.raises(OperationInProgress):
-        await take_back(database)
+        await undelete(database)
 
 
 async def test_what_is_not_there_cannot_be_recovered(database: Database) -> None:
     with pytest.raises(WorkspaceNotFound):
         await ask(database, None)
     with pytest.raises(WorkspaceNotFound):
-        await take_back(database)
+        await undelete(database)
     await store(database, seen(replace(DELETED, error_reason=ErrorReason.TIMEOUT), ARCHIVE_ONLY))
     with pytest.raises(WorkspaceNotFound):
         await ask(database, None)
@@ -284,17 +287,21 @@ async def test_the_sweep_finds_what_waits_to_be_recovered_once(
         request_deletion(seen(new_snapshot(), VOLUME_ONLY), purge=False),
     ],
 )
-async def test_a_deletion_is_taken_back(database: Database, snapshot: Snapshot) -> None:
+async def test_a_deletion_is_undone(database: Database, snapshot: Snapshot) -> None:
     await store(database, snapshot)
     before = await read_row(database)
-    await take_back(database)
+    await undelete(database)
     after = await read_row(database)
+    finished = snapshot.phase is Phase.DELETED
     changed = {column for column in after if after[column] != before[column]}
-    assert changed == {"desired_state", "deleted_at", "updated_at", "version"}
+    phase = {"phase", "phase_changed_at"} if finished else set()
+    assert changed == {"desired_state", "deleted_at", "updated_at", "version"} | phase
     assert (after["desired_state"], after["deleted_at"]) == ("ARCHIVED", None)
+    assert after["phase"] == (Phase.ARCHIVED if finished else before["phase"])
     assert await events(database) == [("undeleted", "ann", {"from": "DELETED", "to": "ARCHIVED"})]
     async with database.transaction() as session:
-        assert await unfinished(session) == [WORKSPACE]
+        # Nothing is left to do after a finished deletion.
+        assert await unfinished(session) == ([] if finished else [WORKSPACE])
 
 
 @pytest.mark.parametrize(
@@ -305,37 +312,37 @@ async def test_a_deletion_is_taken_back(database: Database, snapshot: Snapshot) 
         (seen(request_deletion(new_snapshot(), purge=False), NOTHING), "left no archive"),
     ],
 )
-async def test_what_cannot_come_back_is_told_why(
+async def test_an_undelete_that_is_refused_says_why(
     database: Database, snapshot: Snapshot, sentence: str
 ) -> None:
     await store(database, snapshot)
     with pytest.raises(InvalidState, match=sentence):
-        await take_back(database)
+        await undelete(database)
     assert await events(database) == []
 
 
-async def test_a_collected_archive_does_not_come_back(database: Database) -> None:
+async def test_a_workspace_whose_archive_was_collected_is_not_undeleted(database: Database) -> None:
     await store(database, DELETED)
     async with database.transaction() as session:
         await mark_orphans(session, [OLD_KEY], NOW)
         assert not await is_collected(session, OLD_KEY)
         await mark_collected(session, OLD_KEY, NOW)
     with pytest.raises(InvalidState, match="archive has been removed"):
-        await take_back(database)
+        await undelete(database)
 
 
-async def test_the_grace_of_an_archive_starts_anew_after_an_undelete(database: Database) -> None:
+async def test_the_grace_period_of_an_archive_starts_over_after_an_undelete(database: Database) -> None:
     await store(database, DELETED)
     async with database.transaction() as session:
         await mark_orphans(session, [OLD_KEY], NOW)
-    await take_back(database)
+    await undelete(database)
     async with database.transaction() as session:
         assert await session.scalar(select(Archive.orphan_since)) is None
 
 
-async def test_the_collector_sees_an_undelete_before_the_workflow_has_looked(database: Database) -> None:
+async def test_the_collector_sees_an_undelete_before_the_next_observation(database: Database) -> None:
     await store(database, DELETED)
-    await take_back(database)
+    await undelete(database)
     async with database.transaction() as session:
         owners = await load_owners(session, {WORKSPACE, new_workspace_id()})
     assert {workspace_id: owner.phase for workspace_id, owner in owners.items()} == {

@@ -24,8 +24,11 @@ from codehub.db.views import (
     load_view,
 )
 from codehub.domain.conditions import Condition, Conditions, Status, WorkspaceId, conditions_to_json
+from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import archive_key
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.deletion import undelete_workspace
+from codehub.services.requests import RequestContext
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 DELETED = {"phase": "DELETED", "desired_state": "DELETED", "deleted_at": NOW}
@@ -164,11 +167,17 @@ async def test_workspace_is_seen_until_it_is_gone(database: Database) -> None:
     assert await view(database, new_workspace_id()) is None
 
 
-async def test_workspace_is_seen_again_as_soon_as_its_deletion_is_taken_back(database: Database) -> None:
-    taken_back = await add(database, phase="DELETED", desired_state="ARCHIVED")
-    seen = await view(database, taken_back)
+async def test_workspace_is_visible_again_as_soon_as_it_is_undeleted(database: Database) -> None:
+    undeleted = await add(database, **DELETED, archive_key="archive")
+    context = RequestContext("ann", RunningLimits(), NOW)
+    await undelete_workspace(database, undeleted, context=context)
+    seen = await view(database, undeleted)
     assert seen is not None
-    assert (seen.desired_state, seen.deleted_at) == (DesiredState.ARCHIVED, None)
+    assert (seen.phase, seen.desired_state, seen.deleted_at) == (
+        Phase.ARCHIVED,
+        DesiredState.ARCHIVED,
+        None,
+    )
 
 
 async def test_deleted_workspace_is_still_known_by_its_id(database: Database) -> None:

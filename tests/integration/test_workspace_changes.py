@@ -12,6 +12,7 @@ from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState, Operation
+from codehub.services.deletion import undelete_workspace
 from codehub.services.errors import (
     InvalidState,
     LimitExceeded,
@@ -20,6 +21,7 @@ from codehub.services.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
+from codehub.services.requests import RequestContext
 from codehub.services.workspaces import MetadataValues, patch_workspace
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
@@ -50,9 +52,7 @@ async def patch(
         change,
         desired,
         expected_version=expected_version,
-        actor="ann",
-        limits=limits,
-        now=NOW,
+        context=RequestContext("ann", limits, NOW),
     )
 
 
@@ -142,10 +142,11 @@ async def test_one_being_deleted_is_told_to_be_undeleted_even_while_an_operation
         await patch(database, workspace_id, desired=DesiredState.RUNNING)
 
 
-async def test_one_that_just_came_back_takes_a_request_before_its_workflow_has_looked(
-    database: Database,
-) -> None:
-    workspace_id = await add(database, phase="DELETED", desired_state="ARCHIVED", deleted_at=None)
+async def test_an_undeleted_workspace_accepts_a_request_before_it_is_observed(database: Database) -> None:
+    workspace_id = await add(
+        database, phase="DELETED", desired_state="DELETED", deleted_at=NOW, archive_key="archive"
+    )
+    await undelete_workspace(database, workspace_id, context=RequestContext("ann", RunningLimits(), NOW))
     await patch(database, workspace_id, RENAME, DesiredState.RUNNING)
     assert (await read_row(database, workspace_id))["desired_state"] == "RUNNING"
 
@@ -167,9 +168,9 @@ async def test_deleted_and_unknown_workspaces_are_not_found(database: Database) 
             await patch(database, workspace_id, RENAME)
 
 
-async def test_deletion_is_not_a_state_to_ask_for(database: Database) -> None:
+async def test_deleted_is_refused_as_a_desired_state(database: Database) -> None:
     workspace_id = await add(database)
-    with pytest.raises(ValueError, match="of its own"):
+    with pytest.raises(ValueError, match="use delete_workspace"):
         await patch(database, workspace_id, desired=DesiredState.DELETED)
 
 

@@ -13,7 +13,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState
 from codehub.services.errors import IdempotencyConflict, LimitExceeded
-from codehub.services.workspaces import FORGET_AT_ONCE, KEPT_FOR, create_once
+from codehub.services.requests import RequestContext
+from codehub.services.workspaces import EXPIRED_KEYS_PER_REQUEST, KEY_LIFETIME, create_once
 from testkit.rows import NOW, add_user
 from tests.integration.test_limits import new_workspace
 
@@ -35,9 +36,7 @@ async def create(
         new_workspace(owner, desired),
         idempotency_key=key,
         request_hash=request_hash,
-        actor="ann",
-        limits=ONE_EACH,
-        now=now,
+        context=RequestContext("ann", ONE_EACH, now),
     )
 
 
@@ -52,7 +51,7 @@ async def created(database: Database) -> set[WorkspaceId]:
 
 
 async def add_old_keys(database: Database, owner: UUID, keys: list[str]) -> None:
-    old = {"user_id": owner, "request_hash": b"", "workspace_id": owner, "created_at": NOW - 2 * KEPT_FOR}
+    old = {"user_id": owner, "request_hash": b"", "workspace_id": owner, "created_at": NOW - 2 * KEY_LIFETIME}
     async with database.transaction() as session:
         await session.execute(insert(IdempotencyKey), [{**old, "key": key} for key in keys])
 
@@ -65,7 +64,7 @@ async def count_keys(database: Database) -> int:
 async def test_repetition_gets_the_first_workspace_though_the_limit_is_reached(database: Database) -> None:
     owner = await user(database)
     first = await create(database, owner)
-    assert await create(database, owner, now=NOW + KEPT_FOR) == first
+    assert await create(database, owner, now=NOW + KEY_LIFETIME) == first
     assert await created(database) == {first}
 
 
@@ -119,7 +118,7 @@ async def test_of_different_requests_at_once_with_one_key_one_creates(database: 
 async def test_key_is_free_again_after_a_day(database: Database) -> None:
     owner = await user(database)
     first = await create(database, owner, desired=DesiredState.STANDBY)
-    later = NOW + KEPT_FOR + SECOND
+    later = NOW + KEY_LIFETIME + SECOND
     second = await create(database, owner, request_hash=b"other", now=later)
     assert await created(database) == {first, second}
     assert await create(database, owner, request_hash=b"other", now=later) == second
@@ -127,7 +126,7 @@ async def test_key_is_free_again_after_a_day(database: Database) -> None:
 
 async def test_old_keys_are_forgotten_a_few_at_a_time(database: Database) -> None:
     owner = await user(database)
-    await add_old_keys(database, owner, [str(number) for number in range(FORGET_AT_ONCE + 5)])
+    await add_old_keys(database, owner, [str(number) for number in range(EXPIRED_KEYS_PER_REQUEST + 5)])
     await create(database, owner, "first", desired=DesiredState.STANDBY)
     assert await count_keys(database) == 5 + 1
     await create(database, owner, "second", desired=DesiredState.STANDBY)

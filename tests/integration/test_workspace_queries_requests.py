@@ -9,6 +9,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState, Operation
 from codehub.services.errors import InvalidState, OperationInProgress, WorkspaceNotFound
+from codehub.services.requests import RequestContext
 from codehub.services.workspaces import create_once, request_state
 from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 from tests.integration.test_limits import new_workspace
@@ -20,7 +21,7 @@ async def add(database: Database, **columns: object) -> WorkspaceId:
 
 
 async def ask(database: Database, workspace_id: WorkspaceId, desired: DesiredState) -> None:
-    await request_state(database, workspace_id, desired, actor="ann", limits=RunningLimits(), now=NOW)
+    await request_state(database, workspace_id, desired, context=RequestContext("ann", RunningLimits(), NOW))
 
 
 async def desired_and_events(database: Database) -> tuple[str, list[tuple[str, str, object]]]:
@@ -49,9 +50,7 @@ async def test_new_workspace_is_written_with_who_made_it(database: Database) -> 
         new,
         idempotency_key=None,
         request_hash=b"",
-        actor="ann",
-        limits=RunningLimits(),
-        now=NOW,
+        context=RequestContext("ann", RunningLimits(), NOW),
     )
     assert await desired_and_events(database) == ("STANDBY", [("created", "ann", {"to": "STANDBY"})])
 
@@ -84,7 +83,7 @@ async def test_unknown_workspace_is_not_found(database: Database) -> None:
         await ask(database, new_workspace_id(), DesiredState.RUNNING)
 
 
-async def test_deletion_is_not_a_state_to_ask_for(database: Database) -> None:
+async def test_deleted_is_refused_as_a_desired_state(database: Database) -> None:
     workspace_id = await add(database)
-    with pytest.raises(ValueError, match="of its own"):
+    with pytest.raises(ValueError, match="use delete_workspace"):
         await ask(database, workspace_id, DesiredState.DELETED)

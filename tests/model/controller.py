@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from codehub.domain import naming
 from codehub.domain.conditions import DISCARDED, ArchiveFact, Observation, Snapshot, WorkspaceId
+from codehub.domain.deletion import may_remove_archived_volume, may_remove_volume
 from codehub.domain.failures import Failure, Permanent
 from codehub.domain.judge import judge
 from codehub.domain.planner import Decision, needs_upload, note_waiting, plan
-from codehub.domain.removal import may_remove_archived_volume, may_remove_volume
 from codehub.domain.states import DesiredState, ErrorReason, Operation
 from codehub.domain.transitions import claim, commit_archive, fail, mark_restored, release, settle
 from tests.model.world import World

@@ -8,17 +8,15 @@ from hypothesis.stateful import precondition, rule
 
 from codehub.domain import naming
 from codehub.domain.conditions import ContainerFact, Resource
+from codehub.domain.deletion import request_deletion, undelete, undelete_refusal
 from codehub.domain.garbage import ArchiveOwner, GracePeriods, is_protected, may_collect
 from codehub.domain.judge import HANG_GRACE
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import (
     RecoverChoice,
     can_restore_current,
-    can_undelete,
     choices,
     recover,
-    request_deletion,
-    undelete,
 )
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from tests.model.faults import Faults
@@ -74,9 +72,9 @@ class Lifecycle(Faults):
         self.running = None
         self.collect_garbage(hours=hours)
 
-    @precondition(lambda self: self.running is None and can_undelete(self.system.row))
+    @precondition(lambda self: self.running is None and self._can_undelete())
     @rule()
-    def take_deletion_back(self) -> None:
+    def undelete(self) -> None:
         self._disturb()
         self.system.row = undelete(self.system.row)
 
@@ -147,11 +145,8 @@ class Lifecycle(Faults):
 
     def _collect(self) -> None:
         row = self.system.row
-        # One that was taken back is parked already, though nobody has looked since.
-        undeleted = row.phase is Phase.DELETED and not row.deleted
-        phase = Phase.ARCHIVED if undeleted else row.phase
         owner = ArchiveOwner(
-            phase=phase,
+            phase=row.phase,
             archive_key=row.archive_key,
             archive_op_id=row.archive_op_id,
             error_reason=row.error_reason,
@@ -169,9 +164,9 @@ class Lifecycle(Faults):
                 self.world.remove_archive(key)
                 if row.archive_key in self.world.damaged:
                     self._note_what_the_fault_took()  # only a checksum tells that the current one is damaged
-        if phase is Phase.DELETED:
+        if row.phase is Phase.DELETED:
             self.left_behind.clear()
-        if phase is Phase.DELETED and self._is_gone_for_good():
+        if row.phase is Phase.DELETED and self._is_gone_for_good():
             self._note_what_the_fault_took()
 
     def teardown(self) -> None:
@@ -205,6 +200,9 @@ class Lifecycle(Faults):
     def _accepts_requests(self) -> bool:
         row = self.system.row
         return self._idle() and not row.deleted and row.phase is not Phase.ERROR
+
+    def _can_undelete(self) -> bool:
+        return self._idle() and undelete_refusal(self.system.row) is None
 
     def _other_archives(self) -> list[str | None]:
         """What a person may choose from: committed, and seen in the same pass."""

@@ -88,7 +88,7 @@ BROKEN_RULES: dict[str, list[Patch]] = {
         (controller, "may_remove_volume", remove_any_volume),
     ],
     "the last archive of a deleted workspace goes with the others": [
-        (garbage, "_can_come_back", forget_the_undelete_period)
+        (garbage, "_can_undelete", forget_the_undelete_period)
     ],
     "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
     "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],

@@ -15,6 +15,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason
 from codehub.services.recovery import request_recovery
+from codehub.services.requests import RequestContext
 from testkit import postgres
 from testkit.waiting import until
 from tests.fixtures_services import redis_client, redis_server
@@ -124,9 +125,7 @@ async def test_record_a_recovery(real_plane: ControlPlane) -> None:
         real_plane.database,
         workspace_id,
         RecoverChoice.START_EMPTY,
-        actor="test",
-        limits=LIMITS,
-        now=datetime.now(UTC),
+        context=RequestContext("test", LIMITS, datetime.now(UTC)),
     )
     await converge_and_save(real_plane, workspace_id, "converge_recover")
 

@@ -34,7 +34,9 @@ from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import META_SUFFIX, meta_key
 from codehub.domain.states import DesiredState, Operation
-from codehub.services.workspaces import delete_workspace, request_state
+from codehub.services.deletion import delete_workspace
+from codehub.services.requests import RequestContext
+from codehub.services.workspaces import request_state
 from testkit.fakes import (
     IMAGE,
     FakeArchives,
@@ -91,14 +93,15 @@ class ControlPlane:
 
     async def want(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         await request_state(
-            self.database, workspace_id, desired, actor="test", limits=LIMITS, now=datetime.now(UTC)
+            self.database, workspace_id, desired, context=RequestContext("test", LIMITS, datetime.now(UTC))
         )
 
     async def delete(
         self, workspace_id: WorkspaceId, *, purge: bool = False, now: datetime | None = None
     ) -> None:
         moment = now or datetime.now(UTC)
-        await delete_workspace(self.database, workspace_id, purge=purge, actor="test", now=moment)
+        context = RequestContext("test", LIMITS, moment)
+        await delete_workspace(self.database, workspace_id, purge=purge, context=context)
 
     async def start(self, workspace_id: WorkspaceId) -> WorkflowHandle[object, str]:
         """Start its workflow, as a wake does, with a handle that lets a skipping server skip."""

@@ -14,6 +14,7 @@ from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState
 from codehub.services.recovery import request_recovery
+from codehub.services.requests import RequestContext
 from testkit.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes
 from tests.workflows.harness import LIMITS, ControlPlane
 
@@ -24,7 +25,7 @@ async def recover(
     plane: ControlPlane, workspace_id: WorkspaceId, choice: RecoverChoice | None = None
 ) -> None:
     now = datetime.now(UTC)
-    await request_recovery(plane.database, workspace_id, choice, actor="test", limits=LIMITS, now=now)
+    await request_recovery(plane.database, workspace_id, choice, context=RequestContext("test", LIMITS, now))
 
 
 async def pending(plane: ControlPlane, workspace_id: WorkspaceId) -> RecoverRequest | None:

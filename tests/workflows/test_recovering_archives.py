@@ -17,6 +17,7 @@ from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.errors import InvalidState
 from codehub.services.recovery import request_recovery
+from codehub.services.requests import RequestContext
 from tests.workflows.harness import LIMITS, ControlPlane
 
 GC = "ArchiveGcWorkflow"
@@ -37,9 +38,7 @@ async def recover(
         workspace_id,
         choice,
         archive=op_id_of(key) if key else None,
-        actor="test",
-        limits=LIMITS,
-        now=datetime.now(UTC),
+        context=RequestContext("test", LIMITS, datetime.now(UTC)),
     )
 
 

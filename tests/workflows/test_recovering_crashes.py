@@ -19,6 +19,7 @@ from codehub.domain.limits import RunningLimits
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import ErrorReason, Phase
 from codehub.services.recovery import request_recovery
+from codehub.services.requests import RequestContext
 from testkit.fakes import IMAGE, FakeArchives, FakeInstance, FakeInstances, FakeVolumes, FakeWorld
 from testkit.rows import add_user, add_workspace
 
@@ -63,7 +64,10 @@ class Harness:
 
     async def ask(self, choice: RecoverChoice) -> RecoverRequest:
         await request_recovery(
-            self.database, self.workspace_id, choice, actor="test", limits=LIMITS, now=datetime.now(UTC)
+            self.database,
+            self.workspace_id,
+            choice,
+            context=RequestContext("test", LIMITS, datetime.now(UTC)),
         )
         asked = await self.pending()
         assert asked is not None

@@ -13,14 +13,18 @@ from activities.garbage import GarbageActivities
 from activities.observer import Observer
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import ClaimRequest, GcResult, SweepRequest
-from codehub.db.recoveries import lock_snapshot, set_undeleted
 from codehub.db.session import Database
+from codehub.db.snapshots import load_snapshot
+from codehub.db.workspaces import save_deletion
+from codehub.domain import deletion
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent
 from codehub.domain.garbage import GracePeriods
+from codehub.domain.limits import RunningLimits
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.deletion import undelete_workspace
 from codehub.services.errors import InvalidState
-from codehub.services.recovery import undelete_workspace
+from codehub.services.requests import RequestContext
 from testkit.fakes import FakeArchives, FakeInstances, FakeVolumes
 from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
@@ -35,7 +39,8 @@ SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wai
 
 
 async def undelete(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
-    await undelete_workspace(plane.database, workspace_id, actor="test", now=datetime.now(UTC))
+    context = RequestContext("test", RunningLimits(), datetime.now(UTC))
+    await undelete_workspace(plane.database, workspace_id, context=context)
 
 
 async def precious(plane: ControlPlane, begin: DesiredState = DesiredState.STANDBY) -> WorkspaceId:
@@ -88,7 +93,8 @@ async def test_a_halted_deletion_that_is_taken_back_is_an_error_to_recover(plane
 
 
 async def test_a_lost_wake_is_healed_by_the_sweep(plane: ControlPlane) -> None:
-    workspace_id = await deleted(plane)
+    workspace_id = await precious(plane)
+    await plane.delete(workspace_id)
     await undelete(plane, workspace_id)
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
     await plane.client.get_workflow_handle(f"workspace-{workspace_id}").result()
@@ -161,11 +167,11 @@ async def test_what_is_being_collected_does_not_come_back(plane: ControlPlane) -
 
 
 async def test_what_comes_back_is_not_collected(plane: ControlPlane) -> None:
-    """Not even before its workflow has looked, when its phase is still DELETED."""
+    """It is ARCHIVED at once, before its workflow has observed it."""
     workspace_id = await deleted(plane)
     due = await see_orphans(plane)
     await undelete(plane, workspace_id)
-    assert (await plane.look(workspace_id)).phase is Phase.DELETED
+    assert (await plane.look(workspace_id)).phase is Phase.ARCHIVED
     for moment in (due, due + GRACES.orphan):
         assert (await collect(collector(plane), moment)).collected == 0
     await expect_files_back(plane, workspace_id)
@@ -175,8 +181,9 @@ async def test_the_collector_waits_for_an_undelete_that_is_under_way(plane: Cont
     workspace_id = await deleted(plane)
     due = await see_orphans(plane)
     async with plane.database.transaction() as session:
-        assert await lock_snapshot(session, workspace_id)
-        await set_undeleted(session, workspace_id, DesiredState.ARCHIVED, due)
+        snapshot = await load_snapshot(session, workspace_id, for_update=True)
+        assert snapshot is not None
+        await save_deletion(session, deletion.undelete(snapshot), due)
         collecting = asyncio.create_task(collect(collector(plane), due))
 
         async def waits_or_has_not() -> bool:

@@ -7,9 +7,9 @@ import pytest
 
 from codehub.domain.attention import LifecycleState
 from codehub.domain.conditions import Snapshot
+from codehub.domain.deletion import request_deletion
 from codehub.domain.failures import RETRYABLE, TERMINAL
 from codehub.domain.planner import Decision, plan
-from codehub.domain.recovery import request_deletion
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from tests.unit.domain.builders import (
     ARCHIVE_ONLY,

@@ -44,7 +44,7 @@ def test_an_archive_that_a_recovery_left_behind_is_protected(phase: Phase) -> No
 
 
 def test_what_a_recovery_left_behind_goes_with_its_workspace() -> None:
-    gone = replace(STRANGER, phase=Phase.DELETED, given_up=frozenset({OLD_KEY}))
+    gone = replace(STRANGER, phase=Phase.DELETED, deleted_at=NOW, given_up=frozenset({OLD_KEY}))
     assert not protected(gone)
 
 
@@ -82,7 +82,12 @@ def test_other_archives_of_a_deleted_workspace_are_orphans() -> None:
 
 def test_a_purge_protects_nothing() -> None:
     assert not protected(replace(GONE, purge=True))
-    assert not protected(replace(GONE, deleted_at=None))
+
+
+def test_the_archive_of_an_undeleted_workspace_is_protected_before_it_is_observed() -> None:
+    """Earlier versions left the phase DELETED until the next observation."""
+    undeleted = replace(GONE, deleted_at=None)
+    assert is_protected(OLD_KEY, NAME, undeleted, NOW + WEEK, GracePeriods())
 
 
 @pytest.mark.parametrize(("age", "due"), [(GRACE - timedelta(seconds=1), False), (GRACE, True)])

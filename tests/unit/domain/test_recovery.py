@@ -9,12 +9,9 @@ from codehub.domain.planner import plan
 from codehub.domain.recovery import (
     RecoverChoice,
     RecoverVerdict,
-    can_undelete,
     choices,
     judge_choice,
     recover,
-    request_deletion,
-    undelete,
 )
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.domain.transitions import claim, commit_archive, mark_restored, settle
@@ -224,30 +221,6 @@ def test_a_stray_container_is_removed_by_retry() -> None:
     stray = seen(archived(), replace(ARCHIVE_ONLY, container=ContainerFact.READY))
     assert stray.error_reason is ErrorReason.CONTAINER_WITHOUT_VOLUME
     assert recover(stray, RecoverChoice.RETRY).remove_container
-
-
-def test_a_healthy_workspace_is_deleted_with_a_last_archive() -> None:
-    deleted = request_deletion(standby(), purge=False)
-    assert (deleted.desired_state, deleted.deleted, deleted.purge) == (DesiredState.DELETED, True, False)
-
-
-def test_deleting_from_an_error_is_a_purge() -> None:
-    assert request_deletion(VOLUME_LOST, purge=False).purge
-    assert request_deletion(standby(), purge=True).purge
-
-
-def test_a_deletion_can_be_taken_back_unless_it_was_a_purge_or_is_at_work() -> None:
-    deleted = seen(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
-    assert can_undelete(deleted)
-    back = seen(undelete(deleted), ARCHIVE_ONLY)
-    assert (back.phase, back.desired_state) == (Phase.ARCHIVED, DesiredState.ARCHIVED)
-    for refused in (
-        archived(),
-        request_deletion(archived(), purge=True),
-        replace(deleted, operation=Operation.DELETING),
-    ):
-        with pytest.raises(ValueError, match="cannot be taken back"):
-            undelete(refused)
 
 
 def test_a_loss_that_is_accepted_leaves_a_present_volume_alone() -> None:

@@ -6,10 +6,10 @@ from datetime import timedelta
 import pytest
 
 from codehub.domain.conditions import ArchiveFact, Observation, Reason, Resource, Snapshot, Status
+from codehub.domain.deletion import request_deletion
 from codehub.domain.failures import MAX_PURGE_DELAY_SECONDS, MAX_RETRY, TERMINAL
 from codehub.domain.judge import conclude, judge
 from codehub.domain.planner import Decision, Plan, needs_upload, note_waiting, plan
-from codehub.domain.recovery import request_deletion
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.domain.transitions import claim, commit_archive, fail, mark_restored, release, settle
 from tests.unit.domain.builders import (
