@@ -17,7 +17,7 @@ from cli.terminal import console
 
 if TYPE_CHECKING:
     from gameday.options import Options
-    from gameday.report.result import Story
+    from gameday.report.result import GameResult
 
 VIOLATED = 1
 SEED_BYTES = 4
@@ -56,13 +56,13 @@ def gameday(
     options = Options(minutes, chosen, backend, users, faults_per_second, dockerd)
     with ExitStack() as stack:
         try:
-            story = asyncio.run(_play(options, _directory(stack, keep=keep)))
+            result = asyncio.run(_play(options, _directory(stack, keep=keep)))
         except asyncio.CancelledError:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-    print_report(story, console())
+    print_report(result, console())
     if report is not None:
-        _write(story, report)
-    if not story.held:
+        _write(result, report)
+    if not result.held:
         raise typer.Exit(VIOLATED)
 
 
@@ -80,13 +80,13 @@ def _directory(stack: ExitStack, *, keep: bool) -> Path:
     return kept
 
 
-def _write(story: "Story", directory: Path) -> None:
+def _write(result: "GameResult", directory: Path) -> None:
     from gameday.report.writer import write_report  # noqa: PLC0415
 
-    typer.echo(f"Report: {write_report(story, directory)}")
+    typer.echo(f"Report: {write_report(result, directory)}")
 
 
-async def _play(options: "Options", directory: Path) -> "Story":
+async def _play(options: "Options", directory: Path) -> "GameResult":
     from gameday.run import run_gameday  # noqa: PLC0415
 
     stop = _stop_signal()

@@ -1,4 +1,4 @@
-"""What a game is made of: with the same options, people and faults make the same choices."""
+"""The options of a game: with the same options, people and faults make the same choices."""
 
 import shlex
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Options:
-    """What was asked for."""
+    """The options of `codehub gameday`."""
 
     minutes: float
     seed: str
@@ -14,11 +14,11 @@ class Options:
     users: int = 3
     faults_per_second: float = 1.0
     dockerd: bool = False
-    """Whether the Docker engine itself is broken too, with everybody's containers."""
+    """Whether to break the Docker engine too, which affects every container on the machine."""
 
     @property
     def command(self) -> str:
-        """Plays the same game again; chance in the machine itself remains."""
+        """Return the command that plays the same game again, except for the timing of the machine."""
         words = (
             *("codehub", "gameday", "--minutes", f"{self.minutes:g}", "--seed", self.seed),
             *("--backend", self.backend, "--users", str(self.users)),

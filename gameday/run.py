@@ -1,4 +1,4 @@
-"""One game day from its first process to its verdict."""
+"""Run one game from the first process to the result."""
 
 import asyncio
 import platform
@@ -11,20 +11,21 @@ from temporalio.service import RPCError
 
 from codehub.adapters.temporal.connection import temporal_version
 from codehub.db.session import DatabaseUnavailable, server_version
-from codehub.domain.failures import Failure
 from gameday.checks.findings import Invariant
 from gameday.checks.rows import read_rows, read_trails
 from gameday.game import Game, Say
 from gameday.options import Options
-from gameday.report.lanes import Lane, history_of, lane_of
-from gameday.report.result import Story
+from gameday.report.lanes import Lane, make_history, make_lane
+from gameday.report.result import GameResult
 from gameday.stage.stage import Stage, open_stage
 
-OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, Failure, OSError)
+OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, OSError)
 
 
-async def run_gameday(options: Options, directory: Path, say: Say, show: Say, stop: asyncio.Event) -> Story:
-    """Play, unless told to stop; then what is known so far is told."""
+async def run_gameday(
+    options: Options, directory: Path, say: Say, show: Say, stop: asyncio.Event
+) -> GameResult:
+    """Play a game and return its result, incomplete if it was stopped."""
     say(f"Starting a CodeHub for this game (seed {options.seed}) ...")
     async with open_stage(directory, options.backend, options.users) as stage:
         game = Game(stage, options)
@@ -38,11 +39,11 @@ async def run_gameday(options: Options, directory: Path, say: Say, show: Say, st
             await asyncio.gather(playing, return_exceptions=True)
         else:
             playing.result()
-        return await tell(game)
+        return await collect_result(game)
 
 
-async def tell(game: Game) -> Story:
-    """What happened; a game that was stopped in the middle of an outage can tell less of it."""
+async def collect_result(game: Game) -> GameResult:
+    """Return the result; without histories if the game was stopped during an outage."""
     stage = game.stage
     began = datetime.now(UTC) - timedelta(seconds=stage.clock())
     lanes: list[Lane] = []
@@ -53,14 +54,14 @@ async def tell(game: Game) -> Story:
         rows = await read_rows(stage.database)
         trails = await read_trails(stage.database, [row.workspace_id for row in rows])
         end = stage.clock()
-        lanes = [lane_of(row.workspace_id, row.name, trails[row.workspace_id], began, end) for row in rows]
+        lanes = [make_lane(row.workspace_id, row.name, trails[row.workspace_id], began, end) for row in rows]
         broken = {each.workspace_id for each in game.findings.violations}
         histories = {
-            each: history_of(trail, game.faults, began) for each, trail in trails.items() if each in broken
+            each: make_history(trail, game.faults, began) for each, trail in trails.items() if each in broken
         }
     except OUTAGES as error:
         game.remarks.append(f"The histories could not be read: {error}")
-    return Story(
+    return GameResult(
         options=game.options,
         began=began,
         seconds=stage.clock(),
@@ -69,7 +70,7 @@ async def tell(game: Game) -> Story:
         faults=tuple(game.faults),
         recoveries=tuple(stage.recoveries),
         lanes=tuple(lanes),
-        tally=game.tally.sorted(),
+        tally=dict(sorted(game.tally.items())),
         checked={each: game.findings.checked[each] for each in Invariant},
         violations=tuple(game.findings.violations),
         histories=histories,

@@ -1,1 +1,1 @@
-"""What must hold, during a game and after it."""
+"""The invariants that a game checks, while faults happen and afterwards."""

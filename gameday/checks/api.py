@@ -1,4 +1,4 @@
-"""The checker at the API: it asks for each workspace as its owner, through the front door."""
+"""Checks through the API: ask for workspaces as their owners, and compare live updates with the truth."""
 
 import asyncio
 import time
@@ -16,14 +16,22 @@ from gameday.stage.stage import Stage
 
 WORKSPACES = "/api/v1/workspaces"
 TIMEOUT_SECONDS = 30.0
-# Long enough for nothing to happen by itself while it is looked at.
-AN_HOUR = 3600
-# More than anybody owns, so that there is only one page.
+# Long enough that the workspace does not change by itself during the check.
+ONE_HOUR = 3600
+# More than any user owns, so one page is enough.
 PAGE_SIZE = 100
 
+POLL_SECONDS = 0.5
+# A broken stream reconnects within seconds.
+FOLLOWER_SECONDS = 60.0
+# The fields that trigger a live update; the time of the last use does not.
+LIVE_FIELDS = ("phase", "operation", "desired_state", "name", "error", "deleted_at", "archive_ttl_seconds")
 
-class Asker:
-    """One HTTP client, and everybody's token."""
+Workspaces = Mapping[str, Mapping[str, Any]]
+
+
+class ApiClient:
+    """One HTTP client with the tokens of all users."""
 
     def __init__(self, stage: Stage) -> None:
         self._tokens = {user.user_id: user.token for user in stage.users}
@@ -32,33 +40,33 @@ class Asker:
     async def close(self) -> None:
         await self._client.aclose()
 
-    async def rest(self, row: Row) -> bool:
-        """Ask for STANDBY, to stay there; False if that cannot be had right now."""
-        form = {"desired_state": DesiredState.STANDBY, "archive_ttl_seconds": AN_HOUR}
-        return await self._ask("PATCH", row.owner_id, _path(row.workspace_id), form) is not None
+    async def request_standby(self, row: Row) -> bool:
+        """Ask for STANDBY without a change for an hour; return whether the API accepted it."""
+        form = {"desired_state": DesiredState.STANDBY, "archive_ttl_seconds": ONE_HOUR}
+        return await self._request("PATCH", row.owner_id, _path(row.workspace_id), form) is not None
 
     async def recover(self, row: Row) -> bool:
-        """Ask to look again and go on; never to give up files."""
+        """Retry after an error; never give up files. Return whether the API accepted it."""
         path = f"{_path(row.workspace_id)}/recover"
-        return await self._ask("POST", row.owner_id, path, {"choice": "retry"}) is not None
+        return await self._request("POST", row.owner_id, path, {"choice": "retry"}) is not None
 
     async def list_workspaces(self, owner_id: str) -> dict[str, dict[str, Any]] | None:
-        """All that this person sees, by id."""
-        page = await self._ask("GET", owner_id, f"{WORKSPACES}?limit={PAGE_SIZE}", None)
+        """Return the workspaces that this user sees, by id, or None if the API does not answer."""
+        page = await self._request("GET", owner_id, f"{WORKSPACES}?limit={PAGE_SIZE}", None)
         return {each["id"]: each for each in page["items"]} if page is not None else None
 
-    async def _ask(
+    async def _request(
         self, method: str, owner_id: str, path: str, form: Mapping[str, object] | None
     ) -> dict[str, Any] | None:
-        """The answer; None for a refusal or an outage, after which one asks again."""
+        """Return the response, or None if the request was refused or failed; the caller tries again."""
         headers = {"Authorization": f"Bearer {self._tokens[owner_id]}"}
         try:
-            answer = await self._client.request(method, path, json=form, headers=headers)
+            response = await self._client.request(method, path, json=form, headers=headers)
         except httpx.TransportError:
             return None
-        if not answer.is_success:
+        if not response.is_success:
             return None
-        document: dict[str, Any] = answer.json()
+        document: dict[str, Any] = response.json()
         return document
 
 
@@ -66,33 +74,27 @@ def _path(workspace_id: WorkspaceId) -> str:
     return f"{WORKSPACES}/{workspace_id}"
 
 
-POLL_SECONDS = 0.5
-# A stream that was cut comes back within seconds.
-PATIENCE_SECONDS = 60.0
-# What an event is sent for; the time of the last use is not among it.
-TOLD = ("phase", "operation", "desired_state", "name", "error", "deleted_at", "archive_ttl_seconds")
-
-Workspaces = Mapping[str, Mapping[str, Any]]
-
-
-async def check_follower(asker: Asker, user_id: str, follower: Follower, findings: Findings) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+async def check_follower(api: ApiClient, user_id: str, follower: Follower, findings: Findings) -> None:
+    """Wait until a user's live updates match the API's list."""
+    deadline = time.monotonic() + FOLLOWER_SECONDS
     while True:
-        true = await asker.list_workspaces(user_id)
-        problems = ["The API does not answer."] if true is None else list(compare(follower.state(), true))
+        actual = await api.list_workspaces(user_id)
+        problems = (
+            ["The API does not answer."] if actual is None else list(compare(follower.workspaces(), actual))
+        )
         if not problems or time.monotonic() > deadline:
-            findings.note(Invariant.FOLLOWERS, problems, checks=1 + len(true or ()))
+            findings.record(Invariant.FOLLOWERS, problems, checks=1 + len(actual or ()))
             return
         await asyncio.sleep(POLL_SECONDS)
 
 
-def compare(told: Workspaces, true: Workspaces) -> Iterator[str]:
-    for workspace_id in sorted(told.keys() - true.keys()):
-        yield f"{workspace_id} is still shown as {told[workspace_id]['phase']}, but it is gone."
-    for workspace_id in sorted(true.keys() - told.keys()):
-        yield f"{workspace_id} is {true[workspace_id]['phase']}, but nobody was told of it."
-    for workspace_id in sorted(true.keys() & told.keys()):
-        for field in TOLD:
-            shown, found = told[workspace_id].get(field), true[workspace_id].get(field)
-            if shown != found:
-                yield f"{workspace_id} is shown with {field} {shown}, but it is {found}."
+def compare(shown: Workspaces, actual: Workspaces) -> Iterator[str]:
+    for workspace_id in sorted(shown.keys() - actual.keys()):
+        yield f"{workspace_id} is still shown as {shown[workspace_id]['phase']}, but it is gone."
+    for workspace_id in sorted(actual.keys() - shown.keys()):
+        yield f"{workspace_id} is {actual[workspace_id]['phase']}, but no live update said so."
+    for workspace_id in sorted(actual.keys() & shown.keys()):
+        for field in LIVE_FIELDS:
+            was, value = shown[workspace_id].get(field), actual[workspace_id].get(field)
+            if was != value:
+                yield f"{workspace_id} is shown with {field} {was}, but it is {value}."

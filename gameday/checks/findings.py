@@ -1,4 +1,4 @@
-"""What must hold, how often that was looked at, and where it did not."""
+"""The invariants, how often each was checked, and their violations."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -7,18 +7,18 @@ from enum import StrEnum
 
 
 class Invariant(StrEnum):
-    """One promise, in the words of the report."""
+    """One promise, as the report words it."""
 
-    LIMITS = "Nobody ever runs more workspaces than the limits allow"
+    LIMITS = "Nobody runs more workspaces than the limits allow"
     ONE_INSTANCE = "A workspace never has two instances"
-    ARCHIVE_KEPT = "No archive that something needs is ever removed, and no other before its grace is over"
-    READ_BACK = "People read what they wrote, while everything breaks"
-    ECHOES = "WebSockets echo what was sent, or end"
-    NOT_LOCKED_OUT = "While S3 is away, nothing that is not archived yet is kept from its owner"
-    CONVERGED = "Every workspace arrives where it shall be, or stops with a reason that the faults explain"
-    FILES = "Every acknowledged file is there, byte for byte, and nothing older or foreign"
-    NO_ORPHANS = "No volume, instance or storage job is left that belongs to nothing"
-    NO_GARBAGE = "No archive and no half-done upload is left that nothing needs"
+    ARCHIVE_KEPT = "Needed archives are never removed, others not before their grace period ends"
+    READ_BACK = "People read what they wrote, even while things break"
+    ECHOES = "WebSockets return what was sent, or close"
+    NOT_LOCKED_OUT = "An S3 outage keeps nobody out of a workspace that is not archived yet"
+    CONVERGED = "Every workspace reaches its desired state, or stops with an error that the faults explain"
+    FILES = "Every acknowledged file is there, byte for byte, and no other version or file"
+    NO_ORPHANS = "No volume, instance or storage job is left without an owner"
+    NO_GARBAGE = "No unneeded archive and no unfinished upload is left"
     NO_OVERLAP = "Operations of one workspace never overlap"
     AUDIT = "The audit trail explains every state, and every operation that began has ended"
     FOLLOWERS = "Live updates end with the true state"
@@ -26,7 +26,7 @@ class Invariant(StrEnum):
 
 @dataclass(frozen=True)
 class Violation:
-    """A promise that was broken; `at` is in seconds since the game began."""
+    """A broken promise; `at` is in seconds since the game began."""
 
     invariant: Invariant
     workspace_id: str | None
@@ -35,20 +35,20 @@ class Violation:
 
 
 class Findings:
-    """Collects from everybody who looks; what goes on being wrong is said once."""
+    """Collects the results of all checks; a repeated violation is recorded once."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._said: set[tuple[Invariant, str | None, str]] = set()
+        self._recorded: set[tuple[Invariant, str | None, str]] = set()
         self.checked: Counter[Invariant] = Counter()
         self.violations: list[Violation] = []
 
-    def note(
+    def record(
         self, invariant: Invariant, problems: Iterable[str], workspace_id: str | None = None, checks: int = 1
     ) -> None:
-        """So many looks were taken, and this is all that they found."""
+        """Count the checks and record the problems that they found."""
         self.checked[invariant] += checks
         for words in problems:
-            if (invariant, workspace_id, words) not in self._said:
-                self._said.add((invariant, workspace_id, words))
+            if (invariant, workspace_id, words) not in self._recorded:
+                self._recorded.add((invariant, workspace_id, words))
                 self.violations.append(Violation(invariant, workspace_id, words, self._clock()))

@@ -1,4 +1,4 @@
-"""What the database says of all workspaces, as those who check it read it."""
+"""The workspaces and audit trails as the checks read them from the database."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from datetime import datetime
 from sqlalchemy import select
 
 from codehub.db.events import EventView, list_events
-from codehub.db.models import Archive, Workspace
+from codehub.db.models import Workspace
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId, conditions_from_json
 from codehub.domain.garbage import ArchiveOwner
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
-# No game makes as many; the trail is read as a whole.
+# More than any game produces: read the whole trail at once.
 ALL_EVENTS = 1_000_000
 COLUMNS = (
     Workspace.id,
@@ -36,7 +36,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One workspace, the deleted ones too."""
+    """One workspace, deleted or not."""
 
     workspace_id: WorkspaceId
     owner_id: str
@@ -61,10 +61,15 @@ class Row:
         return self.operation is Operation.NONE and self.phase.value == self.desired_state.value
 
     @property
-    def owner_of_archives(self) -> ArchiveOwner:
-        """As the collector sees it: one whose deletion was taken back is parked already."""
-        taken_back = self.phase is Phase.DELETED and not self.deleted
-        phase = Phase.ARCHIVED if taken_back else self.phase
+    def is_uploading(self) -> bool:
+        """Return whether an upload is claimed but not committed, so that the home is still on disk."""
+        return self.operation is Operation.ARCHIVING and self.volume_is_complete
+
+    @property
+    def archive_owner(self) -> ArchiveOwner:
+        """Return the workspace as the collector sees it; after an undelete it counts as archived."""
+        undeleted = self.phase is Phase.DELETED and not self.deleted
+        phase = Phase.ARCHIVED if undeleted else self.phase
         return ArchiveOwner(
             phase,
             self.archive_key,
@@ -105,20 +110,9 @@ async def read_rows(database: Database) -> list[Row]:
 async def read_trails(
     database: Database, workspace_ids: Sequence[WorkspaceId]
 ) -> Mapping[str, list[EventView]]:
-    """The audit trail of each, oldest line first."""
+    """Return the audit trail of each workspace, oldest event first."""
     async with database.transaction() as session:
         return {
             each: (await list_events(session, each, before=None, limit=ALL_EVENTS))[::-1]
             for each in workspace_ids
         }
-
-
-async def read_orphan_times(database: Database) -> Mapping[str, datetime]:
-    """Since when the collector knows each archive that it will remove."""
-    async with database.transaction() as session:
-        found = await session.execute(
-            select(Archive.key, Archive.orphan_since).where(
-                Archive.orphan_since.is_not(None), Archive.deleted_at.is_(None)
-            )
-        )
-        return {row.key: row.orphan_since for row in found}

@@ -1,1 +1,1 @@
-"""What a game breaks, and how."""
+"""The faults that a game injects."""

@@ -1,19 +1,18 @@
-"""Everything that a game day can break; each fault heals itself when it ends or is cancelled."""
+"""All faults and how often each one is chosen."""
 
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import partial
-from random import Random
 
-from gameday.faults.disk import exchange_homes
-from gameday.faults.dockerd import STARTS_BY_ITSELF, exchange_dockerd, restart_dockerd
-from gameday.faults.processes import kill_part, pause_look, stop_part
-from gameday.faults.s3 import MOODS, end_relay, fill_disk, take_s3_away, trouble_s3
-from gameday.faults.workspaces import kill_helper, kill_instance, kill_job, remove_instance
+from gameday.faults.disk import fill_disk, swap_homes
+from gameday.faults.dockerd import RESTARTED_BY_SYSTEMD, restart_dockerd, swap_dockerd
+from gameday.faults.fault import Fault
+from gameday.faults.processes import end_relay_session, kill_part, pause_observation, stop_part
+from gameday.faults.s3 import S3_FAULTS, disturb_s3, take_s3_down
+from gameday.faults.workspaces import kill_instance, kill_job, kill_tar, remove_instance
 from gameday.stage.stage import LOCAL_DOCKER, Stage
 
-# Workers do the work, so they are worth more; without a front door nobody would have anything done.
-KILLS = {
+# Workers do the work, so kill them more often. Without the API and the proxy, people could do nothing.
+KILL_WEIGHTS = {
     "worker": 4,
     "worker-2": 4,
     "api": 1,
@@ -23,65 +22,54 @@ KILLS = {
     "s3": 3,
     "temporal": 2,
 }
-STOP = 1
-LOOK = 6
-RELAY = 2
-# There is not always one to be killed.
-JOB = 8
-HELPER = 5
-INSTANCE = 5
-S3 = 2
-S3_AWAY = 1
-DISK = 4
-HOMES = 2
-DOCKERD = 1
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Something to break; running it takes as long as it lasts, and tells in a line what was done."""
-
-    kind: str
-    run: Callable[[Random], Awaitable[str]]
-    waits: bool = False
-    """Whether nothing is broken until its very end."""
-
+STOP_WEIGHT = 1
+OBSERVATION_WEIGHT = 6
+RELAY_WEIGHT = 2
+# High, because a job or a tar process is not always running.
+JOB_WEIGHT = 8
+TAR_WEIGHT = 5
+INSTANCE_WEIGHT = 5
+S3_WEIGHT = 2
+S3_DOWN_WEIGHT = 1
+DISK_WEIGHT = 4
+HOMES_WEIGHT = 2
+DOCKERD_WEIGHT = 1
 
 Weighted = tuple[int, Fault]
 
 
-def faults_of(stage: Stage, *, dockerd: bool = False) -> list[Weighted]:
-    """What can be broken here, each with its weight; the Docker engine only where that was asked for."""
-    return [*_of_parts(stage), *_of_workspaces(stage), *_of_stores(stage), *_of_engine(stage, dockerd)]
+def weighted_faults(stage: Stage, *, dockerd: bool = False) -> list[Weighted]:
+    """Return the possible faults with their weights; those of the Docker engine only if requested."""
+    return [*_parts(stage), *_workspaces(stage), *_stores(stage), *_engine(stage, dockerd)]
 
 
-def _of_parts(stage: Stage) -> Iterator[Weighted]:
-    for name, weight in KILLS.items():
+def _parts(stage: Stage) -> Iterator[Weighted]:
+    for name, weight in KILL_WEIGHTS.items():
         yield weight, Fault(f"kill-{name}", partial(kill_part, stage, name))
-        yield STOP, Fault(f"stop-{name}", partial(stop_part, stage, name))
-    yield LOOK, Fault("pause-look", partial(pause_look, stage), waits=True)
+        yield STOP_WEIGHT, Fault(f"stop-{name}", partial(stop_part, stage, name))
+    yield OBSERVATION_WEIGHT, Fault("pause-observation", partial(pause_observation, stage), waits=True)
 
 
-def _of_workspaces(stage: Stage) -> Iterator[Weighted]:
-    yield JOB, Fault("kill-job", partial(kill_job, stage), waits=True)
-    yield HELPER, Fault("kill-helper", partial(kill_helper, stage), waits=True)
-    yield INSTANCE, Fault("kill-ide", partial(kill_instance, stage))
-    if stage.backend == LOCAL_DOCKER:
-        yield INSTANCE, Fault("remove-ide", partial(remove_instance, stage))
+def _workspaces(stage: Stage) -> Iterator[Weighted]:
+    yield JOB_WEIGHT, Fault("kill-job", partial(kill_job, stage), waits=True)
+    yield TAR_WEIGHT, Fault("kill-tar", partial(kill_tar, stage), waits=True)
+    yield INSTANCE_WEIGHT, Fault("kill-ide", partial(kill_instance, stage))
+    if stage.backend_name == LOCAL_DOCKER:
+        yield INSTANCE_WEIGHT, Fault("remove-ide", partial(remove_instance, stage))
 
 
-def _of_stores(stage: Stage) -> Iterator[Weighted]:
-    yield RELAY, Fault("relay", partial(end_relay, stage))
-    for kind in MOODS:
-        yield S3, Fault(kind, partial(trouble_s3, stage, kind))
-    yield S3_AWAY, Fault("s3-away", partial(take_s3_away, stage))
+def _stores(stage: Stage) -> Iterator[Weighted]:
+    yield RELAY_WEIGHT, Fault("end-relay-session", partial(end_relay_session, stage))
+    for kind in S3_FAULTS:
+        yield S3_WEIGHT, Fault(kind, partial(disturb_s3, stage, kind))
+    yield S3_DOWN_WEIGHT, Fault("s3-down", partial(take_s3_down, stage))
     if stage.disk is not None:
-        yield HOMES, Fault("exchange-homes", partial(exchange_homes, stage))
-        yield DISK, Fault("disk-full", partial(fill_disk, stage))
+        yield HOMES_WEIGHT, Fault("swap-homes", partial(swap_homes, stage))
+        yield DISK_WEIGHT, Fault("disk-full", partial(fill_disk, stage))
 
 
-def _of_engine(stage: Stage, wanted: bool) -> Iterator[Weighted]:
-    if wanted and stage.backend == LOCAL_DOCKER:
-        yield DOCKERD, Fault("dockerd", partial(restart_dockerd, stage))
-        if not STARTS_BY_ITSELF:
-            yield DOCKERD, Fault("exchange-dockerd", partial(exchange_dockerd, stage))
+def _engine(stage: Stage, requested: bool) -> Iterator[Weighted]:
+    if requested and stage.backend_name == LOCAL_DOCKER:
+        yield DOCKERD_WEIGHT, Fault("restart-dockerd", partial(restart_dockerd, stage))
+        if not RESTARTED_BY_SYSTEMD:
+            yield DOCKERD_WEIGHT, Fault("swap-dockerd", partial(swap_dockerd, stage))

@@ -1,4 +1,4 @@
-"""The Docker engine itself ends, asked or killed, and is started again as it was started."""
+"""Faults of the Docker engine: restart it, or swap it for an empty one."""
 
 import asyncio
 import signal
@@ -18,52 +18,52 @@ from gameday.faults.fault import NothingToBreak
 from gameday.stage.stage import WORKERS, Stage
 
 PID_FILE = Path("/var/run/docker.pid")
-# Under systemd it cannot be started in another way, either.
-STARTS_BY_ITSELF = Path("/run/systemd/system").is_dir()
+# Then it cannot be started with other options either.
+RESTARTED_BY_SYSTEMD = Path("/run/systemd/system").is_dir()
 CONTAINERD = "containerd"
 DATA_ROOT = "--data-root"
 END_SECONDS = 120
-ANSWER_SECONDS = 120
+START_SECONDS = 120
 POLL_SECONDS = 0.2
-SHORTEST_EXCHANGE_SECONDS, LONGEST_EXCHANGE_SECONDS = 4.0, 10.0
+SHORTEST_SWAP_SECONDS, LONGEST_SWAP_SECONDS = 4.0, 10.0
 
 
-class EngineDoesNotEnd(Exception):
-    """Neither asked nor killed; the game cannot go on."""
+class EngineDidNotStop(Exception):
+    """The engine survived the signal; the game cannot continue."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """A running engine, and how it was started."""
+    """A running engine and how it was started."""
 
     process: psutil.Process
     command: tuple[str, ...]
     directory: str
-    # What it runs beside the containers ends with it; until then a new engine would take that for its own.
-    beside: tuple[psutil.Process, ...]
+    # A new engine would use a containerd that is still ending, so wait for it too.
+    helpers: tuple[psutil.Process, ...]
 
     @classmethod
     def find(cls) -> "Engine":
         process = psutil.Process(int(PID_FILE.read_text()))
-        beside = tuple(child for child in process.children() if child.name() == CONTAINERD)
-        return cls(process, tuple(process.cmdline()), process.cwd(), beside)
+        helpers = tuple(child for child in process.children() if child.name() == CONTAINERD)
+        return cls(process, tuple(process.cmdline()), process.cwd(), helpers)
 
     def restart(self, number: signal.Signals, log: Path) -> None:
-        """Return once it is on its way again."""
+        """Stop the engine and start it again, without waiting until it is ready."""
         self.end(number)
-        if not STARTS_BY_ITSELF:
+        if not RESTARTED_BY_SYSTEMD:
             self.start(log)
 
     def end(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
-        _, alive = psutil.wait_procs([self.process, *self.beside], timeout=END_SECONDS)
+        _, alive = psutil.wait_procs([self.process, *self.helpers], timeout=END_SECONDS)
         if alive:
-            raise EngineDoesNotEnd(f"{alive} did not end within {END_SECONDS} s.")
+            raise EngineDidNotStop(f"{alive} did not end within {END_SECONDS} s.")
 
     def start(self, log: Path, *options: str) -> None:
-        """As it was started before, with these options besides; not as our child, since it outlives us."""
+        """Start it as before with additional options, detached, because it outlives the game."""
         with log.open("ab") as output:
-            subprocess.run(  # noqa: S603 (as it was started before)
+            subprocess.run(  # noqa: S603 (the same command as before)
                 ("setsid", "--fork", *self.command, *options),  # noqa: S607
                 check=True,
                 cwd=self.directory,
@@ -75,22 +75,22 @@ class Engine:
 async def restart_dockerd(stage: Stage, random: Random) -> str:
     number = random.choice((signal.SIGTERM, signal.SIGKILL))
     engine = await asyncio.to_thread(Engine.find)
-    await _to_the_end(_restart(stage, engine, number))
-    return f"{number.name} of dockerd ({engine.process.pid}), and started again"
+    await _finish(_restart(stage, engine, number))
+    return f"{number.name} of dockerd ({engine.process.pid}), then restart"
 
 
-async def exchange_dockerd(stage: Stage, random: Random) -> str:
-    """Another engine, without any volume, answers in its place; the workers start while it does."""
-    seconds = random.uniform(SHORTEST_EXCHANGE_SECONDS, LONGEST_EXCHANGE_SECONDS)
+async def swap_dockerd(stage: Stage, random: Random) -> str:
+    """Replace the engine by one without volumes, and restart the workers meanwhile."""
+    seconds = random.uniform(SHORTEST_SWAP_SECONDS, LONGEST_SWAP_SECONDS)
     engine = await asyncio.to_thread(Engine.find)
     if DATA_ROOT in engine.command:
-        raise NothingToBreak("the engine was exchanged already")
-    await _to_the_end(_exchange(stage, engine, seconds))
-    return f"dockerd ({engine.process.pid}) was exchanged for an empty one for {seconds:.1f} s"
+        raise NothingToBreak("the engine was already swapped")
+    await _finish(_swap(stage, engine, seconds))
+    return f"dockerd ({engine.process.pid}) was replaced by an empty one for {seconds:.1f} s"
 
 
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """An engine that was ended comes back, whatever becomes of the game."""
+async def _finish(work: Coroutine[Any, Any, None]) -> None:
+    """Complete the work even if the game is cancelled: the engine must come back."""
     task = asyncio.create_task(work)
     try:
         await asyncio.shield(task)
@@ -101,31 +101,31 @@ async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
 
 async def _restart(stage: Stage, engine: Engine, number: signal.Signals) -> None:
     await asyncio.to_thread(engine.restart, number, stage.stack.data.log("dockerd"))
-    await _wait_for_answer(stage)
+    await _wait_until_ready(stage)
 
 
-async def _exchange(stage: Stage, engine: Engine, seconds: float) -> None:
+async def _swap(stage: Stage, engine: Engine, seconds: float) -> None:
     log, data = stage.stack.data.log("dockerd"), stage.stack.data.root / "other-engine"
     await asyncio.to_thread(engine.end, signal.SIGTERM)
     try:
         await asyncio.to_thread(engine.start, log, DATA_ROOT, str(data))
-        await _wait_for_answer(stage)
+        await _wait_until_ready(stage)
         await asyncio.gather(*(stage.stack.kill(name) for name in WORKERS))
         await asyncio.sleep(seconds)
     finally:
         with suppress(OSError, psutil.NoSuchProcess):
             await asyncio.to_thread(Engine.find().end, signal.SIGTERM)
         await asyncio.to_thread(engine.start, log)
-    await _wait_for_answer(stage)
+    await _wait_until_ready(stage)
 
 
-async def _wait_for_answer(stage: Stage) -> None:
-    async with asyncio.timeout(ANSWER_SECONDS):
-        while not await _answers(stage):  # noqa: ASYNC110 (the engine tells nobody)
+async def _wait_until_ready(stage: Stage) -> None:
+    async with asyncio.timeout(START_SECONDS):
+        while not await _is_ready(stage):  # noqa: ASYNC110 (there is no event to wait for)
             await asyncio.sleep(POLL_SECONDS)
 
 
-async def _answers(stage: Stage) -> bool:
+async def _is_ready(stage: Stage) -> bool:
     try:
         await stage.jobs()
     except (DockerError, OSError, aiohttp.ClientError):

@@ -1,8 +1,7 @@
-"""Breaks things at random times, a few at a time, until told to stop."""
+"""Inject faults at random times, several at once, until the game ends."""
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 
 import aiohttp
@@ -11,14 +10,14 @@ from aiodocker import DockerError
 from sqlalchemy.exc import DBAPIError
 
 from codehub.db.session import DatabaseUnavailable
-from gameday.faults.catalog import Fault, faults_of
-from gameday.faults.fault import NothingToBreak
+from gameday.faults.catalog import weighted_faults
+from gameday.faults.fault import Fault, FaultRecord, NothingToBreak
 from gameday.stage.stage import Stage
 
-AT_ONCE = 4
+CONCURRENT_FAULTS = 4
 SEED_BITS = 64
-# What a fault would break may be broken already.
-OTHERS_WERE_QUICKER = (
+# Another fault may already have broken the same thing.
+ALREADY_BROKEN = (
     DBAPIError,
     DatabaseUnavailable,
     DockerError,
@@ -27,89 +26,75 @@ OTHERS_WERE_QUICKER = (
     psutil.Error,
 )
 
-
-@dataclass(frozen=True)
-class FaultRecord:
-    """A fault that is over; `at` is seconds on the stage's clock."""
-
-    kind: str
-    at: float
-    seconds: float
-    what: str
-    happened: bool = True
-    """Whether there was anything to break."""
+Record = Callable[[FaultRecord], None]
 
 
-Note = Callable[[FaultRecord], None]
-
-
-async def break_things(
+async def inject_faults(
     stage: Stage,
     random: Random,
     until: asyncio.Event,
-    note: Note,
+    record: Record,
     per_second: float,
     *,
     dockerd: bool = False,
 ) -> None:
-    """What is broken, and in which order, depends on `random` alone; nothing stays broken afterwards."""
-    weighted = faults_of(stage, dockerd=dockerd)
+    """Inject faults whose kinds and order depend only on `random`; heal all of them at the end."""
+    weighted = weighted_faults(stage, dockerd=dockerd)
     faults, weights = [fault for _, fault in weighted], [weight for weight, _ in weighted]
     stopping = asyncio.create_task(until.wait())
-    going_on: set[asyncio.Task[None]] = set()
+    active: set[asyncio.Task[None]] = set()
     try:
-        while not await _is_told_to_stop(stopping, random.expovariate(per_second)):
+        while not await _is_stopping(stopping, random.expovariate(per_second)):
             [fault] = random.choices(faults, weights)
-            own_random = Random(random.getrandbits(SEED_BITS))  # noqa: S311 (nothing secret about it)
-            going_on = await _make_room(going_on, stopping)
-            await _wait_for_weather(stage, stopping)
+            own_random = Random(random.getrandbits(SEED_BITS))  # noqa: S311 (no secret)
+            active = await _wait_for_slot(active, stopping)
+            await _wait_while_paused(stage, stopping)
             if not stopping.done():
-                going_on.add(asyncio.create_task(run_fault(stage, fault, own_random, note)))
+                active.add(asyncio.create_task(run_fault(stage, fault, own_random, record)))
     finally:
         stopping.cancel()
-        for task in going_on:
+        for task in active:
             task.cancel()
-        # Each heals before it ends.
-        await asyncio.gather(*going_on, return_exceptions=True)
+        # A cancelled fault heals before it ends.
+        await asyncio.gather(*active, return_exceptions=True)
 
 
-async def _is_told_to_stop(stopping: asyncio.Task[bool], seconds: float) -> bool:
+async def _is_stopping(stopping: asyncio.Task[bool], seconds: float) -> bool:
     await asyncio.wait({stopping}, timeout=seconds)
     return stopping.done()
 
 
-async def _wait_for_weather(stage: Stage, stopping: asyncio.Task[bool]) -> None:
-    """Return when calm is over, or when told to stop."""
-    over = asyncio.create_task(stage.calm.wait_over())
+async def _wait_while_paused(stage: Stage, stopping: asyncio.Task[bool]) -> None:
+    pause_ended = asyncio.create_task(stage.fault_pause.wait_until_over())
     try:
-        await asyncio.wait({over, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({pause_ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        over.cancel()
+        pause_ended.cancel()
 
 
-async def _make_room(
-    going_on: set[asyncio.Task[None]], stopping: asyncio.Task[bool]
+async def _wait_for_slot(
+    active: set[asyncio.Task[None]], stopping: asyncio.Task[bool]
 ) -> set[asyncio.Task[None]]:
-    """Those that still go on, once there are few enough of them; raise what one of them has raised."""
+    """Wait until another fault may begin and return the active ones; raise what any of them raised."""
     while True:
-        for task in going_on:
+        for task in active:
             if task.done():
                 task.result()
-        going_on = {task for task in going_on if not task.done()}
-        if len(going_on) < AT_ONCE or stopping.done():
-            return going_on
-        await asyncio.wait({*going_on, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        active = {task for task in active if not task.done()}
+        if len(active) < CONCURRENT_FAULTS or stopping.done():
+            return active
+        await asyncio.wait({*active, stopping}, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def run_fault(stage: Stage, fault: Fault, random: Random, note: Note) -> None:
-    """Break something, and note whether there was anything to break."""
+async def run_fault(stage: Stage, fault: Fault, random: Random, record: Record) -> None:
+    """Run a fault and record whether it broke anything."""
     at = stage.clock()
-    what, happened = "cut short by the end of the game", not fault.waits
+    what, happened = "cancelled by the end of the game", not fault.waits
     try:
         what, happened = await fault.run(random), True
     except NothingToBreak as error:
         what, happened = str(error), False
-    except OTHERS_WERE_QUICKER as error:
-        what, happened = f"came to nothing: {type(error).__name__}", False
+    except ALREADY_BROKEN as error:
+        what, happened = f"had no effect: {type(error).__name__}", False
     finally:
-        note(FaultRecord(fault.kind, at, stage.clock() - at, what, happened))
+        record(FaultRecord(fault.kind, at, stage.clock() - at, what, happened))

@@ -1,4 +1,4 @@
-"""What a fault proxy can do to the connections that go through it."""
+"""What the fault proxy does to connections, and the mode that is active."""
 
 import asyncio
 from collections import Counter
@@ -9,81 +9,81 @@ from typing import TypeAlias
 
 
 @dataclass(frozen=True)
-class Passing:
-    """Bytes go through as they come."""
+class PassThrough:
+    """Forward all bytes unchanged."""
 
 
 @dataclass(frozen=True)
-class Answering:
-    """A request is answered with an error instead of being passed on, and its connection closed."""
+class ErrorResponses:
+    """Respond to requests with an error instead of forwarding them, and close the connection."""
 
     status: int
 
 
 @dataclass(frozen=True)
 class Slow:
-    """Bytes go through, but only so many a second each way of each connection."""
+    """Limit the bytes per second, in each direction of each connection."""
 
     bytes_per_second: int
 
 
 @dataclass(frozen=True)
-class Cutting:
-    """A connection is cut once this many bytes have gone through it, whichever way they went."""
+class CutConnections:
+    """Cut a connection after this many bytes in both directions together."""
 
     after_bytes: int
 
 
 @dataclass(frozen=True)
-class Silent:
-    """Connections are accepted, and nothing goes through until it is over."""
+class Stalled:
+    """Accept connections, but forward nothing until the mode ends."""
 
 
 @dataclass(frozen=True)
-class Away:
-    """A connection is cut as soon as anything is said on it."""
+class Down:
+    """Cut every connection as soon as it is used."""
 
 
-Mode: TypeAlias = Passing | Answering | Slow | Cutting | Silent | Away
-PASSING = Passing()
+Mode: TypeAlias = PassThrough | ErrorResponses | Slow | CutConnections | Stalled | Down
+PASS_THROUGH = PassThrough()
 
 
-class Troubles:
-    """What goes wrong right now, and how often something did; of several at a time, the latest counts."""
+class ActiveMode:
+    """The active mode and counts of its effects; of overlapping modes, the latest is active."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self.changed = asyncio.Event()
-        self.held_ports: Counter[int] = Counter()
-        """The client ports of connections with something held back, and how many pieces."""
+        self.stalled_ports: Counter[int] = Counter()
+        """How many chunks are held back, by the client's port."""
         self._modes: list[Mode] = []
 
     @property
     def mode(self) -> Mode:
-        return self._modes[-1] if self._modes else PASSING
+        return self._modes[-1] if self._modes else PASS_THROUGH
 
     @contextmanager
-    def during(self, mode: Mode) -> Iterator[None]:
-        """Misbehave for the length of the block."""
+    def inject(self, mode: Mode) -> Iterator[None]:
+        """Activate the mode during the block."""
         self._modes.append(mode)
-        self._tell()
+        self._notify()
         try:
             yield
         finally:
-            # Two that are equal may overlap: either may go.
+            # Equal modes may overlap; it does not matter which one is removed.
             self._modes.remove(mode)
-            self._tell()
+            self._notify()
 
-    async def hold_back(self, port: int) -> None:
-        """Return when connections are no longer silent."""
-        self.counts["pieces held back"] += 1
-        self.held_ports[port] += 1
+    async def stall(self, port: int) -> None:
+        """Wait until connections are no longer stalled."""
+        self.counts["chunks held back"] += 1
+        self.stalled_ports[port] += 1
         try:
-            while isinstance(self.mode, Silent):
+            while isinstance(self.mode, Stalled):
                 await self.changed.wait()
         finally:
-            self.held_ports[port] -= 1
+            self.stalled_ports[port] -= 1
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self.changed.set()
         self.changed = asyncio.Event()

@@ -1,38 +1,46 @@
-"""Faults of the supervised parts: kill -9, and a stop in which a process is there but does nothing."""
+"""Faults of CodeHub's processes and servers: kill, stop, pause in an observation, lose a session."""
 
 import asyncio
 import contextlib
 import os
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from functools import partial
 from random import Random
 
 import psutil
+from sqlalchemy import text
 
-from gameday.faults.fault import NothingToBreak, wait_for_some
-from gameday.faults.modes import Silent
+from gameday.faults.fault import NothingToBreak, wait_for_any
+from gameday.faults.modes import Stalled
 from gameday.faults.s3 import require_s3
 from gameday.stage.stage import WORKERS, Stage
 
 SHORTEST_STOP_SECONDS = 0.5
 LONGEST_STOP_SECONDS = 8.0
 KILLED_WHILE_STARTING = 0.25
-# On a slow machine all would soon be away at once, and nobody would do anything that could go wrong.
-MOST_AWAY = 3
+# On a slow machine, more would soon make everything unavailable, and nothing would happen any more.
+MOST_UNAVAILABLE = 3
 POSTGRES = "postgres"
+OBSERVATION_SECONDS = 4.0
+# Temporal reassigns the work of a silent worker after 10 s.
+SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 16.0
+# Find the session by its name; the number of its lock is an internal detail of the worker.
+END_RELAY_SESSION = text(
+    "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity JOIN pg_locks USING (pid) "
+    "WHERE application_name = 'codehub-relay' AND locktype = 'advisory' AND granted"
+)
 
 
 async def kill_part(stage: Stage, name: str, random: Random) -> str:
-    away = stage.away()
-    # Killed whenever it is about to be ready, it would never be; killed sometimes, its start is tried too.
-    spared = name in away and random.random() > KILLED_WHILE_STARTING
+    unavailable = stage.unavailable()
+    # A part that is killed during every start never becomes ready; one that is killed sometimes is a test.
+    spared = name in unavailable and random.random() > KILLED_WHILE_STARTING
     pid = stage.pid(name)
     if pid is None or spared:
-        raise NothingToBreak(f"{name} was just coming back")
-    if name not in away and len(away) >= MOST_AWAY:
-        raise NothingToBreak(f"{len(away)} parts were away already")
+        raise NothingToBreak(f"{name} was starting")
+    if name not in unavailable and len(unavailable) >= MOST_UNAVAILABLE:
+        raise NothingToBreak(f"{len(unavailable)} parts were already unavailable")
     await stage.stack.kill(name)
     return f"kill -9 of {name} ({pid})"
 
@@ -41,31 +49,57 @@ async def stop_part(stage: Stage, name: str, random: Random) -> str:
     seconds = random.uniform(SHORTEST_STOP_SECONDS, LONGEST_STOP_SECONDS)
     pid = stage.pid(name)
     if pid is None or psutil.Process(pid).status() == psutil.STATUS_STOPPED:
-        raise NothingToBreak(f"{name} was not there, or stopped already")
-    with stopped(_processes_of(name, pid)):
+        raise NothingToBreak(f"{name} did not run or was already stopped")
+    with stopped(_process_ids(name, pid)):
         await asyncio.sleep(seconds)
     return f"SIGSTOP of {name} ({pid}) for {seconds:.1f} s"
 
 
+async def pause_observation(stage: Stage, random: Random) -> str:
+    """Stop a worker during an observation, so that it stores an outdated result later.
+
+    S3 stalls for a moment, because observations are otherwise too short to catch.
+    """
+    seconds = random.uniform(SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+    require_s3(stage)
+    with contextlib.ExitStack() as paused:
+        with stage.s3.inject(Stalled()):
+            observing = await wait_for_any(
+                partial(_find_observing, stage), OBSERVATION_SECONDS, "worker asked S3 for an archive"
+            )
+            name, pid = random.choice(observing)
+            paused.enter_context(stopped([pid]))
+        await asyncio.sleep(seconds)
+    return f"SIGSTOP of {name} ({pid}) during an observation for {seconds:.1f} s"
+
+
+async def end_relay_session(stage: Stage, _random: Random) -> str:
+    async with stage.database.transaction() as session:
+        ended = await session.scalar(END_RELAY_SESSION)
+    if not ended:
+        raise NothingToBreak("no event relay was elected")
+    return "ended the database session of the elected event relay"
+
+
 @contextlib.contextmanager
 def stopped(pids: Sequence[int]) -> Iterator[None]:
-    """They do nothing for the length of the block; whoever was killed meanwhile stays dead."""
-    with contextlib.ExitStack() as held:
+    """Stop these processes during the block."""
+    with contextlib.ExitStack() as cleanup:
         for pid in pids:
-            _stop(pid, held)
+            _stop(pid, cleanup)
         yield
 
 
-def _stop(pid: int, held: contextlib.ExitStack) -> None:
+def _stop(pid: int, cleanup: contextlib.ExitStack) -> None:
     try:
-        # Not the number, which may belong to somebody else by the time it shall go on.
+        # Not by the pid, which may belong to another process when this one continues.
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
         return
-    held.callback(os.close, handle)
+    cleanup.callback(os.close, handle)
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, signal.SIGSTOP)
-    held.callback(_continue, handle)
+    cleanup.callback(_continue, handle)
 
 
 def _continue(handle: int) -> None:
@@ -73,8 +107,8 @@ def _continue(handle: int) -> None:
         signal.pidfd_send_signal(handle, signal.SIGCONT)
 
 
-def _processes_of(name: str, pid: int) -> list[int]:
-    """PostgreSQL is many processes; those that a worker has started are not the worker."""
+def _process_ids(name: str, pid: int) -> list[int]:
+    """Return all processes of PostgreSQL; other parts have one, not counting the jobs of a worker."""
     if name != POSTGRES:
         return [pid]
     try:
@@ -83,30 +117,10 @@ def _processes_of(name: str, pid: int) -> list[int]:
         return []
 
 
-CHANCE_SECONDS = 4.0
-# Temporal gives the work of a silent worker to another one after 10 s.
-SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 16.0
-
-
-async def pause_look(stage: Stage, random: Random) -> str:
-    """S3 keeps looks waiting for a moment, so that a worker can be met in one."""
-    seconds = random.uniform(SHORTEST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
-    require_s3(stage)
-    with ExitStack() as paused:
-        with stage.s3.trouble(Silent()):
-            looking = await wait_for_some(
-                partial(_find_looking, stage), CHANCE_SECONDS, "worker looked for an archive"
-            )
-            name, pid = random.choice(looking)
-            paused.enter_context(stopped([pid]))
-        await asyncio.sleep(seconds)
-    return f"SIGSTOP of {name} ({pid}) in the middle of a look for {seconds:.1f} s"
-
-
-async def _find_looking(stage: Stage) -> list[tuple[str, int]]:
-    """The workers that wait for an answer of S3 themselves; their storage jobs are other processes."""
+async def _find_observing(stage: Stage) -> list[tuple[str, int]]:
+    """Return the workers that wait for S3 themselves; their storage jobs are other processes."""
     pids = ((name, stage.pid(name)) for name in WORKERS)
-    return [(name, pid) for name, pid in pids if pid and _waits_for(stage.s3.held_ports, pid)]
+    return [(name, pid) for name, pid in pids if pid and _waits_for(stage.s3.stalled_ports, pid)]
 
 
 def _waits_for(ports: frozenset[int], pid: int) -> bool:

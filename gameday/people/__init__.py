@@ -1,1 +1,1 @@
-"""The users of a game, and what they remember of their files."""
+"""The simulated users of a game and the journal of their files."""

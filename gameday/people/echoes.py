@@ -1,6 +1,7 @@
-"""WebSockets through the front door: what is sent comes back as it was and in order, or the socket ends."""
+"""WebSockets through the proxy: every message comes back unchanged and in order, or the socket closes."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,30 +10,28 @@ from random import Random
 import aiohttp
 
 from gameday.checks.findings import Findings, Invariant
-from gameday.people.tally import Tally
 
 CONNECT_SECONDS = 10.0
-ANSWER_SECONDS = 15.0
+RECEIVE_SECONDS = 15.0
 PAUSE_SECONDS = (0.1, 1.0)
 MOST_MESSAGES = 40
-# Messages of more than 64 bytes count as use and keep a workspace up, so that they are few.
+# Messages of more than 64 bytes count as activity and keep a workspace running, so send few of them.
 LONG_SHARE = 0.03
 SHORT_BYTES, LONG_BYTES = 60, 100_000
 
 
 @dataclass(frozen=True)
 class EchoClient:
-    """Somebody with an open tab: connects to what runs, sends for a while, goes and comes back."""
+    """Acts like an open browser tab: connects to running workspaces and exchanges messages."""
 
     url: str
     token: str
     running: Callable[[], Iterable[str]]
     findings: Findings
-    tally: Tally
+    tally: Counter[str]
     random: Random
 
-    async def talk(self, until: asyncio.Event) -> None:
-        """Stay until told to stop."""
+    async def run(self, until: asyncio.Event) -> None:
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         async with aiohttp.ClientSession(timeout=timeout) as session:
             while not until.is_set():
@@ -47,9 +46,9 @@ class EchoClient:
             async with asyncio.timeout(CONNECT_SECONDS):
                 socket = await session.ws_connect(address, headers=headers)
         except (aiohttp.ClientError, TimeoutError, OSError):
-            self.tally.add("echoes: no socket")
+            self.tally["echoes: not connected"] += 1
             return
-        self.tally.add("echoes: sockets")
+        self.tally["echoes: connected"] += 1
         async with socket:
             for _ in range(self.random.randint(1, MOST_MESSAGES)):
                 if until.is_set() or not await self._exchange(socket, workspace_id):
@@ -57,20 +56,20 @@ class EchoClient:
                 await self._pause(until)
 
     async def _exchange(self, socket: aiohttp.ClientWebSocketResponse, workspace_id: str) -> bool:
-        """Send and hear one message; False if the socket has ended."""
+        """Send a message and receive its echo; return False if the socket has closed."""
         length = LONG_BYTES if self.random.random() < LONG_SHARE else SHORT_BYTES
         text = self.random.randbytes(length // 2).hex()
         try:
             await socket.send_str(text)
-            message = await socket.receive(ANSWER_SECONDS)
+            message = await socket.receive(RECEIVE_SECONDS)
         except (aiohttp.ClientError, TimeoutError, OSError):
             message = None
         if message is None or message.type is not aiohttp.WSMsgType.TEXT:
-            self.tally.add("echoes: sockets cut")
+            self.tally["echoes: disconnected"] += 1
             return False
-        self.tally.add("echoes: heard")
-        problems = [] if message.data == text else [f"sent {text[:20]}…, heard {message.data[:20]}…"]
-        self.findings.note(Invariant.ECHOES, problems, workspace_id)
+        self.tally["echoes: received"] += 1
+        problems = [] if message.data == text else [f"sent {text[:20]}…, received {message.data[:20]}…"]
+        self.findings.record(Invariant.ECHOES, problems, workspace_id)
         return True
 
     async def _pause(self, until: asyncio.Event) -> None:

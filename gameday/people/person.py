@@ -1,4 +1,4 @@
-"""Signing in with a password, looking who one is, and signing out again."""
+"""A simulated user: chooses at random what to do with their workspaces, whatever breaks."""
 
 import asyncio
 from collections import Counter
@@ -9,87 +9,64 @@ from random import Random
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from gameday.checks.findings import Findings
+from gameday.people.client import API, NoResponse, Response, UserClient
 from gameday.people.files import Files
 from gameday.people.journal import Journal
-from gameday.people.requests import API, NoAnswer, Reply, Requests
-from gameday.people.tally import Tally
 from gameday.people.workspaces import View, Workspaces
 from gameday.stage.setup import User
 
-
-async def visit(requests: Requests, user: User, tally: Tally) -> None:
-    """An outage ends the visit, and the session is left behind."""
-    with suppress(NoAnswer):
-        form = {"username": user.name, "password": user.password}
-        reply = await requests.ask("POST", f"{API}/login", form=form, as_token=False)
-        if not reply.is_good:
-            return
-        tally.add("sessions: signed in")
-        cookie = {"Cookie": _cookies_of(reply)}
-        await requests.ask("GET", f"{API}/session", headers=cookie, as_token=False)
-        proof = {**cookie, "X-CSRF-Token": str(reply.document["csrf_token"])}
-        ended = await requests.ask("POST", f"{API}/logout", headers=proof, as_token=False)
-        if ended.is_good:
-            tally.add("sessions: signed out")
-
-
-def _cookies_of(reply: Reply) -> str:
-    cookies = SimpleCookie(reply.headers.get("Set-Cookie", ""))
-    return "; ".join(f"{cookie.key}={cookie.value}" for cookie in cookies.values())
-
-
 MOST_WORKSPACES = 4
 PAUSE_SECONDS = (0.05, 0.6)
-# So many rounds without a look at a workspace: longer than any TTL of the game.
+# In rounds; longer than any TTL of the game.
 NEGLECT_ROUNDS = (40, 140)
-# What somebody does with a workspace, by its phase; how often, of a hundred times.
+# What a user does with a workspace, by its phase, with weights.
 HABITS: dict[Phase, dict[str, int]] = {
     Phase.RUNNING: {"work": 78, "STANDBY": 8, "ARCHIVED": 6, "neglect": 4, "delete": 4},
     Phase.STANDBY: {"RUNNING": 42, "work": 20, "ARCHIVED": 26, "neglect": 8, "delete": 4},
     Phase.ARCHIVED: {"RUNNING": 70, "STANDBY": 22, "neglect": 4, "delete": 4},
     Phase.PENDING: {"RUNNING": 60, "STANDBY": 20, "ARCHIVED": 20},
     Phase.ERROR: {"recover": 80, "neglect": 20},
-    # Only a deletion that has failed, which waits for a person.
+    # Only for a deletion that has failed and waits for a person.
     Phase.DELETING: {"recover": 60, "undelete": 25, "purge": 15},
 }
 PURGE_SHARE = 0.3
 SIGN_IN_SHARE = 0.02
 UNDELETE_SHARE = 0.1
 CREATE_SHARE = 0.3
-# What is under way is mostly left alone, but asking for something else has to be refused properly.
+# Users mostly leave a busy workspace alone, but the API must refuse conflicting requests correctly.
 INTERFERE_SHARE = 0.15
 
 
 @dataclass
 class Person:
-    """One user, with habits and chances of their own."""
+    """One user with their own random choices."""
 
     user: User
-    requests: Requests
+    client: UserClient
     workspaces: Workspaces
     files: Files
-    tally: Tally
+    tally: Counter[str]
     random: Random
     _neglected: Counter[str] = field(default_factory=Counter)
 
-    async def live(self, until: asyncio.Event) -> None:
-        async with self.requests:
+    async def run(self, until: asyncio.Event) -> None:
+        async with self.client:
             while not until.is_set():
-                await self._do_something()
+                await self._play_round()
                 await self._pause(until)
 
-    async def _do_something(self) -> None:
+    async def _play_round(self) -> None:
         if self.random.random() < SIGN_IN_SHARE:
-            await visit(self.requests, self.user, self.tally)
+            await self._sign_in_and_out()
         if self.random.random() < UNDELETE_SHARE:
-            await self._think_again()
+            await self._undelete_one()
         views = await self.workspaces.list()
         if views is None:
             return
         if len(views) < MOST_WORKSPACES and self.random.random() < CREATE_SHARE:
             await self.workspaces.create()
-        if mine := [view for view in views.values() if not self._is_neglected(view["id"])]:
-            await self._use(self.random.choice(mine))
+        if usable := [view for view in views.values() if not self._is_neglected(view["id"])]:
+            await self._use(self.random.choice(usable))
 
     def _is_neglected(self, workspace_id: str) -> bool:
         self._neglected[workspace_id] = max(0, self._neglected[workspace_id] - 1)
@@ -119,28 +96,48 @@ class Person:
         elif habit == "recover":
             await self.workspaces.recover(workspace_id)
         else:
-            await self.workspaces.ask_for(workspace_id, DesiredState(habit))
+            await self.workspaces.set_desired_state(workspace_id, DesiredState(habit))
 
-    async def _think_again(self) -> None:
+    async def _undelete_one(self) -> None:
         if deleted := await self.workspaces.list(deleted=True):
             await self.workspaces.undelete(self.random.choice(sorted(deleted)))
+
+    async def _sign_in_and_out(self) -> None:
+        """Sign in with the password, read the session, and sign out; stop at the first failure."""
+        with suppress(NoResponse):
+            form = {"username": self.user.name, "password": self.user.password}
+            signed_in = await self.client.send("POST", f"{API}/login", form=form, with_token=False)
+            if not signed_in.is_success:
+                return
+            self.tally["sessions: signed in"] += 1
+            cookie = {"Cookie": _cookie_header(signed_in)}
+            await self.client.send("GET", f"{API}/session", headers=cookie, with_token=False)
+            headers = {**cookie, "X-CSRF-Token": str(signed_in.document["csrf_token"])}
+            signed_out = await self.client.send("POST", f"{API}/logout", headers=headers, with_token=False)
+            if signed_out.is_success:
+                self.tally["sessions: signed out"] += 1
 
     async def _pause(self, until: asyncio.Event) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(until.wait(), self.random.uniform(*PAUSE_SECONDS))
 
 
+def _cookie_header(response: Response) -> str:
+    cookies = SimpleCookie(response.headers.get("Set-Cookie", ""))
+    return "; ".join(f"{cookie.key}={cookie.value}" for cookie in cookies.values())
+
+
 def make_person(
-    url: str, user: User, seed: str, *, journal: Journal, findings: Findings, tally: Tally
+    url: str, user: User, seed: str, *, journal: Journal, findings: Findings, tally: Counter[str]
 ) -> Person:
-    """Somebody whose chances come from the seed and their name alone."""
-    random = Random(f"{seed}:people:{user.name}")  # noqa: S311 (repeatable, nothing secret)
-    requests = Requests(url, user.token, tally)
+    """Create a user whose choices depend only on the seed and the name."""
+    random = Random(f"{seed}:people:{user.name}")  # noqa: S311 (no secret)
+    client = UserClient(url, user.token, tally)
     return Person(
         user=user,
-        requests=requests,
-        workspaces=Workspaces(requests, journal, tally, random, user.name),
-        files=Files(requests, journal, findings, tally, random),
+        client=client,
+        workspaces=Workspaces(client, journal, tally, random, user.name),
+        files=Files(client, journal, findings, tally, random),
         tally=tally,
         random=random,
     )

@@ -1,26 +1,26 @@
-"""A person's workspaces: made, moved between states, recovered, deleted and taken back, as the API allows."""
+"""A user's requests about workspaces: create, start, stop, archive, recover, delete and undelete."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
 from codehub.domain.states import DesiredState
+from gameday.people.client import API, NoResponse, Response, UserClient
 from gameday.people.journal import Journal
-from gameday.people.requests import API, NoAnswer, Reply, Requests
-from gameday.people.tally import Tally
 
 WORKSPACES = f"{API}/workspaces"
-# More than anybody makes, so that there is only one page.
+# More than any user creates, so one page is enough.
 PAGE_SIZE = 200
-# After any other it may have been carried out all the same.
-ANSWERS = range(200, 500)
+# With any other status, the request may have been carried out nevertheless.
+DEFINITE_STATUSES = range(200, 500)
 
 View = dict[str, Any]
 
 
 @dataclass
 class Creation:
-    """What was asked for: the same words until there is an answer, so that it is made once."""
+    """A creation that is repeated unchanged until it gets a response, so that it happens once."""
 
     key: str
     form: dict[str, str]
@@ -28,22 +28,22 @@ class Creation:
 
 @dataclass
 class Workspaces:
-    """What one person asks of the API. An outage or a refusal is part of life: one asks again later."""
+    """One user's requests to the API; after an outage or a refusal they try again later."""
 
-    requests: Requests
+    client: UserClient
     journal: Journal
-    tally: Tally
+    tally: Counter[str]
     random: Random
     name: str
     _creation: Creation | None = None
     _created: int = field(default=0)
 
     async def list(self, *, deleted: bool = False) -> dict[str, View] | None:
-        """By id; None if there is no telling now."""
-        reply = await self._ask("GET", f"{WORKSPACES}?limit={PAGE_SIZE}&deleted={str(deleted).lower()}")
-        if reply is None or not reply.is_good:
+        """Return the workspaces by id, or None during an outage."""
+        response = await self._send("GET", f"{WORKSPACES}?limit={PAGE_SIZE}&deleted={str(deleted).lower()}")
+        if response is None or not response.is_success:
             return None
-        return {view["id"]: view for view in reply.document["items"]}
+        return {view["id"]: view for view in response.document["items"]}
 
     async def create(self) -> None:
         if self._creation is None:
@@ -52,60 +52,60 @@ class Workspaces:
             form = {"name": f"{self.name}-{self._created}", "desired_state": desired.value}
             self._creation = Creation(f"{self.name}-{self.random.getrandbits(64):x}", form)
         headers = {"Idempotency-Key": self._creation.key}
-        reply = await self._ask("POST", WORKSPACES, self._creation.form, headers)
-        if reply is None or reply.status not in ANSWERS:
-            self.tally.add("workspaces: creation uncertain")
+        response = await self._send("POST", WORKSPACES, self._creation.form, headers)
+        if response is None or response.status not in DEFINITE_STATUSES:
+            self.tally["workspaces: creation uncertain"] += 1
             return
-        # If it was over the limit, the next one may ask for less.
+        # Also after a refusal because of a limit: the next creation may ask for less.
         self._creation = None
-        if reply.is_good:
-            self.tally.add("workspaces: created")
+        if response.is_success:
+            self.tally["workspaces: created"] += 1
 
-    async def ask_for(self, workspace_id: str, desired: DesiredState) -> None:
+    async def set_desired_state(self, workspace_id: str, desired: DesiredState) -> None:
         form = {"desired_state": desired.value}
-        reply = await self._ask("PATCH", f"{WORKSPACES}/{workspace_id}", form)
-        if reply is not None and reply.is_good:
-            self.tally.add(f"workspaces: asked for {desired.value}")
+        response = await self._send("PATCH", f"{WORKSPACES}/{workspace_id}", form)
+        if response is not None and response.is_success:
+            self.tally[f"workspaces: requested {desired.value}"] += 1
 
     async def recover(self, workspace_id: str) -> None:
-        """Look again and go on; nobody here ever gives up files."""
-        reply = await self._ask("POST", f"{WORKSPACES}/{workspace_id}/recover", {"choice": "retry"})
-        if reply is not None and reply.is_good:
-            self.tally.add("workspaces: recovered")
+        """Retry after an error; users never give up files."""
+        response = await self._send("POST", f"{WORKSPACES}/{workspace_id}/recover", {"choice": "retry"})
+        if response is not None and response.is_success:
+            self.tally["workspaces: recovered"] += 1
 
     async def delete(self, workspace_id: str, *, purge: bool) -> None:
-        fate = self.journal.fate(workspace_id)
-        number = fate.ask_deletion()
-        reply = await self._ask("DELETE", f"{WORKSPACES}/{workspace_id}?purge={str(purge).lower()}")
-        if reply is None or reply.status not in ANSWERS:
-            self.tally.add("workspaces: deletion uncertain")
-        elif reply.is_good:
-            purged = bool(reply.document["purge"])
-            fate.acknowledge_deletion(number, purged=purged)
-            self.tally.add("workspaces: purged" if purged else "workspaces: deleted")
+        existence = self.journal.existence(workspace_id)
+        request = existence.begin_deletion()
+        response = await self._send("DELETE", f"{WORKSPACES}/{workspace_id}?purge={str(purge).lower()}")
+        if response is None or response.status not in DEFINITE_STATUSES:
+            self.tally["workspaces: deletion uncertain"] += 1
+        elif response.is_success:
+            purged = bool(response.document["purge"])
+            existence.acknowledge_deletion(request, purged=purged)
+            self.tally["workspaces: purged" if purged else "workspaces: deleted"] += 1
         else:
-            fate.refuse_deletion(number)
+            existence.refuse_deletion(request)
 
     async def undelete(self, workspace_id: str) -> None:
-        fate = self.journal.fate(workspace_id)
-        number = fate.ask_return()
-        reply = await self._ask("POST", f"{WORKSPACES}/{workspace_id}/undelete")
-        if reply is None or reply.status not in ANSWERS:
-            self.tally.add("workspaces: undeletion uncertain")
-        elif reply.is_good:
-            fate.acknowledge_return(number)
-            self.tally.add("workspaces: undeleted")
+        existence = self.journal.existence(workspace_id)
+        request = existence.begin_undelete()
+        response = await self._send("POST", f"{WORKSPACES}/{workspace_id}/undelete")
+        if response is None or response.status not in DEFINITE_STATUSES:
+            self.tally["workspaces: undelete uncertain"] += 1
+        elif response.is_success:
+            existence.acknowledge_undelete(request)
+            self.tally["workspaces: undeleted"] += 1
         else:
-            fate.refuse_return(number)
+            existence.refuse_undelete(request)
 
-    async def _ask(
+    async def _send(
         self,
         method: str,
         path: str,
         form: dict[str, str] | None = None,
         headers: dict[str, str] | None = None,
-    ) -> Reply | None:
+    ) -> Response | None:
         try:
-            return await self.requests.ask(method, path, form=form, headers=headers)
-        except NoAnswer:
+            return await self.client.send(method, path, form=form, headers=headers)
+        except NoResponse:
             return None

@@ -1,1 +1,1 @@
-"""The report of a game: page, terminal, JSON."""
+"""The report of a game: HTML page, terminal text and JSON."""

@@ -1,4 +1,4 @@
-"""Everything that the report tells, gathered in one value."""
+"""The result of a game: everything that the report shows."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -7,15 +7,15 @@ from datetime import datetime
 from statistics import median
 
 from gameday.checks.findings import Invariant, Violation
-from gameday.faults.loop import FaultRecord
+from gameday.faults.fault import FaultRecord
 from gameday.options import Options
 from gameday.report.lanes import Lane
 from gameday.stage.recoveries import Recovery
 
 
 @dataclass(frozen=True)
-class Span:
-    """How long something took, over all times that it happened."""
+class RecoveryStats:
+    """How often a part was unavailable, and for how many seconds."""
 
     count: int
     median: float
@@ -23,8 +23,8 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Story:
-    """One game from its beginning to its verdict; times are seconds since its beginning."""
+class GameResult:
+    """One game; times are seconds since its beginning. The JSON report has these fields."""
 
     options: Options
     began: datetime
@@ -50,19 +50,22 @@ class Story:
         if self.violations:
             return f"{len(self.violations)} violations"
         if not self.complete:
-            return "Not finished: nothing is proven"
+            return "Not finished: this game proves nothing"
         tested = sum(bool(checks) for checks in self.checked.values())
         if tested < len(Invariant):
-            return f"{tested} invariants held, the other {len(Invariant) - tested} were not put to the test"
+            return f"{tested} invariants held, {len(Invariant) - tested} were not tested"
         return f"All {tested} invariants held"
 
     def count_faults(self) -> list[tuple[str, int]]:
-        """By kind, the most frequent first."""
+        """Return the number of faults by kind, most frequent first."""
         return Counter(fault.kind for fault in self.faults).most_common()
 
-    def spans(self) -> dict[str, Span]:
-        """How long each part was away."""
+    def recovery_stats(self) -> dict[str, RecoveryStats]:
+        """Return how long each part was unavailable."""
         times: dict[str, list[float]] = {}
         for each in self.recoveries:
             times.setdefault(each.name, []).append(each.seconds)
-        return {name: Span(len(all_), median(all_), max(all_)) for name, all_ in sorted(times.items())}
+        return {
+            name: RecoveryStats(len(seconds), median(seconds), max(seconds))
+            for name, seconds in sorted(times.items())
+        }

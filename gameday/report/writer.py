@@ -1,4 +1,4 @@
-"""The report as one page of HTML that needs nothing else: to open, to keep, to print."""
+"""Write the report: an HTML page without external resources, and a JSON document."""
 
 import json
 import re
@@ -6,45 +6,51 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from gameday.report.page import PAGE
-from gameday.report.result import Story
+from codehub.words import PHASES
+from gameday.report.result import GameResult
 from gameday.report.timeline import Timeline
 
-_templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-PHASES = ("PENDING", "ARCHIVED", "STANDBY", "RUNNING", "ERROR", "DELETING", "DELETED")
+_templates = Environment(
+    loader=FileSystemLoader(Path(__file__).parent),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+PHASE_LABELS = {phase.value: words.label for phase, words in PHASES.items()}
 
 
-def render_html(story: Story) -> str:
-    page = _templates.from_string(PAGE)
-    return page.render(story=story, timeline=Timeline(story).draw(), phases=PHASES) + "\n"
-
-
-def write_report(story: Story, directory: Path) -> Path:
-    """Return the page's path."""
+def write_report(result: GameResult, directory: Path) -> Path:
+    """Write both files and return the path of the page."""
     directory.mkdir(parents=True, exist_ok=True)
-    seed = re.sub(r"\W+", "_", story.options.seed).strip("_")
-    name = f"{story.began:%Y-%m-%d}-{story.options.backend}-{seed}"
+    seed = re.sub(r"\W+", "_", result.options.seed).strip("_")
+    name = f"{result.began:%Y-%m-%d}-{result.options.backend}-{seed}"
     page = directory / f"{name}.html"
-    page.write_text(render_html(story))
-    (directory / f"{name}.json").write_text(render_json(story))
+    page.write_text(render_html(result))
+    (directory / f"{name}.json").write_text(render_json(result))
     return page
 
 
-def render_json(story: Story) -> str:
+def render_html(result: GameResult) -> str:
+    page = _templates.get_template("page.html")
+    return page.render(result=result, timeline=Timeline(result).draw(), phases=PHASE_LABELS) + "\n"
+
+
+def render_json(result: GameResult) -> str:
     document = {
-        **asdict(story),
-        "held": story.held,
-        "verdict": story.verdict,
-        "command": story.options.command,
-        "faults_by_kind": dict(story.count_faults()),
-        "recovery_times": {name: asdict(span) for name, span in story.spans().items()},
+        **asdict(result),
+        "held": result.held,
+        "verdict": result.verdict,
+        "command": result.options.command,
+        "faults_by_kind": dict(result.count_faults()),
+        "recovery_times": {name: asdict(stats) for name, stats in result.recovery_stats().items()},
     }
-    return json.dumps(document, indent=2, default=_spell) + "\n"
+    return json.dumps(document, indent=2, default=_to_json) + "\n"
 
 
-def _spell(value: object) -> str:
+def _to_json(value: object) -> str:
     if isinstance(value, datetime):
         return value.isoformat()
-    raise TypeError(f"{type(value).__name__} has no place in a report.")
+    raise TypeError(f"A report cannot contain a {type(value).__name__}.")

@@ -1,1 +1,1 @@
-"""A whole CodeHub of the game's own, and what it stands on."""
+"""The CodeHub that a game plays on."""

@@ -1,36 +1,36 @@
-"""What really runs workspaces, looked at and broken behind CodeHub's back."""
+"""The interface of a stage's backend: observe and break instances, volumes and jobs directly."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
 
-class Ground(Protocol):
-    """One backend: an instance or a job is named by what it is, a process or a container."""
+class Backend(Protocol):
+    """Instances and jobs are named by their process id or their container."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What makes CodeHub use it."""
+        """The settings that make CodeHub use this backend."""
 
     def home(self, workspace_id: str) -> Path:
-        """Where the files are, whether or not the volume exists."""
+        """Return where the home is, whether or not the volume exists."""
 
     async def volumes(self) -> list[str]:
-        """The workspaces of which there is a volume."""
+        """Return the ids of the workspaces that have a volume."""
 
     async def instances(self) -> dict[str, list[str]]:
-        """Everything that exists as an instance now, by workspace; exited containers too."""
+        """Return all existing instances by workspace, exited containers included."""
 
     async def jobs(self) -> list[str]:
-        """The storage jobs that run now."""
+        """Return the running storage jobs."""
 
     async def kill_instance(self, name: str) -> None:
-        """kill -9 of all of it; nothing happens if it is gone."""
+        """Kill the whole instance with SIGKILL; succeed if absent."""
 
     async def remove_instance(self, name: str) -> None:
-        """Make it disappear, where it leaves something behind when it is killed."""
+        """Remove the instance; a killed container still exists."""
 
     async def kill_job(self, name: str) -> None: ...
 
-    async def pid_of_job(self, name: str) -> int | None:
-        """Its process on this machine; None if it is gone."""
+    async def job_pid(self, name: str) -> int | None:
+        """Return the job's process id on this machine, or None if it has ended."""

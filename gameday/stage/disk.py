@@ -1,4 +1,4 @@
-"""A small disk of its own for the homes, which can be filled to the last block and freed again."""
+"""A small disk for the homes that can be filled completely and freed again."""
 
 import errno
 import os
@@ -7,56 +7,56 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-# Sparse, and the ballast is only reserved: it takes next to nothing of the real disk.
+# The image is sparse and the ballast only reserved, so they take almost no space on the real disk.
 SIZE_BYTES = 1024 * 1024 * 1024
 BALLAST = ".ballast"
-SMALLEST_PIECE_BYTES = 4_096
+BLOCK_BYTES = 4_096
 OTHER_SIZE_BYTES = 1024 * 1024
 
 
 class SmallDisk:
-    """An ext4 in a file, mounted for as long as the block lasts."""
+    """A mounted ext4 file system in a file."""
 
     def __init__(self, mounted_at: Path) -> None:
         self.path = mounted_at
         self._ballast = mounted_at / BALLAST
-        self._is_exchanged = False
+        self._is_swapped = False
 
     def is_full(self) -> bool:
         return self._ballast.exists()
 
     def fill(self) -> None:
-        """Leave no room for anything; what others free meanwhile stays free."""
+        """Use all free space; space that others free later stays free."""
         descriptor = os.open(self._ballast, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            piece = SIZE_BYTES
-            while piece >= SMALLEST_PIECE_BYTES:
-                if not _extend(descriptor, piece):
-                    piece //= 2
+            size = SIZE_BYTES
+            while size >= BLOCK_BYTES:
+                if not _extend(descriptor, size):
+                    size //= 2
         finally:
             os.close(descriptor)
 
     def free(self) -> None:
         self._ballast.unlink(missing_ok=True)
 
-    def is_exchanged(self) -> bool:
-        return self._is_exchanged
+    def is_swapped(self) -> bool:
+        return self._is_swapped
 
     @contextmanager
-    def exchanged(self) -> Iterator[None]:
-        """Another disk, small and empty, is mounted over this one; whoever has a file open here keeps it."""
+    def swapped(self) -> Iterator[None]:
+        """Mount a small empty disk over this one; open files stay open."""
         mounted = _run(
             "mount", "-t", "tmpfs", "-o", f"size={OTHER_SIZE_BYTES},mode=700", "other", str(self.path)
         )
         if not mounted:
-            raise OSError(errno.EBUSY, "another disk cannot be mounted over the homes")
-        self._is_exchanged = True
+            raise OSError(errno.EBUSY, "cannot mount another disk over the homes")
+        self._is_swapped = True
         try:
             yield
         finally:
-            # Lazily, since a process may look at it right now.
+            # Lazily, because a process may be using it.
             _run("umount", "--lazy", str(self.path))
-            self._is_exchanged = False
+            self._is_swapped = False
 
     @contextmanager
     def full(self) -> Iterator[None]:
@@ -69,7 +69,7 @@ class SmallDisk:
 
 @contextmanager
 def mounted_disk(image: Path, mount_point: Path) -> Iterator[SmallDisk | None]:
-    """None where it cannot be had: not root, or no loop devices. The image stays, with what is on it."""
+    """Mount a small disk; yield None without root or loop devices. The image is kept."""
     if not _mount(image, mount_point):
         image.unlink(missing_ok=True)
         yield None
@@ -77,7 +77,7 @@ def mounted_disk(image: Path, mount_point: Path) -> Iterator[SmallDisk | None]:
     try:
         yield SmallDisk(mount_point)
     finally:
-        # Lazily: what is left of an instance must not keep the mount for ever.
+        # Lazily, because a leftover process of an instance may still use it.
         _run("umount", "--lazy", str(mount_point))
 
 
@@ -87,7 +87,7 @@ def _mount(image: Path, mount_point: Path) -> bool:
     mount_point.mkdir(mode=0o700, parents=True, exist_ok=True)
     with image.open("wb") as file:
         file.truncate(SIZE_BYTES)
-    # Without blocks that only root may use: as root, nothing would ever be full.
+    # Reserve no blocks for root, who could otherwise always write.
     made = _run("mkfs.ext4", "-q", "-m", "0", str(image))
     if not made or not _run("mount", "-o", "loop", str(image), str(mount_point)):
         return False

@@ -1,4 +1,4 @@
-"""The Docker backend of a stage: homes are volumes, IDEs and jobs are containers, all of one project."""
+"""The Docker backend of a stage: homes are volumes, instances and jobs are containers of one project."""
 
 import json
 from collections import defaultdict
@@ -19,12 +19,12 @@ from codehub.settings import Settings
 from gameday.stage.ide import build_image
 
 JOB_PREFIX = "codehub-job-"
-# What the engine answers for a container that is gone, or that does not run.
-GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
+# The engine responds with these for a container that does not exist or does not run.
+NOT_RUNNING = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
 
 
-class DockerGround:
-    """Asks the engine, which is the truth."""
+class DockerBackend:
+    """Asks the engine directly."""
 
     def __init__(self, engine: Docker, project: str, volumes_directory: Path) -> None:
         self._engine = engine
@@ -49,8 +49,8 @@ class DockerGround:
         return self._volumes_directory / volume_name(WorkspaceId(workspace_id)) / "_data"
 
     async def volumes(self) -> list[str]:
-        answer = await self._engine.volumes.list(filters=self._mine)
-        found = (parse_volume_name(each["Name"]) for each in answer["Volumes"] or [])
+        listing = await self._engine.volumes.list(filters=self._own_label)
+        found = (parse_volume_name(each["Name"]) for each in listing["Volumes"] or [])
         return [str(each) for each in found if each]
 
     async def instances(self) -> dict[str, list[str]]:
@@ -64,53 +64,53 @@ class DockerGround:
         return [name for name in await self._containers(exited=False) if name.startswith(JOB_PREFIX)]
 
     async def kill_instance(self, name: str) -> None:
-        with ignore_statuses(*GONE):
+        with ignore_statuses(*NOT_RUNNING):
             await self._engine.containers.container(name).kill()
 
     async def remove_instance(self, name: str) -> None:
-        with ignore_statuses(*GONE):
+        with ignore_statuses(*NOT_RUNNING):
             await self._engine.containers.container(name).delete(force=True)
 
     async def kill_job(self, name: str) -> None:
         await self.kill_instance(name)
 
-    async def pid_of_job(self, name: str) -> int | None:
+    async def job_pid(self, name: str) -> int | None:
         pid = 0
-        with ignore_statuses(*GONE):
+        with ignore_statuses(*NOT_RUNNING):
             pid = int((await self._engine.containers.container(name).show())["State"]["Pid"])
         return pid or None
 
     async def remove_everything(self) -> None:
         for name in await self._containers(exited=True):
             await self.remove_instance(name)
-        answer = await self._engine.volumes.list(filters=self._mine)
-        for each in answer["Volumes"] or []:
-            with ignore_statuses(*GONE):
+        listing = await self._engine.volumes.list(filters=self._own_label)
+        for each in listing["Volumes"] or []:
+            with ignore_statuses(*NOT_RUNNING):
                 await DockerVolume(self._engine, each["Name"]).delete()
-        with ignore_statuses(*GONE):
+        with ignore_statuses(*NOT_RUNNING):
             await (await self._engine.networks.get(self._project)).delete()
-        with ignore_statuses(*GONE):
+        with ignore_statuses(*NOT_RUNNING):
             await self._engine.images.delete(self.image, force=True)
 
     @property
-    def _mine(self) -> dict[str, list[str]]:
+    def _own_label(self) -> dict[str, list[str]]:
         return {"label": [f"{PROJECT_LABEL}={self._project}"]}
 
     async def _containers(self, *, exited: bool) -> list[str]:
-        found = await self._engine.containers.list(all=exited, filters=json.dumps(self._mine))
-        # The engine writes a slash before a name.
+        found = await self._engine.containers.list(all=exited, filters=json.dumps(self._own_label))
+        # The engine puts a slash before a name.
         return [each["Names"][0].removeprefix("/") for each in found]
 
 
 @asynccontextmanager
-async def docker_ground() -> AsyncIterator[DockerGround]:
-    """Everything of its project is removed at the end, whatever state it is in."""
+async def docker_backend() -> AsyncIterator[DockerBackend]:
+    """Open the backend; remove everything of its project at the end, whatever its state."""
     async with open_engine(Settings().docker.url) as engine:
         information = await engine.system.info()
         directory = Path(information["DockerRootDir"]) / "volumes"
-        ground = DockerGround(engine, f"gameday-{uuid4().hex[:12]}", directory)
+        backend = DockerBackend(engine, f"gameday-{uuid4().hex[:12]}", directory)
         try:
-            await build_image(engine, ground.image)
-            yield ground
+            await build_image(engine, backend.image)
+            yield backend
         finally:
-            await ground.remove_everything()
+            await backend.remove_everything()

@@ -1,4 +1,4 @@
-"""The processes of a game day's IDEs and storage jobs, found by what only they have in their environment."""
+"""The local backend of a stage: homes are directories, instances and jobs are processes."""
 
 import asyncio
 import contextlib
@@ -21,15 +21,15 @@ JOB_MODULE = b"storage_job"
 
 @dataclass(frozen=True)
 class Process:
-    """One process; `marker` tells the instance that it belongs to, and is empty for a job."""
+    """One process; `marker` identifies its instance and is empty for a job."""
 
     pid: int
     parent: int
     marker: str
 
 
-class OwnProcesses:
-    """Whatever was started with our programs on its PATH: nobody else has that directory."""
+class StageProcesses:
+    """The processes of a stage, found by the directory of its programs in their PATH."""
 
     def __init__(self, programs: Path) -> None:
         self._programs = os.fsencode(programs)
@@ -37,10 +37,10 @@ class OwnProcesses:
     def instances(self) -> dict[str, list[int]]:
         """Return the root process of each instance, by marker."""
         members = [each for each in self._find() if each.marker]
-        inside = {each.pid: each.marker for each in members}
+        markers = {each.pid: each.marker for each in members}
         found = defaultdict(list)
         for each in members:
-            if inside.get(each.parent) != each.marker:
+            if markers.get(each.parent) != each.marker:
                 found[each.marker].append(each.pid)
         return dict(found)
 
@@ -48,7 +48,7 @@ class OwnProcesses:
         return [each.pid for each in self._find() if not each.marker]
 
     def kill_instance(self, pid: int) -> None:
-        """With everything that has the same marker."""
+        """Kill every process with the same marker."""
         markers = {each.pid: each.marker for each in self._find()}
         if marker := markers.get(pid):
             for member in (each for each, other in markers.items() if other == marker):
@@ -76,7 +76,7 @@ class OwnProcesses:
         marker = next((each.removeprefix(named) for each in variables if each.startswith(named)), b"")
         if not marker and not _is_job(pid):
             return None
-        # The name in brackets may contain anything, also spaces and brackets.
+        # The name in parentheses may contain spaces and parentheses.
         state, parent, *_ = (PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
         return None if state == "Z" else Process(pid, int(parent), marker.decode())
 
@@ -84,7 +84,7 @@ class OwnProcesses:
         with contextlib.suppress(OSError):
             handle = os.pidfd_open(pid)
             try:
-                # Looked at again with the handle open: from here on the number cannot mean another process.
+                # Read it again with the handle open: from here on the pid cannot belong to another process.
                 if self._read(pid) is not None:
                     signal.pidfd_send_signal(handle, signal.SIGKILL)
             finally:
@@ -92,18 +92,18 @@ class OwnProcesses:
 
 
 def _is_job(pid: int) -> bool:
-    """The job itself, not the tar that it runs, which ends with it."""
+    """Return whether this is the job itself and not its tar process, which ends with it."""
     words = (PROC / str(pid) / "cmdline").read_bytes().split(b"\0")
     return JOB_MODULE in words
 
 
-class LocalGround:
-    """Looks at /proc and at directories; reading them takes a few milliseconds, so it is done in a thread."""
+class LocalBackend:
+    """Reads /proc and the volumes directory, in threads because that takes milliseconds."""
 
     def __init__(self, root: Path, programs: Path) -> None:
         self._root = LocalRoot.at(root)
-        self._processes = OwnProcesses(programs)
-        # A process tells only its marker; whose it is, is known for every workspace that was ever seen.
+        self._processes = StageProcesses(programs)
+        # A process has only a marker, so remember the marker of every workspace ever found.
         self._owners: dict[str, str] = {}
 
     @property
@@ -119,7 +119,7 @@ class LocalGround:
 
     async def instances(self) -> dict[str, list[str]]:
         found = await asyncio.to_thread(self._find_instances)
-        # One whose workspace nobody knows is shown under its marker.
+        # An instance of an unknown workspace is listed under its marker.
         return {self._owners.get(marker, marker): [*map(str, pids)] for marker, pids in found.items()}
 
     async def jobs(self) -> list[str]:
@@ -134,7 +134,7 @@ class LocalGround:
     async def kill_job(self, name: str) -> None:
         await asyncio.to_thread(self._processes.kill_job, int(name))
 
-    async def pid_of_job(self, name: str) -> int | None:
+    async def job_pid(self, name: str) -> int | None:
         return int(name)
 
     def _find_instances(self) -> dict[str, list[int]]:
@@ -155,9 +155,9 @@ class LocalGround:
 
 
 @contextmanager
-def local_ground(root: Path, programs: Path) -> Iterator[LocalGround]:
-    """Nothing that was started on it outlives the block."""
+def local_backend(root: Path, programs: Path) -> Iterator[LocalBackend]:
+    """Open the backend; kill all of its processes at the end."""
     try:
-        yield LocalGround(root, programs)
+        yield LocalBackend(root, programs)
     finally:
-        OwnProcesses(programs).kill_everything()
+        StageProcesses(programs).kill_everything()

@@ -1,4 +1,4 @@
-"""How long each part was away: measured from what its supervisor tells."""
+"""How long each part was unavailable, and pauses in which no new fault begins."""
 
 import asyncio
 import time
@@ -18,60 +18,59 @@ class Recovery:
     seconds: float
 
 
-class Recoveries:
-    """Hears of every change of every part; before it is armed, parts only start."""
+class RecoveryLog:
+    """Measures recoveries from the supervisor's status updates; ignores them while the stage starts."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()
-        self.known: list[Recovery] = []
-        self._armed = False
-        self._away_since: dict[str, float] = {}
+        self.recoveries: list[Recovery] = []
+        self._enabled = False
+        self._unavailable_since: dict[str, float] = {}
 
     def clock(self) -> float:
         return time.monotonic() - self.began
 
-    def arm(self) -> None:
-        self._armed = True
+    def enable(self) -> None:
+        self._enabled = True
 
-    def disarm(self) -> None:
-        self._armed = False
+    def disable(self) -> None:
+        self._enabled = False
 
-    def away(self) -> list[str]:
-        """The parts that are not ready right now."""
-        return sorted(self._away_since)
+    def unavailable(self) -> list[str]:
+        """Return the parts that are not ready."""
+        return sorted(self._unavailable_since)
 
-    def hear(self, status: Status) -> None:
-        if not self._armed:
+    def update(self, status: Status) -> None:
+        if not self._enabled:
             return
         if status.state is not ChildState.RUNNING:
-            self._away_since.setdefault(status.name, self.clock())
-        elif (since := self._away_since.pop(status.name, None)) is not None:
-            self.known.append(Recovery(status.name, since, self.clock() - since))
+            self._unavailable_since.setdefault(status.name, self.clock())
+        elif (since := self._unavailable_since.pop(status.name, None)) is not None:
+            self.recoveries.append(Recovery(status.name, since, self.clock() - since))
 
 
-class Calm:
-    """Faults that go on already end as they would."""
+class FaultPause:
+    """While it is held, no new fault begins; active faults end as planned."""
 
     def __init__(self) -> None:
-        self._keepers = 0
+        self._holders = 0
         self._over = asyncio.Event()
         self._over.set()
 
     @property
-    def is_kept(self) -> bool:
-        return self._keepers > 0
+    def is_active(self) -> bool:
+        return self._holders > 0
 
-    async def wait_over(self) -> None:
-        """Return when faults may begin."""
+    async def wait_until_over(self) -> None:
         await self._over.wait()
 
     @contextmanager
-    def kept(self) -> Iterator[None]:
-        self._keepers += 1
+    def hold(self) -> Iterator[None]:
+        self._holders += 1
         self._over.clear()
         try:
             yield
         finally:
-            self._keepers -= 1
-            if not self._keepers:
+            self._holders -= 1
+            if not self._holders:
                 self._over.set()

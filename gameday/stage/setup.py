@@ -1,4 +1,4 @@
-"""The settings of the game day's CodeHub: short periods, so that much happens in minutes."""
+"""Prepare a stage: settings with short periods, accounts, and log files."""
 
 import logging
 import os
@@ -15,10 +15,12 @@ from codehub.services.passwords import Passwords, generate_password
 from codehub.services.users import add_user
 
 MAX_RUNNING_PER_USER = 2
-# What would lead to servers of somebody else, or change the rules of the game.
-FOREIGN = ("CODEHUB_", "TTL_", "TEMPORAL_")
+# Variables that would connect to other servers or change the settings of the game.
+FOREIGN_PREFIXES = ("CODEHUB_", "TTL_", "TEMPORAL_")
+LOGGERS = ("codehub.embedded", "sqlalchemy")
 
-RULES: Mapping[str, str] = {
+# Short periods, so that a lot happens within minutes.
+GAME_SETTINGS: Mapping[str, str] = {
     "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2",
     "CODEHUB_SWEEPS_TTL_SECONDS": "3",
     "CODEHUB_SWEEPS_GC_SECONDS": "10",
@@ -28,7 +30,7 @@ RULES: Mapping[str, str] = {
     "TTL_ARCHIVE_SECONDS": "20",
     "CODEHUB_LIMITS_MAX_RUNNING_PER_USER": str(MAX_RUNNING_PER_USER),
     "CODEHUB_PROXY_ACTIVITY_SECONDS": "1",
-    # Nobody shall be slowed down for being eager.
+    # The simulated users send many requests.
     "CODEHUB_API_REQUESTS_PER_SECOND": "10000",
     "CODEHUB_API_SIGN_INS_PER_MINUTE": "10000",
     "CODEHUB_WORKER_SHUTDOWN_GRACE_SECONDS": "5",
@@ -37,27 +39,9 @@ RULES: Mapping[str, str] = {
 }
 
 
-def rules_of(directory: Path, backend: Mapping[str, str]) -> dict[str, str]:
-    """All settings of our own, on ports that are free now."""
-    ports = choose_ports(["api", "proxy"], {})
-    return {
-        **RULES,
-        "CODEHUB_DATA_DIR": str(directory),
-        "CODEHUB_API_PORT": str(ports["api"]),
-        "CODEHUB_PROXY_PORT": str(ports["proxy"]),
-        **backend,
-    }
-
-
-def inherited(rules: Mapping[str, str], programs: Path) -> dict[str, str]:
-    """The environment of a process: this one's, without what belongs to another CodeHub."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
-    return {**own, **rules, "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
-
-
 @dataclass(frozen=True)
 class User:
-    """Somebody who may sign in, or come with a token."""
+    """An account with a password and a personal token."""
 
     user_id: str
     name: str
@@ -65,12 +49,30 @@ class User:
     password: str = field(repr=False)
 
 
+def make_settings(directory: Path, backend: Mapping[str, str]) -> dict[str, str]:
+    """Return all settings of the stage, with free ports."""
+    ports = choose_ports(["api", "proxy"], {})
+    return {
+        **GAME_SETTINGS,
+        "CODEHUB_DATA_DIR": str(directory),
+        "CODEHUB_API_PORT": str(ports["api"]),
+        "CODEHUB_PROXY_PORT": str(ports["proxy"]),
+        **backend,
+    }
+
+
+def process_environment(settings: Mapping[str, str], programs: Path) -> dict[str, str]:
+    """Return this process's environment without the variables of another CodeHub."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN_PREFIXES)}
+    return {**inherited, **settings, "PATH": f"{programs}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+
+
 async def add_users(database: Database, count: int) -> tuple[User, ...]:
     passwords = Passwords()
-    return tuple([await _add(database, passwords, f"player-{number + 1}") for number in range(count)])
+    return tuple([await _add_user(database, passwords, f"player-{number + 1}") for number in range(count)])
 
 
-async def _add(database: Database, passwords: Passwords, name: str) -> User:
+async def _add_user(database: Database, passwords: Passwords, name: str) -> User:
     now = datetime.now(UTC)
     password = generate_password()
     account = await add_user(database, passwords, name, password, now=now)
@@ -78,23 +80,21 @@ async def _add(database: Database, passwords: Passwords, name: str) -> User:
     return User(str(account.id), name, created.token, password)
 
 
-LOGGERS = ("codehub.embedded", "sqlalchemy")
-
-
 @contextmanager
-def logged_to(path: Path) -> Iterator[None]:
-    # Opened late: the directory is made with the rest of the stack.
+def log_to_file(path: Path) -> Iterator[None]:
+    """Send the log of the supervisor and the database pool to a file; the screen shows the game."""
+    # The directory does not exist yet, so open the file with the first message.
     handler = logging.FileHandler(path, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    with ExitStack() as held:
-        held.callback(handler.close)
+    with ExitStack() as cleanup:
+        cleanup.callback(handler.close)
         for name in LOGGERS:
-            held.enter_context(_diverted(logging.getLogger(name), handler))
+            cleanup.enter_context(_redirected(logging.getLogger(name), handler))
         yield
 
 
 @contextmanager
-def _diverted(logger: logging.Logger, handler: logging.Handler) -> Iterator[None]:
+def _redirected(logger: logging.Logger, handler: logging.Handler) -> Iterator[None]:
     propagated = logger.propagate
     logger.addHandler(handler)
     logger.propagate = False

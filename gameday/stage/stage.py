@@ -1,4 +1,4 @@
-"""A whole CodeHub of the game day's own, with everything in reach that can be broken or looked at."""
+"""A complete CodeHub for one game, with access to everything that faults break and checks observe."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,42 +16,42 @@ from codehub.embedded.stack import EmbeddedStack
 from codehub.ports import ArchiveStore
 from codehub.settings import Settings, load_settings
 from gameday.faults.proxy import FaultProxy
-from gameday.stage.backend import Ground
+from gameday.stage.backend import Backend
 from gameday.stage.disk import SmallDisk, mounted_disk
-from gameday.stage.docker import docker_ground
+from gameday.stage.docker import docker_backend
 from gameday.stage.ide import install_ide
-from gameday.stage.local import local_ground
-from gameday.stage.recoveries import Calm, Recoveries, Recovery
-from gameday.stage.setup import User, add_users, inherited, logged_to, rules_of
+from gameday.stage.local import local_backend
+from gameday.stage.recoveries import FaultPause, Recovery, RecoveryLog
+from gameday.stage.setup import User, add_users, log_to_file, make_settings, process_environment
 from migrations import runner
 
 LOCAL_DOCKER = "local-docker"
 WORKERS = ("worker", "worker-2")
-# Two, so that a workflow finds another worker when one is killed, and relays have somebody to elect.
-ON_STAGE = (*PROCESSES, CodeHubProcess("worker-2", "worker", "Worker 2"))
-# Killed every few seconds, a part would soon count as one that crashes in a loop.
+# A second worker takes over when one is killed, and the event relays elect a leader.
+STAGE_PROCESSES = (*PROCESSES, CodeHubProcess("worker-2", "worker", "Worker 2"))
+# Otherwise a part that is killed every few seconds counts as crashing in a loop.
 STABLE_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
 class Stage:
-    """Its `settings` and `store` lead to the real S3; CodeHub's processes reach it through `s3`."""
+    """`settings` and `store` name the real S3; CodeHub's processes reach it through the fault proxy `s3`."""
 
-    backend: str
+    backend_name: str
     settings: Settings
     stack: EmbeddedStack
     database: Database
     client: Client
     s3: FaultProxy
     disk: SmallDisk | None
-    ground: Ground
+    backend: Backend
     users: tuple[User, ...]
-    heard: Recoveries
-    calm: Calm = field(default_factory=Calm)
+    recovery_log: RecoveryLog
+    fault_pause: FaultPause = field(default_factory=FaultPause)
 
     @property
     def url(self) -> str:
-        """Where people come in."""
+        """The proxy's base URL."""
         return self.settings.public_base_url
 
     @property
@@ -60,83 +60,85 @@ class Stage:
 
     @property
     def recoveries(self) -> list[Recovery]:
-        return self.heard.known
+        return self.recovery_log.recoveries
 
     def clock(self) -> float:
-        """Seconds since the stage was opened; faults and recoveries are noted with it."""
-        return self.heard.clock()
+        """Return the seconds since the stage was opened."""
+        return self.recovery_log.clock()
 
     def home(self, workspace_id: str) -> Path:
-        return self.ground.home(workspace_id)
+        return self.backend.home(workspace_id)
 
     async def instances(self, workspace_id: str) -> list[str]:
-        return (await self.ground.instances()).get(workspace_id, [])
+        return (await self.backend.instances()).get(workspace_id, [])
 
     async def all_instances(self) -> dict[str, list[str]]:
-        """By workspace, in one look."""
-        return await self.ground.instances()
+        """Return all instances by workspace."""
+        return await self.backend.instances()
 
     async def jobs(self) -> list[str]:
-        return await self.ground.jobs()
+        return await self.backend.jobs()
 
     async def volumes(self) -> list[str]:
-        """The workspaces of which there is a volume."""
-        return await self.ground.volumes()
+        """Return the ids of the workspaces that have a volume."""
+        return await self.backend.volumes()
 
     def pid(self, name: str) -> int | None:
         return next((each.pid for each in self.stack.statuses if each.name == name), None)
 
     @property
     def parts(self) -> tuple[str, ...]:
-        """The names of everything that is supervised."""
+        """The names of all supervised processes."""
         return tuple(each.name for each in self.stack.statuses)
 
-    def away(self) -> list[str]:
-        """The parts that are not ready right now."""
-        return self.heard.away()
+    def unavailable(self) -> list[str]:
+        """Return the parts that are not ready."""
+        return self.recovery_log.unavailable()
 
     async def wait_ready(self) -> None:
-        """Return when all parts are ready."""
+        """Wait until all parts are ready."""
         await asyncio.gather(*(self.stack.wait_ready(name) for name in self.parts))
 
 
 @asynccontextmanager
-async def open_stage(directory: Path, backend: str, users: int) -> AsyncIterator[Stage]:
-    """Ready to play; in the end everything is stopped and removed, but for the files in the directory."""
+async def open_stage(directory: Path, backend_name: str, users: int) -> AsyncIterator[Stage]:
+    """Start a stage; at the end stop and remove everything except the files in the directory."""
     directory = await asyncio.to_thread(directory.resolve)
     programs = install_ide(directory / "ide")
-    async with AsyncExitStack() as held:
-        disk, ground = await _ground(held, directory, backend, programs)
-        rules = rules_of(directory, ground.settings)
-        heard = Recoveries()
-        stack = EmbeddedStack(directory, load_settings(rules), heard.hear, stable_seconds=STABLE_SECONDS)
-        held.enter_context(logged_to(stack.data.log("up")))
-        await held.enter_async_context(stack)
-        settings = load_settings({**rules, **stack.environment})
-        database = await _prepared_database(held, settings)
+    async with AsyncExitStack() as cleanup:
+        disk, backend = await _open_backend(cleanup, directory, backend_name, programs)
+        variables = make_settings(directory, backend.settings)
+        recovery_log = RecoveryLog()
+        stack = EmbeddedStack(
+            directory, load_settings(variables), recovery_log.update, stable_seconds=STABLE_SECONDS
+        )
+        cleanup.enter_context(log_to_file(stack.data.log("up")))
+        await cleanup.enter_async_context(stack)
+        settings = load_settings({**variables, **stack.environment})
+        database = await _open_database(cleanup, settings)
         players = await add_users(database, users)
-        s3 = await held.enter_async_context(FaultProxy.open(_port_of(archive_store_of(settings))))
-        instead = {"CODEHUB_S3_ENDPOINT_URL": s3.url}
-        await stack.start_processes(ON_STAGE, inherited(rules, programs), instead)
+        s3 = await cleanup.enter_async_context(FaultProxy.open(_port_of(archive_store_of(settings))))
+        overrides = {"CODEHUB_S3_ENDPOINT_URL": s3.url}
+        await stack.start_processes(STAGE_PROCESSES, process_environment(variables, programs), overrides)
         client = await connect_temporal(settings)
-        heard.arm()
-        held.callback(heard.disarm)
-        yield Stage(backend, settings, stack, database, client, s3, disk, ground, players, heard)
+        recovery_log.enable()
+        cleanup.callback(recovery_log.disable)
+        yield Stage(backend_name, settings, stack, database, client, s3, disk, backend, players, recovery_log)
 
 
-async def _ground(
-    held: AsyncExitStack, directory: Path, backend: str, programs: Path
-) -> tuple[SmallDisk | None, Ground]:
-    if backend == LOCAL_DOCKER:
-        return None, await held.enter_async_context(docker_ground())
+async def _open_backend(
+    cleanup: AsyncExitStack, directory: Path, name: str, programs: Path
+) -> tuple[SmallDisk | None, Backend]:
+    if name == LOCAL_DOCKER:
+        return None, await cleanup.enter_async_context(docker_backend())
     homes = directory / "local"
-    disk = held.enter_context(mounted_disk(directory / "homes.img", homes))
-    return disk, held.enter_context(local_ground(homes, programs))
+    disk = cleanup.enter_context(mounted_disk(directory / "homes.img", homes))
+    return disk, cleanup.enter_context(local_backend(homes, programs))
 
 
-async def _prepared_database(held: AsyncExitStack, settings: Settings) -> Database:
+async def _open_database(cleanup: AsyncExitStack, settings: Settings) -> Database:
     await runner.upgrade(database_url_of(settings))
-    return await held.enter_async_context(open_database(settings))
+    return await cleanup.enter_async_context(open_database(settings))
 
 
 def _port_of(store: ArchiveStore) -> int:

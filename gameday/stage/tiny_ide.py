@@ -1,6 +1,6 @@
-"""The IDE of the game day: an answer of it is a promise about a file, and it echoes WebSocket messages.
+"""The IDE of the game day: stores files durably before it responds, and echoes WebSocket messages.
 
-Called like code-server: `tiny_ide.py --bind-addr=HOST:PORT … HOME`. One file and only the standard library,
+Usage, like code-server: `tiny_ide.py --bind-addr=HOST:PORT … HOME`. It is one file without dependencies,
 because it runs inside the sandboxes and containers of workspaces.
 """
 
@@ -21,19 +21,19 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 FILES = "files"
-# What a killed IDE was writing stays here, where nobody takes it for a file.
+# Incomplete files of a killed IDE stay here.
 PARTS = ".parts"
-# Says that an answer is the IDE's own: only then does a refusal mean that nothing was changed.
+# Marks a response as the IDE's own: only then does a refusal mean that nothing changed.
 SIGNATURE = "X-Tiny-IDE"
-PIECE_BYTES = 256 * 1024
-WEBSOCKET_SALT = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-FINAL, MASKED = 0x80, 0x80
+CHUNK_BYTES = 256 * 1024
+WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+FIN, MASKED = 0x80, 0x80
 CLOSE, PING, PONG = 0x8, 0x9, 0xA
 TWO_BYTES_FOLLOW, EIGHT_BYTES_FOLLOW = 126, 127
 
 
-def digest_of(path: Path) -> str | None:
-    """The sha256 of a file's content; None if there is no such file."""
+def hash_file(path: Path) -> str | None:
+    """Return the SHA-256 of a file, or None if it does not exist."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -41,15 +41,15 @@ def digest_of(path: Path) -> str | None:
         return None
 
 
-def tree_of(home: Path) -> dict[str, str]:
-    """The files that people have written into a home, with the sha256 of each."""
+def hash_tree(home: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file that people wrote into a home, by name."""
     files = home / FILES
-    found = ((path, digest_of(path)) for path in sorted(files.rglob("*")) if path.is_file())
+    found = ((path, hash_file(path)) for path in sorted(files.rglob("*")) if path.is_file())
     return {path.relative_to(files).as_posix(): digest for path, digest in found if digest is not None}
 
 
 class Refused(Exception):
-    """Nothing was changed; the status says why."""
+    """The request changed nothing; the status says why."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)
@@ -57,7 +57,7 @@ class Refused(Exception):
 
 
 @contextlib.contextmanager
-def _full_disk_refuses() -> Iterator[None]:
+def _refuse_when_disk_is_full() -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -67,44 +67,43 @@ def _full_disk_refuses() -> Iterator[None]:
 
 
 class Home:
-    """The files of a home. A change happens wholly or not at all, and is on the disk when it returns.
+    """The files of a home. A change is atomic, and durable when it returns.
 
-    It names the content that it replaces (None: there is no file), so that one that was held up on its way
-    cannot undo what came after it.
+    It names the content that it replaces (None: no file), so that a delayed request cannot undo later ones.
     """
 
     def __init__(self, home: Path) -> None:
         self.home = home
-        self._changing = threading.Lock()
+        self._lock = threading.Lock()
 
-    def locate(self, name: str) -> Path:
+    def path_of(self, name: str) -> Path:
         if any(part in {"", ".", ".."} for part in name.split("/")) or "\0" in name:
             raise Refused(400)
         return self.home / FILES / name
 
     def put(self, name: str, before: str | None, body: Iterator[bytes]) -> str:
-        path = self.locate(name)
+        path = self.path_of(name)
         part = self._receive(body)
         try:
-            with self._changing, _full_disk_refuses():
-                self._compare(path, before)
+            with self._lock, _refuse_when_disk_is_full():
+                self._require(path, before)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                digest = digest_of(part)
+                digest = hash_file(part)
                 part.replace(path)
         finally:
             part.unlink(missing_ok=True)
-        self._make_durable(path.parent)
+        self._sync_directories(path.parent)
         return str(digest)
 
     def delete(self, name: str, before: str | None) -> None:
-        path = self.locate(name)
-        with self._changing:
-            self._compare(path, before)
+        path = self.path_of(name)
+        with self._lock:
+            self._require(path, before)
             path.unlink()
-        self._make_durable(path.parent)
+        self._sync_directories(path.parent)
 
     def _receive(self, body: Iterator[bytes]) -> Path:
-        with _full_disk_refuses():
+        with _refuse_when_disk_is_full():
             (self.home / PARTS).mkdir(exist_ok=True)
             descriptor, name = tempfile.mkstemp(dir=self.home / PARTS)
             try:
@@ -117,11 +116,11 @@ class Home:
                 raise
         return Path(name)
 
-    def _compare(self, path: Path, before: str | None) -> None:
-        if digest_of(path) != before:
+    def _require(self, path: Path, before: str | None) -> None:
+        if hash_file(path) != before:
             raise Refused(412)
 
-    def _make_durable(self, directory: Path) -> None:
+    def _sync_directories(self, directory: Path) -> None:
         while directory != self.home.parent:
             descriptor = os.open(directory, os.O_RDONLY)
             os.fsync(descriptor)
@@ -129,44 +128,44 @@ class Home:
             directory = directory.parent
 
 
-class Conversation(BaseHTTPRequestHandler):
-    """One connection of a client."""
+class Handler(BaseHTTPRequestHandler):
+    """Handles one client connection."""
 
     protocol_version = "HTTP/1.1"
     home: Home
 
     def do_GET(self) -> None:
         if self.path == "/healthz":
-            self._answer(200, b'{"status": "alive"}')
+            self._respond(200, b'{"status": "alive"}')
         elif self.path == "/tree":
-            self._answer(200, json.dumps(tree_of(self.home.home)).encode())
+            self._respond(200, json.dumps(hash_tree(self.home.home)).encode())
         elif self.path == "/ws" and self.headers.get("Sec-WebSocket-Key"):
             self._echo()
         else:
-            self._answer_file()
+            self._respond_with_file()
 
     def do_PUT(self) -> None:
         body = self._body()
         try:
             digest = self.home.put(self._name(), self._before(), body)
         except Refused as refused:
-            # Who still sends hears nothing, so everything has to be read first.
+            # Read the whole body first: a client that still sends does not read the response.
             for _ in body:
                 pass
-            self._answer(refused.status)
+            self._respond(refused.status)
         else:
-            self._answer(200, digest.encode())
+            self._respond(200, digest.encode())
 
     def do_DELETE(self) -> None:
         try:
             self.home.delete(self._name(), self._before())
         except Refused as refused:
-            self._answer(refused.status)
+            self._respond(refused.status)
         else:
-            self._answer(200)
+            self._respond(200)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its name in http.server)
-        """Say nothing: a day of requests would only fill the log."""
+        """Log nothing: the requests of a game would fill the log."""
 
     def _name(self) -> str:
         kind, _, name = self.path.removeprefix("/").partition("/")
@@ -184,23 +183,23 @@ class Conversation(BaseHTTPRequestHandler):
     def _body(self) -> Iterator[bytes]:
         left = int(self.headers["Content-Length"])
         while left:
-            piece = self.rfile.read(min(left, PIECE_BYTES))
-            if not piece:
-                raise ConnectionError("The client went away in the middle of a file.")
-            left -= len(piece)
-            yield piece
+            chunk = self.rfile.read(min(left, CHUNK_BYTES))
+            if not chunk:
+                raise ConnectionError("The client closed the connection before the end of the file.")
+            left -= len(chunk)
+            yield chunk
 
-    def _answer_file(self) -> None:
+    def _respond_with_file(self) -> None:
         try:
-            content = self.home.locate(self._name()).read_bytes()
+            content = self.home.path_of(self._name()).read_bytes()
         except Refused as refused:
-            self._answer(refused.status)
+            self._respond(refused.status)
         except (FileNotFoundError, NotADirectoryError):
-            self._answer(404)
+            self._respond(404)
         else:
-            self._answer(200, content)
+            self._respond(200, content)
 
-    def _answer(self, status: int, body: bytes = b"") -> None:
+    def _respond(self, status: int, body: bytes = b"") -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.send_header(SIGNATURE, "1")
@@ -209,19 +208,19 @@ class Conversation(BaseHTTPRequestHandler):
 
     def _echo(self) -> None:
         key = self.headers["Sec-WebSocket-Key"].encode()
-        proof = base64.b64encode(hashlib.sha1(key + WEBSOCKET_SALT, usedforsecurity=False).digest())
+        accept = base64.b64encode(hashlib.sha1(key + WEBSOCKET_GUID, usedforsecurity=False).digest())
         self.send_response(101)
         for name, value in (("Upgrade", "websocket"), ("Connection", "Upgrade")):
             self.send_header(name, value)
-        self.send_header("Sec-WebSocket-Accept", proof.decode())
+        self.send_header("Sec-WebSocket-Accept", accept.decode())
         self.end_headers()
         self.close_connection = True
         while frame := self._read_frame():
             first, payload = frame
             opcode = first & 0x0F
             if opcode != PONG:
-                # Pieces of a message go back as they came: so the whole does, too.
-                self._send_frame(FINAL | PONG if opcode == PING else first, payload)
+                # Echo the frames of a fragmented message one by one, so the message stays intact.
+                self._send_frame(FIN | PONG if opcode == PING else first, payload)
             if opcode == CLOSE:
                 return
 
@@ -251,25 +250,25 @@ class Conversation(BaseHTTPRequestHandler):
 
 
 def _unmask(payload: bytes, mask: bytes) -> bytes:
-    whole = (mask * (len(payload) // 4 + 1))[: len(payload)]
-    number = int.from_bytes(payload, "big") ^ int.from_bytes(whole, "big")
+    repeated = (mask * (len(payload) // 4 + 1))[: len(payload)]
+    number = int.from_bytes(payload, "big") ^ int.from_bytes(repeated, "big")
     return number.to_bytes(len(payload), "big")
 
 
 class Server(ThreadingHTTPServer):
-    """A thread for each connection, as many as come."""
+    """Uses one thread per connection."""
 
     daemon_threads = True
     request_queue_size = 128
 
 
-def main(words: list[str]) -> None:
-    address = next(word for word in words if word.startswith("--bind-addr=")).partition("=")[2]
+def main(arguments: list[str]) -> None:
+    address = next(each for each in arguments if each.startswith("--bind-addr=")).partition("=")[2]
     host, _, port = address.rpartition(":")
-    Conversation.home = Home(Path(words[-1]))
-    # The first process of a container ends by nothing that it does not ask for.
+    Handler.home = Home(Path(arguments[-1]))
+    # The first process of a container ignores signals that it does not handle.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    with Server((host, int(port)), Conversation) as server:
+    with Server((host, int(port)), Handler) as server:
         server.serve_forever()
 
 

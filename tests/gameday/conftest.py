@@ -1,4 +1,4 @@
-"""A stage for all tests that break something on it; each leaves it whole."""
+"""One stage for all tests; each test leaves it in working order."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A front door that does to requests what a broken CodeHub might: pass, turn away, or lose the answer."""
+"""A fake front door that forwards, refuses or loses requests as a broken CodeHub might."""
 
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -12,43 +12,43 @@ from yarl import URL
 
 from gameday.stage.tiny_ide import SIGNATURE
 
-PASSED_ON = ("If-Match", "If-None-Match", "X-CodeHub-Wake")
-Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
+FORWARDED_HEADERS = ("If-Match", "If-None-Match", "X-CodeHub-Wake")
+RequestHandler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass
 class FrontDoor:
-    """What it does next is what `answer` is set to; every request is remembered."""
+    """Handles requests with `handler`, which tests replace, and records them."""
 
-    answer: Answering
+    handler: RequestHandler
     url: str = ""
     requests: list[web.Request] = field(default_factory=list)
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
-        # It keeps what it has read, for whoever looks at it later.
+        # Read the body now, so that tests can inspect it later.
         await request.read()
         self.requests.append(request)
-        return await self.answer(request)
+        return await self.handler(request)
 
 
-def passing_to(ide_url: str) -> Answering:
+def forward_to(ide_url: str) -> RequestHandler:
     async def forward(request: web.Request) -> web.StreamResponse:
         url = URL(f"{ide_url}/{request.raw_path.split('/', 3)[3]}", encoded=True)
-        headers = {name: value for name, value in request.headers.items() if name in PASSED_ON}
+        headers = {name: value for name, value in request.headers.items() if name in FORWARDED_HEADERS}
         async with aiohttp.ClientSession() as session:
             body = BytesIO(await request.read())
-            async with session.request(request.method, url, data=body, headers=headers) as answer:
-                content = await answer.read()
-                return web.Response(status=answer.status, body=content, headers={SIGNATURE: "1"})
+            async with session.request(request.method, url, data=body, headers=headers) as response:
+                content = await response.read()
+                return web.Response(status=response.status, body=content, headers={SIGNATURE: "1"})
 
     return forward
 
 
-def losing(answer: Answering) -> Answering:
-    """It is carried out, and nobody hears of it."""
+def lose_response(handler: RequestHandler) -> RequestHandler:
+    """Carry out the request, then abort the connection."""
 
     async def lose(request: web.Request) -> web.StreamResponse:
-        await answer(request)
+        await handler(request)
         assert request.transport is not None
         request.transport.abort()
         return web.Response()
@@ -56,23 +56,23 @@ def losing(answer: Answering) -> Answering:
     return lose
 
 
-def saying(status: int, document: object) -> Answering:
-    async def say(request: web.Request) -> web.StreamResponse:
+def respond(status: int, document: object) -> RequestHandler:
+    async def handle(request: web.Request) -> web.StreamResponse:
         return web.Response(status=status, text=json.dumps(document))
 
-    return say
+    return handle
 
 
-def refusing(status: int, code: str, **more: str) -> Answering:
-    return saying(status, {"error": {"code": code, **more}})
+def respond_with_error(status: int, code: str, **details: str) -> RequestHandler:
+    return respond(status, {"error": {"code": code, **details}})
 
 
 @asynccontextmanager
-async def open_front_door(answer: Answering) -> AsyncIterator[FrontDoor]:
-    door = FrontDoor(answer)
+async def open_front_door(handler: RequestHandler) -> AsyncIterator[FrontDoor]:
+    door = FrontDoor(handler)
     application = web.Application(client_max_size=1 << 26)
     application.router.add_route("*", "/{path:.*}", door.serve)
-    # Who waits for ever in a handler is let go when the client is gone.
+    # A handler that waits forever is cancelled when the client disconnects.
     runner = web.AppRunner(application, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

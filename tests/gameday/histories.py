@@ -1,4 +1,4 @@
-"""Rows and audit trails for tests of those who check them."""
+"""Rows and audit trails for the tests of the checks."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,7 +13,7 @@ BEGAN = datetime(2026, 11, 16, 9, 30, tzinfo=UTC)
 
 
 def row(**changes: Any) -> Row:  # noqa: ANN401
-    """At rest in STANDBY, unless told otherwise."""
+    """Return a stopped workspace with these changes."""
     fields: dict[str, Any] = {
         "workspace_id": WORKSPACE,
         "owner_id": "ada",
@@ -41,7 +41,7 @@ def line(
     reason: ErrorReason | None = None,
     **detail: str,
 ) -> EventView:
-    """One event; its number is also the second in which it happened."""
+    """Return one event; its number is also its time in seconds."""
     at = BEGAN + timedelta(seconds=number)
     return EventView(number, at, kind, "ada", operation, phase, reason, dict(detail))
 

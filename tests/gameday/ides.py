@@ -1,4 +1,4 @@
-"""The game day's IDE as a process of its own, in a home on a disk as small as a test wants."""
+"""The game day's IDE as a process, optionally with its home on a small disk."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ from testkit.waiting import until
 
 @dataclass(frozen=True)
 class RunningIde:
-    """Answers at `url`."""
+    """A running IDE."""
 
     url: str
     home: Path
@@ -26,7 +26,7 @@ class RunningIde:
 
 @asynccontextmanager
 async def running_ide(home: Path, disk_bytes: int | None = None) -> AsyncIterator[RunningIde]:
-    """Once it answers; it is gone afterwards, and so is a small disk with all that was on it."""
+    """Start an IDE and wait until it is ready; stop it and remove the small disk at the end."""
     home.mkdir(exist_ok=True)
     port = free_port()
     command = (
@@ -36,7 +36,7 @@ async def running_ide(home: Path, disk_bytes: int | None = None) -> AsyncIterato
     process = await asyncio.create_subprocess_exec(*_on_small_disk(command, home, disk_bytes))
     ide = RunningIde(f"http://127.0.0.1:{port}", home, process)
     try:
-        await until(lambda: _answers(ide), "the IDE answered")
+        await until(lambda: _is_ready(ide), "the IDE is ready")
         yield ide
     finally:
         if process.returncode is None:
@@ -45,20 +45,20 @@ async def running_ide(home: Path, disk_bytes: int | None = None) -> AsyncIterato
 
 
 def _on_small_disk(command: Sequence[str], home: Path, disk_bytes: int | None) -> Sequence[str]:
-    """Mounted where only this process sees it, so that nothing is left to unmount."""
+    """Mount the disk in the process's own namespace, so that it disappears with the process."""
     if disk_bytes is None:
         return command
     script = f'mount -t tmpfs -o size={disk_bytes} tmpfs "$0" && exec "$@"'
-    become = ("--mount",) if os.geteuid() == 0 else ("--mount", "--user", "--map-root-user")
-    return ("unshare", *become, "sh", "-c", script, str(home), *command)
+    namespaces = ("--mount",) if os.geteuid() == 0 else ("--mount", "--user", "--map-root-user")
+    return ("unshare", *namespaces, "sh", "-c", script, str(home), *command)
 
 
-async def _answers(ide: RunningIde) -> bool:
+async def _is_ready(ide: RunningIde) -> bool:
     if ide.process.returncode is not None:
         raise AssertionError(f"the IDE ended with {ide.process.returncode}")
     async with aiohttp.ClientSession() as session:
         try:
-            async with session.get(f"{ide.url}/healthz") as answer:
-                return answer.status == 200
+            async with session.get(f"{ide.url}/healthz") as response:
+                return response.status == 200
         except aiohttp.ClientError:
             return False

@@ -1,4 +1,4 @@
-"""The checker on a real stage: a home that lacks what was promised is found, one that has it is not."""
+"""The check of homes on a real stage."""
 
 import hashlib
 
@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from codehub.domain.conditions import WorkspaceId
-from gameday.checks.api import WORKSPACES, Asker
+from gameday.checks.api import WORKSPACES, ApiClient
 from gameday.checks.findings import Findings, Invariant
 from gameday.checks.homes import check_homes
 from gameday.people.journal import Journal
@@ -14,32 +14,32 @@ from gameday.stage.stage import Stage
 from gameday.stage.tiny_ide import FILES
 from testkit.waiting import DEADLINE_SECONDS
 
-CONTENT = b"a promise"
+CONTENT = b"acknowledged"
 
 
 async def _create(stage: Stage) -> WorkspaceId:
     headers = {"Authorization": f"Bearer {stage.users[0].token}"}
     form = {"name": "checked", "desired_state": "ARCHIVED"}
     async with httpx.AsyncClient(base_url=stage.url, headers=headers) as client:
-        answer = await client.post(WORKSPACES, json=form)
-    assert answer.is_success, answer.text
-    return WorkspaceId(answer.json()["id"])
+        response = await client.post(WORKSPACES, json=form)
+    assert response.is_success, response.text
+    return WorkspaceId(response.json()["id"])
 
 
 async def _check(stage: Stage, journal: Journal, workspace_id: WorkspaceId) -> list[str]:
-    """What the checker says of this workspace; tests before may have left others."""
+    """Return the problems of this workspace; earlier tests may have left others."""
     findings = Findings(stage.clock)
-    asker = Asker(stage)
+    api = ApiClient(stage)
     try:
-        await check_homes(stage, asker, journal, findings, DEADLINE_SECONDS)
+        await check_homes(stage, api, journal, findings, DEADLINE_SECONDS)
     finally:
-        await asker.close()
+        await api.close()
     assert findings.checked[Invariant.FILES]
     return [each.words for each in findings.violations if each.workspace_id == workspace_id]
 
 
 @pytest.mark.timeout(600)
-async def test_a_home_must_have_what_was_promised_and_nothing_else(stage: Stage) -> None:
+async def test_a_home_must_have_the_acknowledged_files_and_no_others(stage: Stage) -> None:
     workspace_id, journal = await _create(stage), Journal()
     digest = hashlib.sha256(CONTENT).hexdigest()
     journal.acknowledge(journal.begin(workspace_id, "notes.txt", None, digest))
@@ -52,4 +52,4 @@ async def test_a_home_must_have_what_was_promised_and_nothing_else(stage: Stage)
     assert await _check(stage, journal, workspace_id) == []
 
     (files / "stranger.txt").write_bytes(CONTENT)
-    assert await _check(stage, journal, workspace_id) == ["stranger.txt was written by nobody"]
+    assert await _check(stage, journal, workspace_id) == ["nobody wrote stranger.txt"]

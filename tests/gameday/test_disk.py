@@ -1,4 +1,4 @@
-"""The small disk: really full, really free again, and gone at the end."""
+"""The small disk can be full, free, swapped and unmounted."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ def disk(tmp_path: Path) -> Iterator[SmallDisk]:
         yield mounted
 
 
-def test_a_full_disk_takes_neither_a_file_nor_a_directory_and_keeps_what_it_has(disk: SmallDisk) -> None:
+def test_a_full_disk_accepts_no_file_or_directory_and_keeps_its_content(disk: SmallDisk) -> None:
     kept = disk.path / "kept"
     kept.write_bytes(b"kept")
     with disk.full():
@@ -34,7 +34,7 @@ def test_a_full_disk_takes_neither_a_file_nor_a_directory_and_keeps_what_it_has(
     (disk.path / "new").write_bytes(os.urandom(100_000))
 
 
-def test_the_ballast_takes_nothing_of_the_real_disk(disk: SmallDisk) -> None:
+def test_the_ballast_uses_no_space_on_the_real_disk(disk: SmallDisk) -> None:
     image = disk.path.parent / "disk.img"
     before = image.stat().st_blocks
     with disk.full():
@@ -42,23 +42,23 @@ def test_the_ballast_takes_nothing_of_the_real_disk(disk: SmallDisk) -> None:
         assert image.stat().st_blocks - before < 100_000
 
 
-def test_it_is_as_before_when_the_fault_is_cut_short(disk: SmallDisk) -> None:
+def test_a_cancelled_fault_leaves_the_disk_as_it_was(disk: SmallDisk) -> None:
     with pytest.raises(KeyboardInterrupt), disk.full():
         raise KeyboardInterrupt
     assert not disk.is_full()
-    with pytest.raises(KeyboardInterrupt), disk.exchanged():
+    with pytest.raises(KeyboardInterrupt), disk.swapped():
         raise KeyboardInterrupt
-    assert not disk.is_exchanged()
+    assert not disk.is_swapped()
 
 
-def test_an_exchanged_disk_is_empty_and_the_right_one_comes_back(disk: SmallDisk) -> None:
+def test_a_swapped_disk_is_empty_and_the_original_comes_back(disk: SmallDisk) -> None:
     kept = disk.path / "kept"
     kept.write_bytes(b"kept")
-    with disk.exchanged():
-        assert disk.is_exchanged()
+    with disk.swapped():
+        assert disk.is_swapped()
         assert not list(disk.path.iterdir())
         (disk.path / "elsewhere").write_bytes(b"elsewhere")
-    assert not disk.is_exchanged()
+    assert not disk.is_swapped()
     assert [each.name for each in disk.path.iterdir()] == ["kept"]
     assert kept.read_bytes() == b"kept"
 
@@ -70,7 +70,7 @@ def test_nothing_stays_mounted(tmp_path: Path) -> None:
     assert not homes.is_mount()
 
 
-def test_there_is_none_where_it_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_disk_where_it_cannot_be_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with mounted_disk(tmp_path / "disk.img", tmp_path / "homes") as mounted:
         assert mounted is None

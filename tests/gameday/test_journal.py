@@ -1,6 +1,6 @@
-"""The journal allows what may have happened, and nothing else."""
+"""The journal allows every possible outcome and nothing else."""
 
-from gameday.people.journal import Fate, Journal
+from gameday.people.journal import Existence, Journal
 
 HOME, FILE = "workspace", "notes.txt"
 
@@ -13,22 +13,22 @@ def problems_of(journal: Journal, content: str | None) -> list[str]:
     return journal.verify(HOME, {} if content is None else {FILE: content})
 
 
-def test_an_acknowledged_content_has_to_be_there() -> None:
+def test_acknowledged_content_must_exist() -> None:
     journal = Journal()
     write(journal, None, "first")
     assert problems_of(journal, "first") == []
     assert problems_of(journal, None) == [f"{FILE} is missing; it should be first"]
 
 
-def test_an_older_content_is_told_from_a_foreign_one() -> None:
+def test_older_content_is_distinguished_from_unknown_content() -> None:
     journal = Journal()
     write(journal, None, "first")
     write(journal, "first", "second")
     assert "an older content, first" in problems_of(journal, "first")[0]
-    assert "nobody acknowledged, other" in problems_of(journal, "other")[0]
+    assert "never acknowledged, other" in problems_of(journal, "other")[0]
 
 
-def test_a_deleted_file_may_not_come_back() -> None:
+def test_a_deleted_file_must_not_come_back() -> None:
     journal = Journal()
     write(journal, None, "first")
     write(journal, "first", None)
@@ -36,14 +36,14 @@ def test_a_deleted_file_may_not_come_back() -> None:
     assert len(problems_of(journal, "first")) == 1
 
 
-def test_a_file_that_nobody_wrote_is_a_violation() -> None:
-    assert Journal().verify(HOME, {"stray": "content"}) == ["stray was written by nobody"]
+def test_an_unknown_file_is_a_violation() -> None:
+    assert Journal().verify(HOME, {"stray": "content"}) == ["nobody wrote stray"]
 
 
-def test_a_write_without_an_answer_may_or_may_not_have_happened() -> None:
+def test_a_write_without_a_response_may_or_may_not_have_happened() -> None:
     journal = Journal()
     write(journal, None, "first")
-    journal.give_up(journal.begin(HOME, FILE, "first", "second"))
+    journal.leave_open(journal.begin(HOME, FILE, "first", "second"))
     assert journal.expected(HOME) == {FILE: frozenset({"first", "second"})}
     assert len(problems_of(journal, None)) == 1
 
@@ -52,54 +52,54 @@ def test_several_changes_may_be_open_at_once() -> None:
     journal = Journal()
     write(journal, None, "first")
     for after in ("second", None):
-        journal.give_up(journal.begin(HOME, FILE, "first", after))
-    journal.give_up(journal.begin(HOME, FILE, "second", "third"))
+        journal.leave_open(journal.begin(HOME, FILE, "first", after))
+    journal.leave_open(journal.begin(HOME, FILE, "second", "third"))
     assert journal.expected(HOME) == {FILE: frozenset({"first", "second", "third", None})}
 
 
-def test_what_was_seen_is_as_sure_as_what_was_acknowledged() -> None:
+def test_observed_content_is_as_certain_as_acknowledged_content() -> None:
     journal = Journal()
     write(journal, None, "first")
-    journal.give_up(journal.begin(HOME, FILE, "first", "second"))
-    assert journal.see(HOME, FILE, "second") == []
+    journal.leave_open(journal.begin(HOME, FILE, "first", "second"))
+    assert journal.observe(HOME, FILE, "second") == []
     assert len(problems_of(journal, "first")) == 1
 
 
-def test_an_open_change_may_still_arrive_after_a_read_without_it() -> None:
+def test_an_open_change_may_still_happen_after_a_read_without_it() -> None:
     journal = Journal()
     write(journal, None, "first")
-    journal.give_up(journal.begin(HOME, FILE, "first", "second"))
-    assert journal.see_all(HOME, {FILE: "first"}) == []
+    journal.leave_open(journal.begin(HOME, FILE, "first", "second"))
+    assert journal.observe_all(HOME, {FILE: "first"}) == []
     assert problems_of(journal, "second") == []
 
 
-def test_an_acknowledged_change_ends_the_chance_of_one_that_replaces_the_same_content() -> None:
+def test_an_acknowledged_change_rules_out_others_that_replace_the_same_content() -> None:
     journal = Journal()
     write(journal, None, "first")
-    journal.give_up(journal.begin(HOME, FILE, "first", "late"))
+    journal.leave_open(journal.begin(HOME, FILE, "first", "late"))
     write(journal, "first", "second")
-    assert journal.is_sure(HOME, FILE)
+    assert journal.is_certain(HOME, FILE)
     assert len(problems_of(journal, "late")) == 1
 
 
-def test_an_open_creation_may_arrive_whenever_there_is_no_file() -> None:
+def test_an_open_creation_may_happen_whenever_the_file_is_missing() -> None:
     journal = Journal()
-    journal.give_up(journal.begin(HOME, FILE, None, "late"))
+    journal.leave_open(journal.begin(HOME, FILE, None, "late"))
     write(journal, None, "first")
-    assert journal.is_sure(HOME, FILE)
+    assert journal.is_certain(HOME, FILE)
     write(journal, "first", None)
     assert journal.expected(HOME) == {FILE: frozenset({None, "late"})}
 
 
-def test_a_creation_that_was_seen_does_not_happen_again() -> None:
+def test_an_observed_creation_does_not_happen_again() -> None:
     journal = Journal()
-    journal.give_up(journal.begin(HOME, FILE, None, "first"))
-    assert journal.see(HOME, FILE, "first") == []
+    journal.leave_open(journal.begin(HOME, FILE, None, "first"))
+    assert journal.observe(HOME, FILE, "first") == []
     write(journal, "first", None)
     assert len(problems_of(journal, "first")) == 1
 
 
-def test_an_acknowledged_change_of_a_content_that_is_gone_shows_an_older_home() -> None:
+def test_an_acknowledged_change_of_replaced_content_reveals_an_older_home() -> None:
     journal = Journal()
     write(journal, None, "first")
     stale = journal.begin(HOME, FILE, "first", "third")
@@ -107,55 +107,55 @@ def test_an_acknowledged_change_of_a_content_that_is_gone_shows_an_older_home() 
     assert "an older content, first" in journal.acknowledge(stale)[0]
 
 
-def test_a_refused_change_leaves_what_was_there() -> None:
+def test_a_refused_change_leaves_the_file_unchanged() -> None:
     journal = Journal()
     write(journal, None, "first")
     journal.refuse(journal.begin(HOME, FILE, "first", "second"))
     assert journal.known(HOME) == {FILE: "first"}
-    assert journal.is_sure(HOME, FILE)
+    assert journal.is_certain(HOME, FILE)
 
 
-def test_a_refusal_for_another_content_is_a_violation_where_only_one_is_possible() -> None:
+def test_a_refusal_because_of_other_content_is_a_violation_if_the_content_is_certain() -> None:
     journal = Journal()
     write(journal, None, "first")
     assert len(journal.refuse_other_content(journal.begin(HOME, FILE, "first", "second"))) == 1
-    journal.give_up(journal.begin(HOME, FILE, "first", "late"))
+    journal.leave_open(journal.begin(HOME, FILE, "first", "late"))
     assert journal.refuse_other_content(journal.begin(HOME, FILE, "first", "second")) == []
 
 
-def state_of(fate: Fate) -> str:
-    return "exists" if fate.must_exist else "gone" if fate.must_be_gone else "open"
+def state_of(existence: Existence) -> str:
+    return "exists" if existence.must_exist else "gone" if existence.must_be_gone else "open"
 
 
-def test_a_workspace_has_to_exist_until_its_deletion_is_asked_for() -> None:
-    fate = Journal().fate(HOME)
-    assert state_of(fate) == "exists"
-    number = fate.ask_deletion()
-    assert state_of(fate) == "open"
-    fate.refuse_deletion(number)
-    assert state_of(fate) == "exists"
+def test_a_workspace_must_exist_until_its_deletion_is_requested() -> None:
+    existence = Journal().existence(HOME)
+    assert state_of(existence) == "exists"
+    request = existence.begin_deletion()
+    assert state_of(existence) == "open"
+    existence.refuse_deletion(request)
+    assert state_of(existence) == "exists"
 
 
-def test_an_acknowledged_deletion_holds_until_it_is_taken_back() -> None:
-    fate = Journal().fate(HOME)
-    fate.acknowledge_deletion(fate.ask_deletion(), purged=False)
-    assert state_of(fate) == "gone"
-    number = fate.ask_return()
-    assert state_of(fate) == "open"
-    fate.acknowledge_return(number)
-    assert state_of(fate) == "exists"
+def test_an_acknowledged_deletion_holds_until_it_is_undone() -> None:
+    existence = Journal().existence(HOME)
+    existence.acknowledge_deletion(existence.begin_deletion(), purged=False)
+    assert state_of(existence) == "gone"
+    request = existence.begin_undelete()
+    assert state_of(existence) == "open"
+    existence.acknowledge_undelete(request)
+    assert state_of(existence) == "exists"
 
 
-def test_a_purge_cannot_be_taken_back() -> None:
-    fate = Journal().fate(HOME)
-    fate.acknowledge_deletion(fate.ask_deletion(), purged=True)
-    fate.ask_return()
-    assert state_of(fate) == "gone"
+def test_a_purge_cannot_be_undone() -> None:
+    existence = Journal().existence(HOME)
+    existence.acknowledge_deletion(existence.begin_deletion(), purged=True)
+    existence.begin_undelete()
+    assert state_of(existence) == "gone"
 
 
-def test_a_deletion_without_an_answer_may_come_true_after_one_that_was_taken_back() -> None:
-    fate = Journal().fate(HOME)
-    fate.ask_deletion()
-    fate.acknowledge_deletion(fate.ask_deletion(), purged=False)
-    fate.acknowledge_return(fate.ask_return())
-    assert state_of(fate) == "open"
+def test_a_deletion_without_a_response_may_happen_after_another_was_undone() -> None:
+    existence = Journal().existence(HOME)
+    existence.begin_deletion()
+    existence.acknowledge_deletion(existence.begin_deletion(), purged=False)
+    existence.acknowledge_undelete(existence.begin_undelete())
+    assert state_of(existence) == "open"

@@ -1,4 +1,4 @@
-"""The report: what it says of a game that held, and of one that did not."""
+"""The report of a game that held and of one that did not."""
 
 import json
 from dataclasses import replace
@@ -10,10 +10,10 @@ from pathlib import Path
 from rich.console import Console
 
 from gameday.checks.findings import Invariant, Violation
-from gameday.faults.loop import FaultRecord
+from gameday.faults.fault import FaultRecord
 from gameday.options import Options
-from gameday.report.lanes import history_of, lane_of
-from gameday.report.result import Story
+from gameday.report.lanes import make_history, make_lane
+from gameday.report.result import GameResult
 from gameday.report.text import print_report
 from gameday.report.writer import render_html, write_report
 from gameday.stage.recoveries import Recovery
@@ -24,8 +24,8 @@ FAULTS = (FaultRecord("kill-s3", 3.0, 0.1, "kill -9 of s3"), FaultRecord("disk-f
 TRAIL = [CREATED, CLAIMED, COMPLETED]
 
 
-def _story(*violations: Violation, complete: bool = True) -> Story:
-    return Story(
+def _result(*violations: Violation, complete: bool = True) -> GameResult:
+    return GameResult(
         options=OPTIONS,
         began=BEGAN,
         seconds=40.0,
@@ -33,27 +33,27 @@ def _story(*violations: Violation, complete: bool = True) -> Story:
         versions={"CodeHub": "0.1.0"},
         faults=FAULTS,
         recoveries=(Recovery("s3", 3.0, 1.5), Recovery("s3", 9.0, 0.5), Recovery("s3", 12.0, 4.0)),
-        lanes=(lane_of(WORKSPACE, "<b>notes", TRAIL, BEGAN, 40.0),),
+        lanes=(make_lane(WORKSPACE, "<b>notes", TRAIL, BEGAN, 40.0),),
         tally={"files: read": 1234},
         checked=dict.fromkeys(Invariant, 5),
         violations=violations,
-        histories={WORKSPACE: history_of(TRAIL, FAULTS, BEGAN)} if violations else {},
+        histories={WORKSPACE: make_history(TRAIL, FAULTS, BEGAN)} if violations else {},
         complete=complete,
     )
 
 
-BROKEN = _story(Violation(Invariant.FILES, WORKSPACE, "notes.txt is <missing>", 35.0))
+BROKEN = _result(Violation(Invariant.FILES, WORKSPACE, "notes.txt is <missing>", 35.0))
 
 
-def _printed(story: Story) -> str:
+def _printed(result: GameResult) -> str:
     console = Console(file=StringIO(), width=200)
-    print_report(story, console)
+    print_report(result, console)
     assert isinstance(console.file, StringIO)
     return console.file.getvalue()
 
 
-def test_a_lane_tells_phases_and_operations_in_seconds() -> None:
-    [lane] = _story().lanes
+def test_a_lane_has_phases_and_operations_in_seconds() -> None:
+    [lane] = _result().lanes
     assert [(each.what, each.begin, each.end) for each in lane.phases] == [
         ("PENDING", 1.0, 4.0),
         ("STANDBY", 4.0, 40.0),
@@ -61,30 +61,30 @@ def test_a_lane_tells_phases_and_operations_in_seconds() -> None:
     assert [(each.what, each.begin, each.end) for each in lane.operations] == [("PROVISIONING", 2.0, 4.0)]
 
 
-def test_a_history_has_the_faults_of_its_lifetime_between_its_events() -> None:
-    lines = history_of(TRAIL, FAULTS, BEGAN)
+def test_a_history_includes_the_faults_of_its_lifetime() -> None:
+    lines = make_history(TRAIL, FAULTS, BEGAN)
     assert [line.split("s  ", 1)[1].split()[0] for line in lines] == ["event", "event", "fault", "event"]
     assert "kill -9 of s3" in lines[2]
 
 
-def test_the_verdict_holds_only_for_a_whole_game_without_violations() -> None:
-    assert _story().held
+def test_only_a_complete_game_without_violations_holds() -> None:
+    assert _result().held
     assert not BROKEN.held
-    assert not _story(complete=False).held
+    assert not _result(complete=False).held
 
 
-def test_what_was_never_checked_is_not_said_to_hold() -> None:
-    story = replace(_story(), checked={each: int(each is Invariant.LIMITS) for each in Invariant})
-    assert story.verdict == f"1 invariants held, the other {len(Invariant) - 1} were not put to the test"
+def test_an_invariant_that_was_never_checked_does_not_count_as_held() -> None:
+    result = replace(_result(), checked={each: int(each is Invariant.LIMITS) for each in Invariant})
+    assert result.verdict == f"1 invariants held, {len(Invariant) - 1} were not tested"
 
 
-def test_recoveries_are_told_by_median_and_longest() -> None:
-    span = _story().spans()["s3"]
-    assert (span.count, span.median, span.longest) == (3, 1.5, 4.0)
+def test_recoveries_have_a_median_and_a_maximum() -> None:
+    stats = _result().recovery_stats()["s3"]
+    assert (stats.count, stats.median, stats.longest) == (3, 1.5, 4.0)
 
 
-def test_the_terminal_shows_seed_faults_checks_and_how_to_play_again() -> None:
-    printed = _printed(_story())
+def test_the_terminal_shows_seed_faults_checks_and_the_command() -> None:
+    printed = _printed(_result())
     for words in (
         f"All {len(Invariant)} invariants held",
         "kill-s3",
@@ -95,7 +95,7 @@ def test_the_terminal_shows_seed_faults_checks_and_how_to_play_again() -> None:
         assert words in printed
 
 
-def test_the_terminal_shows_a_violation_with_the_history_of_its_workspace() -> None:
+def test_the_terminal_shows_a_violation_with_the_make_history_its_workspace() -> None:
     printed = _printed(BROKEN)
     assert "1 violations" in printed
     assert "notes.txt is <missing>" in printed
@@ -103,7 +103,7 @@ def test_the_terminal_shows_a_violation_with_the_history_of_its_workspace() -> N
 
 
 class Reader(HTMLParser):
-    """Collects what a page refers to, and whether every tag is closed."""
+    """Collects the references of a page and checks that every tag is closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,7 +124,7 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def test_the_page_needs_nothing_else_and_escapes_what_people_named() -> None:
+def test_the_page_has_no_references_and_escapes_names() -> None:
     reader = Reader()
     reader.feed(render_html(BROKEN))
     assert not reader.open
@@ -133,9 +133,8 @@ def test_the_page_needs_nothing_else_and_escapes_what_people_named() -> None:
         assert words in reader.text
 
 
-def test_the_report_is_a_page_and_a_document_named_by_date_backend_and_seed(tmp_path: Path) -> None:
-    story = _story()
-    page = write_report(story, tmp_path / "reports")
+def test_the_report_files_are_named_by_date_backend_and_seed(tmp_path: Path) -> None:
+    page = write_report(_result(), tmp_path / "reports")
     assert page.name == "2026-11-16-local-seed_1.html"
     document = json.loads(page.with_suffix(".json").read_text())
     assert document["held"] is True

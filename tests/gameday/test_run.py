@@ -1,4 +1,4 @@
-"""A game that does not come to its end; whole ones are played by `make gameday`."""
+"""A game that is stopped; `make gameday` plays complete ones."""
 
 import asyncio
 from pathlib import Path
@@ -15,7 +15,7 @@ SEED = "test"
 
 
 @pytest.mark.timeout(300)
-async def test_a_game_that_is_stopped_tells_what_is_known_and_proves_nothing(tmp_path: Path) -> None:
+async def test_a_stopped_game_returns_a_result_that_proves_nothing(tmp_path: Path) -> None:
     stop = asyncio.Event()
 
     def say(text: str) -> None:
@@ -23,13 +23,13 @@ async def test_a_game_that_is_stopped_tells_what_is_known_and_proves_nothing(tmp
             stop.set()
 
     options = Options(minutes=60, seed=SEED, users=1)
-    story = await run_gameday(options, tmp_path, say, say, stop)
-    assert not story.held
-    assert not story.violations
-    assert "nothing is proven" in story.verdict
+    result = await run_gameday(options, tmp_path, say, say, stop)
+    assert not result.held
+    assert not result.violations
+    assert "proves nothing" in result.verdict
 
 
-def test_a_backend_that_cannot_be_broken_is_a_wrong_usage() -> None:
-    answer = CliRunner().invoke(app, ["gameday", "--backend", "k8s"])
-    assert answer.exit_code == ExitCode.USAGE
-    assert "local-docker" in answer.output
+def test_an_unknown_backend_is_a_usage_error() -> None:
+    result = CliRunner().invoke(app, ["gameday", "--backend", "k8s"])
+    assert result.exit_code == ExitCode.USAGE
+    assert "local-docker" in result.output

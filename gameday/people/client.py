@@ -1,6 +1,7 @@
-"""A person's requests: each on a connection of its own, with an answer, or a word on whether it was sent."""
+"""A simulated user's HTTP client: every request gets a response, or a statement whether it was sent."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -11,12 +12,11 @@ from typing import Any, Self
 import aiohttp
 from yarl import URL
 
-from gameday.people.tally import Tally
 from gameday.stage.tiny_ide import SIGNATURE
 
 API = "/api/v1"
-PATIENCE_SECONDS = 12.0
-# The front door says these only before it has passed anything on.
+TIMEOUT_SECONDS = 12.0
+# The proxy responds with these codes only before it has forwarded anything.
 BEFORE_THE_IDE = frozenset(
     {
         "WORKSPACE_STOPPED",
@@ -30,15 +30,15 @@ BEFORE_THE_IDE = frozenset(
 
 
 @dataclass(frozen=True)
-class Reply:
-    """An answer, whoever gave it."""
+class Response:
+    """A response from the API, the proxy or the IDE."""
 
     status: int
     body: bytes
     headers: Mapping[str, str]
 
     @property
-    def is_good(self) -> bool:
+    def is_success(self) -> bool:
         return self.status in range(200, 300)
 
     @property
@@ -47,7 +47,7 @@ class Reply:
 
     @property
     def document(self) -> dict[str, Any]:
-        """Empty if it is no JSON object: a part that is going down may say anything."""
+        """The JSON object, or an empty one: a process that is being killed may send anything."""
         try:
             document = json.loads(self.body)
         except ValueError:
@@ -60,8 +60,8 @@ class Reply:
 
     @property
     def never_reached_ide(self) -> bool:
-        at_rest = self.code == "UPSTREAM_UNAVAILABLE" and "phase" in self._error
-        return not self.is_from_ide and (at_rest or self.code in BEFORE_THE_IDE)
+        not_running = self.code == "UPSTREAM_UNAVAILABLE" and "phase" in self._error
+        return not self.is_from_ide and (not_running or self.code in BEFORE_THE_IDE)
 
     @property
     def _error(self) -> dict[str, Any]:
@@ -69,18 +69,18 @@ class Reply:
         return error if isinstance(error, dict) else {}
 
 
-class NoAnswer(Exception):
-    """The request may have been carried out, unless it was never sent."""
+class NoResponse(Exception):
+    """No response arrived; if the request was sent, it may have been carried out."""
 
-    def __init__(self, words: str, *, sent: bool) -> None:
-        super().__init__(words)
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
         self.sent = sent
 
 
-class Requests(AbstractAsyncContextManager["Requests"]):
-    """What one person sends, with their token."""
+class UserClient(AbstractAsyncContextManager["UserClient"]):
+    """Sends the requests of one user, each on its own connection."""
 
-    def __init__(self, url: str, token: str, tally: Tally) -> None:
+    def __init__(self, url: str, token: str, tally: Counter[str]) -> None:
         self._url = url
         self._authorization = {"Authorization": f"Bearer {token}"}
         self._tally = tally
@@ -90,10 +90,10 @@ class Requests(AbstractAsyncContextManager["Requests"]):
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(force_close=True),
             cookie_jar=aiohttp.DummyCookieJar(),
-            timeout=aiohttp.ClientTimeout(total=PATIENCE_SECONDS),
+            timeout=aiohttp.ClientTimeout(total=TIMEOUT_SECONDS),
         )
-        # Else a change whose connection breaks is sent again unseen, and what comes of the second is taken
-        # for what came of the first. aiohttp has no other switch; its own test client uses this one.
+        # Otherwise aiohttp silently sends a change again after a broken connection, and the result of the
+        # second request looks like that of the first. There is no public switch.
         self._session._retry_connection = False  # noqa: SLF001
         return self
 
@@ -103,7 +103,7 @@ class Requests(AbstractAsyncContextManager["Requests"]):
         if self._session is not None:
             await self._session.close()
 
-    async def ask(
+    async def send(
         self,
         method: str,
         path: str,
@@ -111,25 +111,25 @@ class Requests(AbstractAsyncContextManager["Requests"]):
         headers: Mapping[str, str] | None = None,
         form: object = None,
         body: bytes | None = None,
-        as_token: bool = True,
-    ) -> Reply:
-        """Raise NoAnswer if none came, or only a part of one."""
+        with_token: bool = True,
+    ) -> Response:
+        """Send a request; raise NoResponse if no complete response arrives."""
         if self._session is None:
-            raise RuntimeError("Requests are opened with `async with` first.")
-        sent_headers = {**(self._authorization if as_token else {}), **(headers or {})}
-        # Encoded already: names of files come as they are written.
+            raise RuntimeError("Open the client with `async with` first.")
+        all_headers = {**(self._authorization if with_token else {}), **(headers or {})}
+        # The path is already encoded.
         url = URL(self._url + path, encoded=True)
         data = None if body is None else BytesIO(body)
         try:
             async with self._session.request(
-                method, url, headers=sent_headers, json=form, data=data, allow_redirects=False
-            ) as answer:
-                reply = Reply(answer.status, await answer.read(), answer.headers)
+                method, url, headers=all_headers, json=form, data=data, allow_redirects=False
+            ) as received:
+                response = Response(received.status, await received.read(), received.headers)
         except aiohttp.ClientConnectorError as error:
-            self._tally.add("requests: no connection")
-            raise NoAnswer(str(error), sent=False) from error
+            self._tally["requests: no connection"] += 1
+            raise NoResponse(str(error), sent=False) from error
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            self._tally.add("requests: no answer")
-            raise NoAnswer(str(error), sent=True) from error
-        self._tally.add(f"requests: answered {reply.status} {reply.code}".rstrip())
-        return reply
+            self._tally["requests: no response"] += 1
+            raise NoResponse(str(error), sent=True) from error
+        self._tally[f"requests: response {response.status} {response.code}".rstrip()] += 1
+        return response
