@@ -6,11 +6,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.api.deployment import Population, api_of, populate
 from benchmarks.api.events import EventSize, measure_events
 from benchmarks.api.jupyterhub import CannotInstall, JupyterHub, jupyterhub
+from benchmarks.api.population import Population, api_of, populate
 from benchmarks.api.requests import measure_requests
-from benchmarks.command import run_command
+from benchmarks.command_line import run_command
 from benchmarks.report import Report
 from benchmarks.servers import real_deployment
 from testkit.deployment import Deployment

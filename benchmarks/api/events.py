@@ -10,8 +10,8 @@ from typing import cast
 
 import psutil
 
-from benchmarks.api.client import Target
-from benchmarks.api.deployment import ApiProcess, Member
+from benchmarks.api.load_generator import Target
+from benchmarks.api.population import ApiProcess, Member
 from benchmarks.report import Cell, Report, Section, milliseconds, percentile, verdict
 from codehub.bootstrap import database_url_of, open_bus
 from codehub.db.session import Connection, connect

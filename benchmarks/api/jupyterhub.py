@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.api.client import Refused, Target, ask_for
-from benchmarks.api.deployment import child
+from benchmarks.api.load_generator import Refused, Target, ask_for
+from benchmarks.api.population import child
 from codehub.embedded.free_ports import choose_ports
 from testkit.waiting import until
 

@@ -5,11 +5,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.api.client import Answers, Target, ask_for
-from benchmarks.api.deployment import ApiProcess, Population
 from benchmarks.api.jupyterhub import JupyterHub
+from benchmarks.api.load_generator import Answers, Target, ask_for
+from benchmarks.api.population import ApiProcess, Population
 from benchmarks.report import Cell, Report, Section, milliseconds, percentile
-from benchmarks.usage import cpu_seconds
+from benchmarks.resource_usage import cpu_seconds
 
 CONCURRENCIES = (1, 8, 32)
 WARM_UP_SECONDS = 0.3

@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.command import run_command
+from benchmarks.command_line import run_command
 from benchmarks.compression.filter import LEVEL
-from benchmarks.lifecycle.homes import make_home
 from benchmarks.lifecycle.transfers import HomeSize
 from benchmarks.report import MEGABYTE, Cell, Report, Section
-from benchmarks.usage import SAMPLE_SECONDS
+from benchmarks.resource_usage import SAMPLE_SECONDS
+from benchmarks.sample_home import make_home
 from codehub.formatting import format_size
 
 FILTER = "benchmarks.compression.filter"

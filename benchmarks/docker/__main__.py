@@ -8,7 +8,6 @@ from importlib.metadata import version
 
 from benchmarks.docker.bare import BareEngine, OurAdapter
 from benchmarks.docker.codehub import codehub
-from benchmarks.docker.environment import IMAGES, Contestant, Ground, open_ground
 from benchmarks.docker.jupyterhub import jupyterhub
 from benchmarks.docker.results import (
     ADAPTER,
@@ -19,8 +18,9 @@ from benchmarks.docker.results import (
     parts_section,
     single_section,
 )
-from benchmarks.docker.rounds import Game
-from benchmarks.proxy.environment import CannotRun
+from benchmarks.docker.runner import Game
+from benchmarks.docker.testbed import IMAGES, Contestant, Ground, open_ground
+from benchmarks.proxy.testbed import CannotRun
 from benchmarks.report import Report, Section
 from benchmarks.servers import run_to_the_end
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from aiodocker.containers import DockerContainer
 
-from benchmarks.docker.environment import START_SECONDS, Failed, Ground
+from benchmarks.docker.testbed import START_SECONDS, Failed, Ground
 from codehub.adapters.docker.containers import ContainerInfo, instance_configuration
 from codehub.adapters.docker.engine import translate_change_errors
 from codehub.adapters.docker.instances import DockerInstances

@@ -8,10 +8,10 @@ from http import HTTPStatus
 
 import aiohttp
 
-from benchmarks.api.deployment import api_of
-from benchmarks.docker.environment import Failed, Ground
-from benchmarks.lifecycle.arrivals import Arrivals, listening
-from benchmarks.lifecycle.steps import STEPS, step_times
+from benchmarks.api.population import api_of
+from benchmarks.docker.testbed import Failed, Ground
+from benchmarks.lifecycle.operation_steps import STEPS, step_times
+from benchmarks.lifecycle.phase_waiter import Arrivals, listening
 from benchmarks.servers import real_deployment, worker_of
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.api.deployment import child
-from benchmarks.docker.environment import Failed, Ground
-from benchmarks.docker.jupyterhub_configuration import hub_configuration
+from benchmarks.api.population import child
+from benchmarks.docker.jupyterhub_setup import hub_configuration
 from benchmarks.docker.peers import install_jupyterhub
+from benchmarks.docker.testbed import Failed, Ground
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.states import Operation
 from codehub.embedded.free_ports import choose_ports

@@ -8,7 +8,7 @@ from asyncio.subprocess import DEVNULL, PIPE
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.proxy.environment import CannotRun
+from benchmarks.proxy.testbed import CannotRun
 
 INSTALL_SECONDS = 180
 PACKAGES = ("jupyterhub", "dockerspawner")

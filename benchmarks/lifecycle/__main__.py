@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.command import run_command
+from benchmarks.command_line import run_command
 from benchmarks.lifecycle.overhead import measure_overhead
 from benchmarks.lifecycle.throughput import measure_throughput
 from benchmarks.lifecycle.transfers import HomeSize, measure_transfers

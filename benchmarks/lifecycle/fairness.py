@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from sqlalchemy import func, or_, select
 
-from benchmarks.command import run_command
-from benchmarks.lifecycle.arrivals import Arrivals, listening
+from benchmarks.command_line import run_command
+from benchmarks.lifecycle.phase_waiter import Arrivals, listening
 from benchmarks.report import MEGABYTE, Cell, Report, Section, milliseconds, percentile, verdict
 from benchmarks.servers import real_deployment, worker_of
 from codehub.adapters.local.volumes import LocalVolumes

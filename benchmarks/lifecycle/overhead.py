@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.lifecycle.arrivals import Arrivals, listening
-from benchmarks.lifecycle.steps import STEPS, step_times
+from benchmarks.lifecycle.operation_steps import STEPS, step_times
+from benchmarks.lifecycle.phase_waiter import Arrivals, listening
 from benchmarks.report import Cell, Report, Section, milliseconds, percentile, verdict
 from benchmarks.servers import worker_of
 from codehub.adapters.local.ides import code_server

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 
 from benchmarks.report import Report, Section
+from benchmarks.resource_usage import Usage, cpu_seconds
 from benchmarks.servers import worker_of
-from benchmarks.usage import Usage, cpu_seconds
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import policy_of
 from codehub.db.models import Workspace

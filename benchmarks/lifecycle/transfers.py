@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from benchmarks.lifecycle.homes import make_home
-from benchmarks.lifecycle.pipes import PlainPipes
+from benchmarks.lifecycle.plain_pipe import PlainPipes
 from benchmarks.report import MEGABYTE, Cell, Report, Section, verdict
-from benchmarks.usage import peak_memory
+from benchmarks.resource_usage import peak_memory
+from benchmarks.sample_home import make_home
 from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes

@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.proxy.contestants import CONTESTANTS, DEFAULT, contestants, upstreams
-from benchmarks.proxy.environment import OTHER_CORES
 from benchmarks.proxy.plot import plot
 from benchmarks.proxy.results import Results, goals_section, memory_section, section_of
-from benchmarks.proxy.rounds import Game, raise_file_limit
+from benchmarks.proxy.runner import Game, raise_file_limit
+from benchmarks.proxy.testbed import OTHER_CORES
 from benchmarks.proxy.workloads import WORKLOADS
 from benchmarks.report import Report, Section
 from benchmarks.servers import run_to_the_end

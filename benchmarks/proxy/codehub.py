@@ -7,7 +7,7 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
-from benchmarks.proxy.environment import Contestant, Stage, Visitor, contestant, free_port
+from benchmarks.proxy.testbed import Contestant, Stage, Visitor, contestant, free_port
 from benchmarks.servers import real_deployment
 from codehub.adapters.local.instance_files import LOCK_NAME, InstanceState
 from codehub.adapters.local.locks import acquire_alive_lock

@@ -6,11 +6,11 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from benchmarks.api.client import Target
+from benchmarks.api.load_generator import Target
 from benchmarks.proxy.codehub import ours, transport
-from benchmarks.proxy.environment import OTHER_CORES, VISITORS, CannotRun, Contestant, Stage, Visitor, server
 from benchmarks.proxy.nginx import installed, nginx, nginx_64k, nginx_auth, nginx_upstream
 from benchmarks.proxy.peers import caddy, configurable_http_proxy, direct, traefik
+from benchmarks.proxy.testbed import OTHER_CORES, VISITORS, CannotRun, Contestant, Stage, Visitor, server
 from benchmarks.report import Report
 from codehub.embedded.free_ports import choose_ports
 

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
-from benchmarks.api.client import Target
-from benchmarks.proxy.environment import (
+from benchmarks.api.load_generator import Target
+from benchmarks.proxy.testbed import (
     OTHER_CORES,
     CannotRun,
     Contestant,

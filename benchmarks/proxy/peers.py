@@ -13,7 +13,7 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.proxy.environment import CannotRun, Contestant, Stage, contestant, free_port
+from benchmarks.proxy.testbed import CannotRun, Contestant, Stage, contestant, free_port
 
 INSTALL_SECONDS = 120
 ONE_THREAD = {"GOMAXPROCS": "1"}

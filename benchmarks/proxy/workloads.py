@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import psutil
 import uvloop
 
-from benchmarks.proxy.environment import Contestant, Stage
-from benchmarks.proxy.messages import SMALL_MESSAGE, Talk, exchange_messages, idle_websockets
-from benchmarks.proxy.pages import Outcome, ask_for_pages
+from benchmarks.proxy.http_load import Outcome, ask_for_pages
+from benchmarks.proxy.testbed import Contestant, Stage
 from benchmarks.proxy.upstream import LARGE, SIZES, SMALL
+from benchmarks.proxy.websocket_load import SMALL_MESSAGE, Talk, exchange_messages, idle_websockets
 from benchmarks.report import MEGABYTE
 from testkit.processes import process_tree
 

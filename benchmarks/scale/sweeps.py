@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from sqlalchemy import text
 
-from benchmarks.usage import Usage, cpu_seconds, memory_megabytes
+from benchmarks.resource_usage import Usage, cpu_seconds, memory_megabytes
 from testkit.deployment import Deployment
 
 # A backend that has become idle publishes its counters after at most ten seconds.

@@ -2,8 +2,8 @@
 
 import pytest
 
-from benchmarks.api.client import Refused
-from benchmarks.proxy.pages import read_wrk
+from benchmarks.api.load_generator import Refused
+from benchmarks.proxy.http_load import read_wrk
 from benchmarks.proxy.results import AUTH, BASE, OURS, Goal, Results, p99, rate
 from benchmarks.proxy.upstream import frame, payload_size
 from benchmarks.proxy.workloads import Figures

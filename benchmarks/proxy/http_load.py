@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.api.client import LONGEST_SECONDS, Refused, Target, ask_for
+from benchmarks.api.load_generator import LONGEST_SECONDS, Refused, Target, ask_for
 from benchmarks.report import percentile
 
 UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6}

@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
-from benchmarks.api.client import HEAD_END, LONGEST_SECONDS, Refused, Target
-from benchmarks.proxy.environment import Contestant, Stage
-from benchmarks.proxy.pages import Outcome, in_microseconds
+from benchmarks.api.load_generator import HEAD_END, LONGEST_SECONDS, Refused, Target
+from benchmarks.proxy.http_load import Outcome, in_microseconds
+from benchmarks.proxy.testbed import Contestant, Stage
 from benchmarks.proxy.upstream import frame
 
 SWITCHING = b"HTTP/1.1 101 "

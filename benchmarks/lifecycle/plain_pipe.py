@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.lifecycle.transfer import TARGET
+from benchmarks.lifecycle.s3_pipe import TARGET
 from codehub.ports import ArchiveStore
 
-TRANSFER = (sys.executable, "-m", "benchmarks.lifecycle.transfer")
+TRANSFER = (sys.executable, "-m", "benchmarks.lifecycle.s3_pipe")
 
 
 @dataclass(frozen=True)

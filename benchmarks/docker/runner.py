@@ -5,8 +5,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.docker.environment import IMAGES, Contestant, Failed
 from benchmarks.docker.results import Crowd, Results
+from benchmarks.docker.testbed import IMAGES, Contestant, Failed
 from benchmarks.report import Report
 from codehub.domain.states import Operation
 

@@ -8,8 +8,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.api.client import Refused, Target, ask_for
-from benchmarks.api.deployment import child
+from benchmarks.api.load_generator import Refused, Target, ask_for
+from benchmarks.api.population import child
 from benchmarks.proxy.upstream import SMALL
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from benchmarks.docker.environment import IMAGES, START_SECONDS, Ground
+from benchmarks.docker.testbed import IMAGES, START_SECONDS, Ground
 from codehub.adapters.docker.containers import HOME, TEMPORARY, USER
 from codehub.adapters.docker.options import PROJECT_LABEL, Limits
 

@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from benchmarks.api.client import Refused, ask_for
-from benchmarks.proxy.environment import Contestant, Stage
+from benchmarks.api.load_generator import Refused, ask_for
 from benchmarks.proxy.results import Results
+from benchmarks.proxy.testbed import Contestant, Stage
 from benchmarks.proxy.upstream import SMALL
 from benchmarks.proxy.workloads import WORKLOADS, Workload, measure, measure_memory, resident_bytes
 from benchmarks.report import Report

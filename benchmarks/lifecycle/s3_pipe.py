@@ -1,4 +1,4 @@
-"""The S3 end of a plain pipe: `python -m benchmarks.lifecycle.transfer upload|download`."""
+"""The S3 end of a plain pipe: `python -m benchmarks.lifecycle.s3_pipe upload|download`."""
 
 import asyncio
 import json
