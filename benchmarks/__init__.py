@@ -1,1 +1,1 @@
-"""Benchmarks on the real parts; docs/performance.md has results and how to read them."""
+"""Benchmarks on real servers; docs/performance.md has the results."""

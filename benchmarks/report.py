@@ -1,4 +1,4 @@
-"""What benchmarks print: a heading with the machine, tables, or one JSON document."""
+"""Print benchmark results as tables or as one JSON document."""
 
 import json
 import os
@@ -17,7 +17,7 @@ MEGABYTE = 1_000_000
 
 @dataclass(frozen=True)
 class Section:
-    """One table: what was measured, its columns, and what to conclude."""
+    """One table with its title, columns, rows and remarks."""
 
     title: str
     columns: Sequence[str]
@@ -27,7 +27,7 @@ class Section:
 
 @dataclass
 class Report:
-    """Sections are shown as they come, so that a long run has something to read."""
+    """A report that shows each section as soon as it is added."""
 
     as_json: bool
     sections: list[Section] = field(default_factory=list)
@@ -35,9 +35,9 @@ class Report:
     _console: Console = field(default_factory=lambda: Console(width=110))
     _progress: Console = field(default_factory=lambda: Console(stderr=True))
 
-    def say(self, what: str) -> None:
-        """Progress, on stderr."""
-        self._progress.print(f"[dim]{what} (load {os.getloadavg()[0]:.1f})[/dim]")
+    def log(self, message: str) -> None:
+        """Print progress to stderr."""
+        self._progress.print(f"[dim]{message} (load {os.getloadavg()[0]:.1f})[/dim]")
 
     def add(self, section: Section) -> None:
         self.sections.append(section)
@@ -78,5 +78,5 @@ def milliseconds(seconds: float) -> float:
     return round(seconds * MILLISECONDS, 1)
 
 
-def verdict(holds: bool) -> str:
-    return "met" if holds else "NOT met"
+def verdict(met: bool) -> str:
+    return "met" if met else "NOT met"

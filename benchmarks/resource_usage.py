@@ -1,4 +1,4 @@
-"""What the parts of a running system cost: CPU time and memory, by part."""
+"""CPU time and memory of the parts of a running system."""
 
 import os
 import threading
@@ -17,7 +17,7 @@ PARTS = {"temporal": "Temporal", "postgres": "PostgreSQL", "weed": "S3", "redis-
 
 
 def cpu_seconds(worker: int) -> Usage:
-    """User and system time so far of every server below us, and of the worker."""
+    """Return the user and system time so far of the worker and of each server started by this process."""
     spent: Usage = defaultdict(float)
     for part, process in _parts(worker):
         with suppress(psutil.NoSuchProcess):
@@ -27,7 +27,7 @@ def cpu_seconds(worker: int) -> Usage:
 
 
 def memory_megabytes(worker: int) -> Usage:
-    """Resident memory now."""
+    """Return the current resident memory."""
     used: Usage = defaultdict(float)
     for part, process in _parts(worker):
         with suppress(psutil.NoSuchProcess):
@@ -45,7 +45,7 @@ def _parts(worker: int) -> Iterator[tuple[str, psutil.Process]]:
 
 @dataclass
 class PeakMemory:
-    """The most that the storage job and its children had resident together, sampled."""
+    """The peak of the sampled resident memory of the storage job and its children together."""
 
     megabytes: float = 0.0
     _stop: threading.Event = field(default_factory=threading.Event)

@@ -1,4 +1,4 @@
-"""A home like a developer's: many small files, a few big ones, text and binaries. Always the same."""
+"""Write a home like a developer's: many small files, a few large ones, text and binaries."""
 
 import random
 from pathlib import Path
@@ -6,13 +6,13 @@ from pathlib import Path
 PROJECTS, FILES_PER_DIRECTORY = 7, 10
 WORDS, LINES, WORDS_PER_LINE = 20_000, 100_000, 9
 LETTERS = "etaoinshrdlucmfwypvbgkjqxz_"
-# Sizes vary as they do in homes: most files are small, a few hold most of the bytes.
+# Sizes are distributed as in real homes: most files are small, and a few contain most of the bytes.
 SPREAD = 1.6
 INCOMPRESSIBLE = 0.12
 
 
 def make_home(root: Path, files: int, total_bytes: int, seed: int = 0) -> int:
-    """Write so many files of about so many bytes in all; return the bytes."""
+    """Write files with about this total size, identical in every run; return the exact size."""
     generator = random.Random(seed)  # noqa: S311 (no secret)
     lines = _lines(generator)
     written = 0

@@ -1,64 +1,92 @@
-"""Real servers and a deployment on them in a temporary directory; nothing is left behind."""
+"""Real servers and a CodeHub on them in a temporary directory; nothing is left behind."""
 
-import asyncio
-import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
 from testkit.deployment import Deployment, make_template, open_deployment
 from testkit.waiting import until
 
 STOP_SECONDS = 20
+UNLIMITED = {"CODEHUB_API_REQUESTS_PER_SECOND": "1000000"}
 
 
-def run_to_the_end(benchmark: Coroutine[None, None, None]) -> None:
-    """Tidy up also when told to stop: SIGTERM is taken like a Ctrl-C."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    asyncio.run(benchmark)
+@dataclass(frozen=True)
+class ApiProcess:
+    """A running `python -m api`."""
+
+    pid: int
+    port: int
 
 
 @asynccontextmanager
 async def real_deployment(**extra: str) -> AsyncIterator[Deployment]:
-    """PostgreSQL, Redis, S3 and Temporal as `codehub up` starts them, and one CodeHub on them."""
+    """Run PostgreSQL, Redis, S3 and Temporal as `codehub up` does, with one CodeHub on them."""
     with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as directory:
+        data = Path(directory, "data")
+        data.mkdir()  # noqa: ASYNC240 (a single fast call)
         async with EmbeddedStack(Path(directory, "stack"), Settings()) as stack:
             template = await make_template(stack.environment["CODEHUB_DATABASE_URL"])
-            async with open_deployment(
-                stack.environment, template, _made(directory, "site"), **extra
-            ) as deployment:
+            async with open_deployment(stack.environment, template, data, **extra) as deployment:
                 yield deployment
 
 
 @asynccontextmanager
-async def worker_of(deployment: Deployment, module: str = "worker") -> AsyncIterator[subprocess.Popen[bytes]]:
-    """A worker as its own process, as in production; it takes work from the start, and ends gently."""
-    ready = Path(deployment.environment["CODEHUB_DATA_DIR"], "worker.ready")
-    with _process(deployment, module, ready) as process:
+async def run_worker(
+    deployment: Deployment, module: str = "worker"
+) -> AsyncIterator[subprocess.Popen[bytes]]:
+    """Run a worker in a process of its own, as in production."""
+    async with _run_module(deployment, module, "worker", {}) as process:
+        yield process
+
+
+@asynccontextmanager
+async def run_api(deployment: Deployment) -> AsyncIterator[ApiProcess]:
+    """Run the API in a process of its own, as in production, without a rate limit."""
+    port = choose_ports(["api"], {})["api"]
+    extra = {**UNLIMITED, "CODEHUB_API_PORT": str(port)}
+    async with _run_module(deployment, "api", "api", extra) as process:
+        yield ApiProcess(process.pid, port)
+
+
+@asynccontextmanager
+async def _run_module(
+    deployment: Deployment, module: str, name: str, extra: Mapping[str, str]
+) -> AsyncIterator[subprocess.Popen[bytes]]:
+    ready = Path(deployment.environment["CODEHUB_DATA_DIR"], f"{name}.ready")
+    ready.unlink(missing_ok=True)  # noqa: ASYNC240 (a single fast call)
+    environment = {
+        **deployment.environment,
+        **extra,
+        f"CODEHUB_{name.upper()}_READY_FILE": str(ready),
+    }
+    command = (sys.executable, "-m", module)
+    with background_process(command, environment, ready.with_suffix(".log")) as process:
 
         async def is_ready() -> bool:
             if process.poll() is not None:
-                raise RuntimeError(f"the worker ended with status {process.returncode}")
-            return ready.exists()  # noqa: ASYNC240 (once, in an instant)
+                raise RuntimeError(f"{module} exited with status {process.returncode}")
+            return ready.exists()  # noqa: ASYNC240 (a single fast call)
 
-        await until(is_ready, "the worker is ready")
+        await until(is_ready, f"{module} is ready")
         yield process
 
 
 @contextmanager
-def _process(deployment: Deployment, module: str, ready: Path) -> Iterator[subprocess.Popen[bytes]]:
-    ready.unlink(missing_ok=True)
-    with ready.with_suffix(".log").open("ab") as log:
-        process = subprocess.Popen(  # noqa: S603 (our own module)
-            (sys.executable, "-m", module),
-            env={**deployment.environment, "CODEHUB_WORKER_READY_FILE": str(ready)},
-            stdout=log,
-            stderr=log,
+def background_process(
+    command: Sequence[str], environment: Mapping[str, str], log: Path
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a command that writes to a log file; stop it at the end."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(  # noqa: S603 (a trusted command)
+            command, env=dict(environment), stdout=output, stderr=output, cwd=log.parent
         )
     try:
         yield process
@@ -69,9 +97,3 @@ def _process(deployment: Deployment, module: str, ready: Path) -> Iterator[subpr
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _made(directory: str, name: str) -> Path:
-    path = Path(directory, name)
-    path.mkdir()
-    return path

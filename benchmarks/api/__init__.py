@@ -1,1 +1,1 @@
-"""The API: requests and event streams, next to JupyterHub."""
+"""Requests to the API compared with JupyterHub, and live events."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.api`: what the API can do, beside JupyterHub's, and how soon live events arrive."""
+"""`python -m benchmarks.api`: requests compared with JupyterHub, and the delay of live events."""
 
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.api.events import EventSize, measure_events
-from benchmarks.api.jupyterhub import CannotInstall, JupyterHub, jupyterhub
-from benchmarks.api.population import Population, api_of, populate
+from benchmarks.api.jupyterhub import JupyterHub, jupyterhub
+from benchmarks.api.population import Population, populate
 from benchmarks.api.requests import measure_requests
 from benchmarks.command_line import run_command
+from benchmarks.peers import Unavailable
 from benchmarks.report import Report
-from benchmarks.servers import real_deployment
+from benchmarks.servers import real_deployment, run_api
 from testkit.deployment import Deployment
 
 PARTS = ("requests", "events")
@@ -20,7 +21,7 @@ PARTS = ("requests", "events")
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything."""
+    """The extent of a run."""
 
     workspaces: int
     of_the_caller: int
@@ -36,31 +37,31 @@ QUICK = Size(1_000, 100, 10, 1, 0.5, EventSize(50, 20, 3))
 
 async def run(size: Size, parts: Sequence[str], report: Report) -> None:
     async with real_deployment() as deployment:
-        report.say(f"{size.workspaces} workspaces")
-        people = await populate(deployment, size.workspaces, size.of_the_caller, size.users)
+        report.log(f"{size.workspaces} workspaces")
+        population = await populate(deployment, size.workspaces, size.of_the_caller, size.users)
         if "requests" in parts:
-            await _requests(deployment, people, size, report)
+            await _requests(deployment, population, size, report)
         if "events" in parts:
-            # A fresh process: what requests have left in its memory would hide what clients take.
-            async with api_of(deployment) as api:
-                await measure_events(deployment, api, people.others, size.events, report)
+            # A new process: memory left over from requests would hide what the clients need.
+            async with run_api(deployment) as api:
+                await measure_events(deployment, api, population.others, size.events, report)
 
 
-async def _requests(deployment: Deployment, people: Population, size: Size, report: Report) -> None:
-    async with _hub(size.workspaces, report) as hub, api_of(deployment) as api:
-        await measure_requests(api, people, hub, rounds=size.rounds, seconds=size.seconds, report=report)
+async def _requests(deployment: Deployment, population: Population, size: Size, report: Report) -> None:
+    async with _hub(size.workspaces, report) as hub, run_api(deployment) as api:
+        await measure_requests(api, population, hub, rounds=size.rounds, seconds=size.seconds, report=report)
 
 
 @asynccontextmanager
 async def _hub(users: int, report: Report) -> AsyncIterator[JupyterHub | None]:
-    """None, with the reason told, if it cannot be had."""
-    report.say("installing JupyterHub")
+    """Yield a running hub, or None if it cannot be installed here."""
+    report.log("installing JupyterHub")
     with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as directory:
         async with AsyncExitStack() as stack:
             try:
                 hub = await stack.enter_async_context(jupyterhub(Path(directory), users))
-            except CannotInstall as error:
-                report.say(str(error))
+            except Unavailable as error:
+                report.log(f"without JupyterHub: {error}")
                 hub = None
             yield hub
 

@@ -1,4 +1,4 @@
-"""Live events: how soon a change reaches a browser, and what browsers cost that only listen."""
+"""Live events: the delay until a change reaches a browser, and the cost of idle streams."""
 
 import asyncio
 import random
@@ -11,8 +11,9 @@ from typing import cast
 import psutil
 
 from benchmarks.api.load_generator import Target
-from benchmarks.api.population import ApiProcess, Member
+from benchmarks.api.population import ApiUser
 from benchmarks.report import Cell, Report, Section, milliseconds, percentile, verdict
+from benchmarks.servers import ApiProcess
 from codehub.bootstrap import database_url_of, open_bus
 from codehub.db.session import Connection, connect
 from codehub.domain.conditions import WorkspaceId
@@ -20,9 +21,9 @@ from testkit.deployment import Deployment
 from worker.relay import EventRelay
 
 GOAL_SECONDS = 1.0
-LONGEST_SECONDS = 30.0
+TIMEOUT_SECONDS = 30.0
 CONNECTING_AT_ONCE = 25
-# Apart, so that most changes come in a quiet time, and never in step with anybody's timer.
+# Random pauses, so that changes do not overlap and are not in step with a timer.
 PAUSE_SECONDS = (0.05, 0.15)
 EVENT_END = b"\n\n"
 CHANGE = "UPDATE workspaces SET description = $1 WHERE id = $2"
@@ -30,11 +31,11 @@ COLUMNS = ("clients", "changes", "first p50 ms", "last p50 ms", "last p99 ms", "
 LEGEND = ("From sending the UPDATE until the first and the last client of its owner have the event.",)
 
 
-class Listener(asyncio.Protocol):
-    """An open stream, which notes when a text that it waits for has come."""
+class EventStream(asyncio.Protocol):
+    """An open stream; records when each change arrived."""
 
     def __init__(self, request: bytes) -> None:
-        self.greeted = asyncio.Event()
+        self.connected = asyncio.Event()
         self.seen: dict[bytes, float] = {}
         self._request = request
         self._buffer = bytearray()
@@ -46,31 +47,31 @@ class Listener(asyncio.Protocol):
         now = time.perf_counter()
         self._buffer += data
         while (end := self._buffer.find(EVENT_END)) >= 0:
-            self._hear(bytes(self._buffer[:end]), now)
+            self._handle(bytes(self._buffer[:end]), now)
             del self._buffer[: end + len(EVENT_END)]
 
-    def _hear(self, event: bytes, now: float) -> None:
+    def _handle(self, event: bytes, now: float) -> None:
         if b"event: snapshot" in event:
-            self.greeted.set()
+            self.connected.set()
         elif b"event: workspace_updated" in event:
             marker = event.partition(b'"description":"')[2].partition(b'"')[0]
             self.seen[marker] = now
 
 
 @dataclass
-class Audience:
-    """The streams of each member."""
+class OpenStreams:
+    """The open streams of each user."""
 
-    listeners: dict[Member, list[Listener]] = field(default_factory=dict)
+    streams: dict[ApiUser, list[EventStream]] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
-        return sum(map(len, self.listeners.values()))
+        return sum(map(len, self.streams.values()))
 
 
 @dataclass(frozen=True)
 class Delay:
-    """How long a change took to the first and to the last of those who hear of it."""
+    """How long a change took to reach the first and the last stream of its owner."""
 
     first: float
     last: float
@@ -78,7 +79,7 @@ class Delay:
 
 @dataclass(frozen=True)
 class EventSize:
-    """How many of everything."""
+    """The extent of a run."""
 
     clients: int
     changes: int
@@ -86,21 +87,21 @@ class EventSize:
 
 
 async def measure_events(
-    deployment: Deployment, api: ApiProcess, members: Sequence[Member], size: EventSize, report: Report
+    deployment: Deployment, api: ApiProcess, users: Sequence[ApiUser], size: EventSize, report: Report
 ) -> None:
     process = psutil.Process(api.pid)
     async with _relay(deployment), _connection(deployment) as connection:
-        report.say("live events, one client")
-        async with audience(api, members[:1], 1) as one:
+        report.log("live events, one client")
+        async with open_streams(api, users[:1], 1) as one:
             single = await _delays(connection, one, size.changes)
         before = process.memory_info().rss
-        report.say(f"live events, {size.clients} clients")
-        async with audience(api, members, size.clients) as many:
-            crowd = await _delays(connection, many, size.changes)
-            report.say(f"{many.size} clients idle for {size.idle_seconds:.0f} s")
+        report.log(f"live events, {size.clients} clients")
+        async with open_streams(api, users, size.clients) as many:
+            many_delays = await _delays(connection, many, size.changes)
+            report.log(f"{many.size} clients idle for {size.idle_seconds:.0f} s")
             cpu = await _idle_cpu(process, size.idle_seconds)
             growth = process.memory_info().rss - before
-    _tell(single, crowd, size, len(members), report)
+    _add_delays(single, many_delays, size, len(users), report)
     rows: list[Sequence[Cell]] = [
         ("memory per client, kB", round(growth / size.clients / 1000, 1)),
         ("CPU of the API while they idle, % of a core", round(cpu * 100, 2)),
@@ -109,58 +110,58 @@ async def measure_events(
 
 
 @asynccontextmanager
-async def audience(api: ApiProcess, members: Sequence[Member], clients: int) -> AsyncIterator[Audience]:
-    """So many open streams, shared out among the members, all with their snapshot."""
-    found, places = Audience(), asyncio.Semaphore(CONNECTING_AT_ONCE)
+async def open_streams(api: ApiProcess, users: Sequence[ApiUser], clients: int) -> AsyncIterator[OpenStreams]:
+    """Open this many streams, evenly for all users, and wait for their snapshots."""
+    opened, slots = OpenStreams(), asyncio.Semaphore(CONNECTING_AT_ONCE)
     async with AsyncExitStack() as stack:
 
-        async def join(member: Member) -> None:
-            async with places, asyncio.timeout(LONGEST_SECONDS):
-                transport, listener = await _listen(api, member)
+        async def connect_user(user: ApiUser) -> None:
+            async with slots, asyncio.timeout(TIMEOUT_SECONDS):
+                transport, stream = await _listen(api, user)
                 stack.callback(transport.close)
-                await listener.greeted.wait()
-            found.listeners.setdefault(member, []).append(listener)
+                await stream.connected.wait()
+            opened.streams.setdefault(user, []).append(stream)
 
         async with asyncio.TaskGroup() as tasks:
             for number in range(clients):
-                tasks.create_task(join(members[number % len(members)]))
-        yield found
+                tasks.create_task(connect_user(users[number % len(users)]))
+        yield opened
 
 
-async def _listen(api: ApiProcess, member: Member) -> tuple[asyncio.BaseTransport, Listener]:
-    request = Target(api.port, "/api/v1/events", member.headers | {"Accept": "text/event-stream"}).encode()
+async def _listen(api: ApiProcess, user: ApiUser) -> tuple[asyncio.BaseTransport, EventStream]:
+    request = Target(api.port, "/api/v1/events", user.headers | {"Accept": "text/event-stream"}).encode()
     loop = asyncio.get_running_loop()
-    return await loop.create_connection(lambda: Listener(request), "127.0.0.1", api.port)
+    return await loop.create_connection(lambda: EventStream(request), "127.0.0.1", api.port)
 
 
-async def _delays(connection: Connection, crowd: Audience, changes: int) -> list[Delay]:
-    chance = random.Random(changes)  # noqa: S311 (the same in every run)
-    members = list(crowd.listeners)
-    found = []
+async def _delays(connection: Connection, opened: OpenStreams, changes: int) -> list[Delay]:
+    generator = random.Random(changes)  # noqa: S311 (the same in every run)
+    users = list(opened.streams)
+    delays = []
     for number in range(changes):
-        member = chance.choice(members)
-        await asyncio.sleep(chance.uniform(*PAUSE_SECONDS))
-        workspace_id = chance.choice(member.workspaces)
-        found.append(await _delay(connection, workspace_id, crowd.listeners[member], f"change-{number}"))
-    return found
+        user = generator.choice(users)
+        await asyncio.sleep(generator.uniform(*PAUSE_SECONDS))
+        workspace_id = generator.choice(user.workspaces)
+        delays.append(await _delay(connection, workspace_id, opened.streams[user], f"change-{number}"))
+    return delays
 
 
 async def _delay(
-    connection: Connection, workspace_id: WorkspaceId, listeners: Sequence[Listener], marker: str
+    connection: Connection, workspace_id: WorkspaceId, streams: Sequence[EventStream], marker: str
 ) -> Delay:
     began = time.perf_counter()
     await connection.execute(CHANGE, marker, workspace_id)
     key = marker.encode()
-    async with asyncio.timeout(LONGEST_SECONDS):
-        # The times are taken by the listeners, however seldom this looks.
-        while not all(key in listener.seen for listener in listeners):  # noqa: ASYNC110
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        # The streams record the times, so polling does not affect them.
+        while not all(key in stream.seen for stream in streams):  # noqa: ASYNC110
             await asyncio.sleep(0.002)
-    times = [listener.seen.pop(key) for listener in listeners]
+    times = [stream.seen.pop(key) for stream in streams]
     return Delay(min(times) - began, max(times) - began)
 
 
 async def _idle_cpu(process: psutil.Process, seconds: float) -> float:
-    """Of one core."""
+    """Return the share of one core."""
     before, began = process.cpu_times(), time.perf_counter()
     await asyncio.sleep(seconds)
     after = process.cpu_times()
@@ -169,7 +170,7 @@ async def _idle_cpu(process: psutil.Process, seconds: float) -> float:
 
 @asynccontextmanager
 async def _relay(deployment: Deployment) -> AsyncIterator[None]:
-    """What a worker runs beside its workflows."""
+    """Run the event relay, which is part of a worker."""
     async with open_bus(deployment.settings) as bus:
         relaying = asyncio.create_task(EventRelay(database_url_of(deployment.settings), bus).run())
         try:
@@ -189,14 +190,14 @@ async def _connection(deployment: Deployment) -> AsyncIterator[Connection]:
         await connection.close()
 
 
-def _tell(single: list[Delay], crowd: list[Delay], size: EventSize, members: int, report: Report) -> None:
-    worst = max(delay.last for delay in (*single, *crowd))
+def _add_delays(single: list[Delay], many: list[Delay], size: EventSize, users: int, report: Report) -> None:
+    worst = max(delay.last for delay in (*single, *many))
     remarks = (
         *LEGEND,
-        f"{size.clients} clients belong to {members} users.",
+        f"{size.clients} clients belong to {users} users.",
         f"within {GOAL_SECONDS:.0f} s: {verdict(worst <= GOAL_SECONDS)} (worst {milliseconds(worst)} ms)",
     )
-    rows = [_row(1, single), _row(size.clients, crowd)]
+    rows = [_row(1, single), _row(size.clients, many)]
     report.add(Section("A change reaches its owner's clients", COLUMNS, rows, remarks))
 
 

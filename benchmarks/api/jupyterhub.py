@@ -1,22 +1,19 @@
-"""JupyterHub beside us: installed for the benchmark alone, as it comes, with a user per workspace of ours."""
+"""JupyterHub with its default settings, and one user for each of CodeHub's workspaces."""
 
-import asyncio
-import os
 import secrets
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.api.load_generator import Refused, Target, ask_for
-from benchmarks.api.population import child
+from benchmarks.api.load_generator import BadResponse, Target, send_requests
+from benchmarks.peers import Unavailable, clean_environment, create_virtual_environment, run
+from benchmarks.servers import background_process
 from codehub.embedded.free_ports import choose_ports
 from testkit.waiting import until
 
-# Its own database (SQLite) and everything else as it comes, but no proxy in front: that one needs Node, and
-# we ask the hub itself. The spawner and the authenticator are those that need no preparation.
+# Default settings, also for the database (SQLite), but without a proxy: the proxy needs Node, and requests go
+# to the hub directly. The spawner and the authenticator are those that need no preparation.
 CONFIGURATION = """
 from jupyterhub.proxy import Proxy
 
@@ -35,8 +32,8 @@ c.JupyterHub.hub_port = {port}
 c.JupyterHub.services = [{{"name": "benchmark", "api_token": "{token}"}}]
 c.JupyterHub.load_roles = [{{"name": "admin", "services": ["benchmark"]}}]
 """
-# Written as the hub itself would; by itself it would give each user a role in a transaction of its own.
-FILLING = """
+# Same rows as the hub itself would write, but faster: it adds each user's role in a separate transaction.
+ADD_USERS = """
 from jupyterhub import orm, roles
 from sqlalchemy import insert
 
@@ -53,13 +50,9 @@ with orm.new_session_factory("sqlite:///jupyterhub.sqlite")() as session:
 PAGINATION = "application/jupyterhub-pagination+json"
 
 
-class CannotInstall(Exception):
-    """It could not be had here; the message says why."""
-
-
 @dataclass(frozen=True)
 class JupyterHub:
-    """A hub that answers."""
+    """A running hub."""
 
     pid: int
     port: int
@@ -72,57 +65,26 @@ class JupyterHub:
 
 @asynccontextmanager
 async def jupyterhub(directory: Path, users: int) -> AsyncIterator[JupyterHub]:
-    """A hub in this empty directory, or CannotInstall."""
-    python = await asyncio.to_thread(_install, directory)
-    version = await asyncio.to_thread(_run, directory, python, "-m", "jupyterhub", "--version")
-    await asyncio.to_thread(_run, directory, python, "-c", FILLING.format(users=users))
+    """Run a hub in this empty directory; raise Unavailable if it cannot be installed."""
+    python = await create_virtual_environment(directory, "jupyterhub")
+    version = await run(python, "-m", "jupyterhub", "--version")
+    await run(python, "-c", ADD_USERS.format(users=users), directory=directory)
     port, token = choose_ports(["hub"], {})["hub"], secrets.token_hex(16)
     configuration = directory / "jupyterhub_config.py"
     configuration.write_text(CONFIGURATION.format(port=port, token=token))
     command = (python, "-m", "jupyterhub", "-f", str(configuration))
     headers = {"Authorization": f"token {token}", "Accept": PAGINATION}
-    with child(command, _environment(), directory / "hub.log") as process:
-        hub = JupyterHub(process.pid, port, version.strip(), headers)
+    with background_process(command, clean_environment(), directory / "hub.log") as process:
+        hub = JupyterHub(process.pid, port, version, headers)
 
-        async def answers() -> bool:
+        async def is_ready() -> bool:
             if process.poll() is not None:
-                raise CannotInstall(f"JupyterHub ended with status {process.returncode}")
+                raise Unavailable(f"JupyterHub exited with status {process.returncode}")
             try:
-                await ask_for(hub.target("/"), 1, 0)
-            except (OSError, Refused):
+                await send_requests(hub.target("/"), 1, 0)
+            except (OSError, BadResponse):
                 return False
             return True
 
-        await until(answers, "JupyterHub answers")
+        await until(is_ready, "JupyterHub is ready")
         yield hub
-
-
-def _install(directory: Path) -> str:
-    uv, python = Path(sys.executable).with_name("uv"), directory / "venv" / "bin" / "python"
-    _run(directory, str(uv), "venv", "--quiet", "--python", sys.executable, str(directory / "venv"))
-    _run(directory, str(uv), "pip", "install", "--quiet", "--python", str(python), "jupyterhub")
-    return str(python)
-
-
-def _run(directory: Path, *command: str) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 (our own command)
-            command,
-            cwd=directory,
-            env=_environment(),
-            check=True,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "stderr", None) or str(error)
-        raise CannotInstall(f"JupyterHub cannot be had here: {reason.strip()[-300:]}") from error
-    return done.stdout
-
-
-def _environment() -> dict[str, str]:
-    """Nothing of ours: no virtual environment, no settings."""
-    return {
-        name: value for name, value in os.environ.items() if not name.startswith(("CODEHUB_", "VIRTUAL_"))
-    }

@@ -1,4 +1,4 @@
-"""A load generator that is cheap itself: raw HTTP/1.1 over kept connections, one request each at a time."""
+"""A cheap load generator: raw HTTP/1.1 on persistent connections, one request at a time on each."""
 
 import asyncio
 import time
@@ -10,17 +10,17 @@ from typing import cast
 HEAD_END = b"\r\n\r\n"
 OK = b"HTTP/1.1 200 "
 CONTENT_LENGTH = b"\r\ncontent-length:"
-# A server that does not answer any more must not keep the benchmark forever.
-LONGEST_SECONDS = 60.0
+# A server that stops responding must not block the benchmark.
+TIMEOUT_SECONDS = 60.0
 
 
-class Refused(Exception):
-    """The server answered something other than 200."""
+class BadResponse(Exception):
+    """The server sent something other than 200."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked for, again and again."""
+    """The request that is repeated."""
 
     port: int
     path: str
@@ -33,24 +33,24 @@ class Target:
 
 
 @dataclass
-class Answers:
-    """What came back: how long each answer took, in seconds."""
+class Responses:
+    """How long each response took, in seconds."""
 
     seconds: list[float] = field(default_factory=list)
     wall_seconds: float = 0.0
     own_cpu_seconds: float = 0.0
 
 
-class Caller(asyncio.Protocol):
-    """Asks, takes the whole answer, asks again until it is time to stop; everything in one callback."""
+class LoadConnection(asyncio.Protocol):
+    """Sends a request, reads the whole response, and repeats until the time is over, in one callback."""
 
-    def __init__(self, request: bytes, answers: Answers) -> None:
+    def __init__(self, request: bytes, responses: Responses) -> None:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._request = request
-        self._answers = answers
+        self._responses = responses
         self._buffer = bytearray()
         self._expected = 0
-        self._asked_at = 0.0
+        self._sent_at = 0.0
         self._until = 0.0
         self._transport: asyncio.Transport
 
@@ -59,72 +59,74 @@ class Caller(asyncio.Protocol):
 
     def begin(self, until: float) -> None:
         self._until = until
-        self._ask()
+        self._send()
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         if not self._expected:
-            self._expected = _length_of_answer(self._buffer)
+            self._expected = _response_length(self._buffer)
         if self._expected and len(self._buffer) >= self._expected:
-            self._take_answer()
+            self._take_response()
 
     def connection_lost(self, error: Exception | None) -> None:
         if not self.done.done():
             self.done.set_exception(error or ConnectionResetError("the server closed the connection"))
 
-    def _ask(self) -> None:
-        self._asked_at = time.perf_counter()
+    def _send(self) -> None:
+        self._sent_at = time.perf_counter()
         self._transport.write(self._request)
 
-    def _take_answer(self) -> None:
+    def _take_response(self) -> None:
         now = time.perf_counter()
-        self._answers.seconds.append(now - self._asked_at)
-        refused = not self._buffer.startswith(OK)
-        if refused and not self.done.done():
-            self.done.set_exception(Refused(bytes(self._buffer[:500]).decode(errors="replace")))
+        self._responses.seconds.append(now - self._sent_at)
+        failed = not self._buffer.startswith(OK)
+        if failed and not self.done.done():
+            self.done.set_exception(BadResponse(bytes(self._buffer[:500]).decode(errors="replace")))
         self._buffer.clear()
         self._expected = 0
-        if now < self._until and not refused:
-            self._ask()
+        if now < self._until and not failed:
+            self._send()
         elif not self.done.done():
             self.done.set_result(None)
 
 
-def _length_of_answer(received: bytearray) -> int:
-    """Head and body together; 0 while the head is incomplete."""
+def _response_length(received: bytearray) -> int:
+    """Return the length of head and body together, or 0 while the head is incomplete."""
     end = received.find(HEAD_END)
     if end < 0:
         return 0
     head = bytes(received[:end]).lower() + b"\r\n"
     _, found, rest = head.partition(CONTENT_LENGTH)
     if not found:
-        raise Refused("an answer without Content-Length")
+        raise BadResponse("a response without Content-Length")
     return end + len(HEAD_END) + int(rest.partition(b"\r\n")[0])
 
 
-async def ask_for(target: Target, connections: int, seconds: float) -> Answers:
-    """Keep so many requests under way for so long; the last ones are waited for."""
-    answers = Answers()
-    async with _connected(target, connections, answers) as callers:
+async def send_requests(target: Target, connections: int, seconds: float) -> Responses:
+    """Keep one request in flight on each connection for this time, then wait for the last ones."""
+    responses = Responses()
+    async with _connected(target, connections, responses) as clients:
         began, cpu = time.perf_counter(), time.process_time()
-        for caller in callers:
-            caller.begin(began + seconds)
-        async with asyncio.timeout(LONGEST_SECONDS):
-            await asyncio.gather(*(caller.done for caller in callers))
-        answers.wall_seconds = time.perf_counter() - began
-        answers.own_cpu_seconds = time.process_time() - cpu
-    return answers
+        for client in clients:
+            client.begin(began + seconds)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            await asyncio.gather(*(client.done for client in clients))
+        responses.wall_seconds = time.perf_counter() - began
+        responses.own_cpu_seconds = time.process_time() - cpu
+    return responses
 
 
 @asynccontextmanager
-async def _connected(target: Target, connections: int, answers: Answers) -> AsyncIterator[list[Caller]]:
+async def _connected(
+    target: Target, connections: int, responses: Responses
+) -> AsyncIterator[list[LoadConnection]]:
     loop, request = asyncio.get_running_loop(), target.encode()
     async with AsyncExitStack() as stack:
-        callers = []
+        clients = []
         for _ in range(connections):
-            transport, caller = await loop.create_connection(
-                lambda: Caller(request, answers), "127.0.0.1", target.port
+            transport, client = await loop.create_connection(
+                lambda: LoadConnection(request, responses), "127.0.0.1", target.port
             )
             stack.callback(transport.close)
-            callers.append(caller)
-        yield callers
+            clients.append(client)
+        yield clients

@@ -1,1 +1,1 @@
-"""Archive compression: speed and size by level."""
+"""The storage job's compression compared with the zstd program."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.compression`: the storage job's compression beside the `zstd` program, in turns."""
+"""`python -m benchmarks.compression`: the storage job's compression compared with the `zstd` program."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ def _pack(home: Path, tar: Path) -> None:
 
 
 def measure(command: Sequence[str], source: Path, target: Path) -> Cost:
-    """Run it from file to file; the cost is that process's own."""
+    """Run a filter from file to file; return the cost of its process."""
     with source.open("rb") as read, target.open("wb") as written:
         began = time.perf_counter()
         process = subprocess.Popen(command, stdin=read, stdout=written)  # noqa: S603
@@ -63,7 +63,7 @@ def measure(command: Sequence[str], source: Path, target: Path) -> Cost:
 
 
 def _watch_memory(pid: int) -> int:
-    """Wait for the end; return the peak in bytes. That of `wait4` includes ours, from before the exec."""
+    """Wait for the end; return the peak in bytes. The peak of `wait4` includes Python's, before the exec."""
     peak = 0
     while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         if found := PEAK.search(Path(f"/proc/{pid}/status").read_text()):
@@ -74,14 +74,14 @@ def _watch_memory(pid: int) -> int:
 
 async def run(size: Size, parts: Sequence[str], report: Report) -> None:
     with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as directory:
-        place = Path(directory)
-        content = make_home(place / "home", size.home.files, size.home.total_bytes)
-        tar, compressed, output = (place / name for name in ("home.tar", "home.tar.zst", "output"))
-        await asyncio.to_thread(_pack, place / "home", tar)
+        root = Path(directory)
+        content = make_home(root / "home", size.home.files, size.home.total_bytes)
+        tar, compressed, output = (root / name for name in ("home.tar", "home.tar.zst", "output"))
+        await asyncio.to_thread(_pack, root / "home", tar)
         measure(COMMANDS["program", "compress"], tar, compressed)
         costs: defaultdict[tuple[str, str], list[Cost]] = defaultdict(list)
         for number in range(size.rounds):
-            report.say(f"round {number + 1} of {size.rounds}")
+            report.log(f"round {number + 1} of {size.rounds}")
             for part in parts:
                 source = tar if part == "compress" else compressed
                 for how in ("program", "library") if number % 2 == 0 else ("library", "program"):

@@ -1,1 +1,1 @@
-"""Starting and stopping Docker workspaces, next to bare Docker and JupyterHub."""
+"""Starting and stopping containers compared with bare Docker and JupyterHub."""

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.docker`: starting and stopping containers, beside the bare engine and JupyterHub."""
+"""`python -m benchmarks.docker`: starting and stopping containers, with bare Docker and JupyterHub."""
 
 import argparse
 from collections.abc import AsyncIterator
@@ -6,6 +6,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
+from benchmarks.command_line import add_common_arguments, run_benchmark
 from benchmarks.docker.bare import BareEngine, OurAdapter
 from benchmarks.docker.codehub import codehub
 from benchmarks.docker.jupyterhub import jupyterhub
@@ -14,28 +15,27 @@ from benchmarks.docker.results import (
     BARE,
     HUB,
     OURS,
-    crowd_section,
+    burst_section,
     parts_section,
     single_section,
 )
-from benchmarks.docker.runner import Game
-from benchmarks.docker.testbed import IMAGES, Contestant, Ground, open_ground
-from benchmarks.proxy.testbed import CannotRun
+from benchmarks.docker.runner import Runner
+from benchmarks.docker.testbed import IMAGES, Contestant, Testbed, open_testbed
+from benchmarks.peers import Unavailable
 from benchmarks.report import Report, Section
-from benchmarks.servers import run_to_the_end
 
 LEGEND = (
-    "The same images, network, volumes, limits and confinement for everybody; in turns, each alone.",
-    "bare Docker: create and start until the health endpoint answers; stop and rm.",
+    "All use the same images, network, volumes, limits and confinement, and take turns, each alone.",
+    "bare Docker: create and start until the health endpoint responds; stop and rm.",
     "our adapter alone: what CodeHub's activities call. CodeHub: from PATCH to the settled row.",
-    "JupyterHub: from POST or DELETE to its answer or last event, with its own proxy and waiting times.",
-    "beyond, x bare: medians of each round's difference and ratio.",
+    "JupyterHub: from POST or DELETE to its response or last event, with its own proxy and delays.",
+    "overhead, x bare: medians of each round's difference and ratio.",
 )
 
 
 @dataclass
-class Cast:
-    """Who takes part, and in which versions."""
+class Contestants:
+    """The contestants and their versions."""
 
     contestants: dict[str, Contestant] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
@@ -43,51 +43,50 @@ class Cast:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.docker", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15, help="fewer if four minutes are over before (15)")
-    parser.add_argument("--at-once", type=int, default=20, help="workspaces that are started together (20)")
-    parser.add_argument("--crowds", type=int, default=2, help="how often that is done (2)")
-    parser.add_argument("--quick", action="store_true", help="2 rounds, 4 at once: for trying it out")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    parser.add_argument("--rounds", type=int, default=15, help="at most, within four minutes (15)")
+    parser.add_argument("--at-once", type=int, default=20, help="workspaces to start at once (20)")
+    parser.add_argument("--crowds", dest="bursts", type=int, default=2, help="how often to do that (2)")
+    add_common_arguments(parser)
     arguments = parser.parse_args()
     if arguments.quick:
-        arguments.rounds, arguments.at_once, arguments.crowds = 2, 4, 1
+        arguments.rounds, arguments.at_once, arguments.bursts = 2, 4, 1
     report = Report(arguments.json)
-    run_to_the_end(run(arguments, report))
+    run_benchmark(run(arguments, report))
     report.finish()
 
 
 async def run(arguments: argparse.Namespace, report: Report) -> None:
-    async with open_ground() as ground, _cast(ground, report) as cast:
-        game = Game(cast.contestants, report)
-        await game.play_alone(arguments.rounds)
+    async with open_testbed() as testbed, _open_contestants(testbed, report) as found:
+        runner = Runner(found.contestants, report)
+        await runner.run_alone(arguments.rounds)
         for image in IMAGES:
-            report.add(single_section(image, game.results))
-        report.add(parts_section(list(IMAGES), game.results))
-        await game.play_at_once(arguments.at_once, arguments.crowds)
+            report.add(single_section(image, runner.results))
+        report.add(parts_section(list(IMAGES), runner.results))
+        await runner.run_bursts(arguments.at_once, arguments.bursts)
         for image in IMAGES:
-            report.add(crowd_section(image, game.results))
-    report.add(Section("Contestants", ("", "version"), list(cast.versions.items()), LEGEND))
+            report.add(burst_section(image, runner.results))
+    report.add(Section("Contestants", ("", "version"), list(found.versions.items()), LEGEND))
 
 
 @asynccontextmanager
-async def _cast(ground: Ground, report: Report) -> AsyncIterator[Cast]:
-    """Everybody at once, so that they can take turns; who cannot be had is left out, with the reason."""
-    bare = BareEngine(ground, ground.options("bare"))
-    cast = Cast({BARE: bare, ADAPTER: OurAdapter(ground, ground.options("adapter"))})
-    engine = await ground.engine.version()
-    cast.versions[BARE] = f"engine {engine['Version']}, aiodocker {version('aiodocker')}"
+async def _open_contestants(testbed: Testbed, report: Report) -> AsyncIterator[Contestants]:
+    """Start all contestants, so that they can take turns; skip those that are unavailable."""
+    bare = BareEngine(testbed, testbed.options("bare"))
+    found = Contestants({BARE: bare, ADAPTER: OurAdapter(testbed, testbed.options("adapter"))})
+    engine = await testbed.engine.version()
+    found.versions[BARE] = f"engine {engine['Version']}, aiodocker {version('aiodocker')}"
     async with AsyncExitStack() as stack:
-        report.say("starting CodeHub")
-        cast.contestants[OURS] = await stack.enter_async_context(codehub(ground))
-        cast.versions[OURS] = f"{version('codehub')}, temporalio {version('temporalio')}"
-        report.say("installing JupyterHub")
+        report.log("starting CodeHub")
+        found.contestants[OURS] = await stack.enter_async_context(codehub(testbed))
+        found.versions[OURS] = f"{version('codehub')}, temporalio {version('temporalio')}"
+        report.log("installing JupyterHub")
         try:
-            hub = await stack.enter_async_context(jupyterhub(ground))
-        except CannotRun as error:
-            report.say(f"without JupyterHub: {error}")
+            hub = await stack.enter_async_context(jupyterhub(testbed))
+        except Unavailable as error:
+            report.log(f"without JupyterHub: {error}")
         else:
-            cast.contestants[HUB], cast.versions[HUB] = hub, hub.versions
-        yield cast
+            found.contestants[HUB], found.versions[HUB] = hub, hub.versions
+        yield found
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The engine without anything around it, and our adapter without the control plane around that."""
+"""The bare engine, and CodeHub's adapter without the control plane."""
 
 import asyncio
 import time
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from aiodocker.containers import DockerContainer
 
-from benchmarks.docker.testbed import START_SECONDS, Failed, Ground
+from benchmarks.docker.testbed import START_SECONDS, Failed, Testbed
 from codehub.adapters.docker.containers import ContainerInfo, instance_configuration
 from codehub.adapters.docker.engine import translate_change_errors
 from codehub.adapters.docker.instances import DockerInstances
@@ -22,7 +22,7 @@ from codehub.ports import InstanceRequest
 from testkit.rows import new_workspace_id
 
 LAUNCH = "create and start return"
-# Often enough to see it at once, and not so often that the IDE is held up by being looked at.
+# Short enough to notice at once, long enough not to slow the IDE down.
 POLL_SECONDS = 0.02
 POLLS_PER_INSPECTION = 25
 HEALTH_SECONDS = 2.0
@@ -31,24 +31,24 @@ Homes = dict[tuple[str, int], WorkspaceId]
 
 @dataclass
 class BareEngine:
-    """`create`, `start`, `stop` and `rm` with the very configuration that CodeHub gives a container."""
+    """`create`, `start`, `stop` and `rm` with the same configuration as CodeHub's containers."""
 
-    ground: Ground
+    testbed: Testbed
     options: DockerOptions
     homes: Homes = field(default_factory=dict)
     launch_seconds: dict[WorkspaceId, float] = field(default_factory=dict)
 
     async def prepare(self, reference: str, number: int) -> None:
-        self.homes[reference, number] = await _make_home(self.ground, self.options)
+        self.homes[reference, number] = await _make_home(self.testbed, self.options)
 
     async def start(self, reference: str, number: int) -> None:
         workspace_id, began = self.homes[reference, number], time.perf_counter()
-        image, network_id = self.ground.images[reference], self.ground.network_id
+        image, network_id = self.testbed.images[reference], self.testbed.network_id
         configuration = instance_configuration(
             InstanceRequest(workspace_id, reference), image, network_id, self.options
         )
-        create = self.ground.engine.containers.create
-        with _failing():
+        create = self.testbed.engine.containers.create
+        with _translated():
             container = await create(configuration, name=self._name(workspace_id))
             await container.start()
             self.launch_seconds[workspace_id] = time.perf_counter() - began
@@ -56,19 +56,19 @@ class BareEngine:
 
     async def stop(self, reference: str, number: int) -> None:
         workspace_id = self.homes[reference, number]
-        container = self.ground.engine.containers.container(self._name(workspace_id))
-        with _failing():
+        container = self.testbed.engine.containers.container(self._name(workspace_id))
+        with _translated():
             await container.stop(t=self.options.timeouts.stop)
             await container.delete()
 
-    async def look_back(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
+    async def step_seconds(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
         if operation is Operation.STARTING:
             return {LAUNCH: self.launch_seconds[self.homes[reference, number]]}
         return {}
 
     def _name(self, workspace_id: WorkspaceId) -> str:
-        """Not a workspace's, so that the CodeHub beside it takes no notice."""
-        return f"{self.ground.name}-{workspace_id}"
+        """Return a name that the running CodeHub does not take for a workspace."""
+        return f"{self.testbed.name}-{workspace_id}"
 
     async def _until_healthy(self, container: DockerContainer, path: str) -> None:
         async with asyncio.timeout(START_SECONDS):
@@ -77,38 +77,38 @@ class BareEngine:
                     if await answers(info.host_port or 0, path, (), HEALTH_SECONDS):
                         return
                     await asyncio.sleep(POLL_SECONDS)
-        raise Failed("the container has ended")
+        raise Failed("the container has exited")
 
 
 @dataclass
 class OurAdapter:
-    """What the activities call, called directly."""
+    """CodeHub's Docker adapter, called directly."""
 
-    ground: Ground
+    testbed: Testbed
     options: DockerOptions
     homes: Homes = field(default_factory=dict)
 
     async def prepare(self, reference: str, number: int) -> None:
-        self.homes[reference, number] = await _make_home(self.ground, self.options)
+        self.homes[reference, number] = await _make_home(self.testbed, self.options)
 
     async def start(self, reference: str, number: int) -> None:
         request = InstanceRequest(self.homes[reference, number], reference)
-        with _failing():
+        with _translated():
             await self._instances().start(request, lambda _: None)
 
     async def stop(self, reference: str, number: int) -> None:
-        with _failing():
+        with _translated():
             await self._instances().stop(self.homes[reference, number])
 
-    async def look_back(self, _reference: str, _number: int, _operation: Operation) -> Mapping[str, float]:
+    async def step_seconds(self, _reference: str, _number: int, _operation: Operation) -> Mapping[str, float]:
         return {}
 
     def _instances(self) -> DockerInstances:
-        return DockerInstances(self.ground.engine, self.options)
+        return DockerInstances(self.testbed.engine, self.options)
 
 
 @contextmanager
-def _failing() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     try:
         with translate_change_errors():
             yield
@@ -116,7 +116,7 @@ def _failing() -> Iterator[None]:
         raise Failed(str(error)) from error
 
 
-async def _make_home(ground: Ground, options: DockerOptions) -> WorkspaceId:
+async def _make_home(testbed: Testbed, options: DockerOptions) -> WorkspaceId:
     workspace_id = new_workspace_id()
-    await DockerVolumes(ground.engine, options).provision(workspace_id)
+    await DockerVolumes(testbed.engine, options).provision(workspace_id)
     return workspace_id

@@ -1,4 +1,4 @@
-"""CodeHub as in production: PATCH through the API, Temporal, a worker process, and the row that settles."""
+"""CodeHub as in production: from PATCH through API, Temporal and a worker process to the settled row."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -8,11 +8,10 @@ from http import HTTPStatus
 
 import aiohttp
 
-from benchmarks.api.population import api_of
-from benchmarks.docker.testbed import Failed, Ground
+from benchmarks.docker.testbed import Failed, Testbed
 from benchmarks.lifecycle.operation_steps import STEPS, step_times
-from benchmarks.lifecycle.phase_waiter import Arrivals, listening
-from benchmarks.servers import real_deployment, worker_of
+from benchmarks.lifecycle.phase_waiter import PhaseWaiter, open_waiter
+from benchmarks.servers import real_deployment, run_api, run_worker
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
@@ -20,30 +19,30 @@ from codehub.services.credentials import create_token
 from testkit.deployment import Deployment
 from testkit.rows import add_workspace
 
-# Nobody uses these workspaces, and yet nobody else shall stop them.
+# The workspaces are idle, but must not be stopped.
 LONG = {"TTL_STANDBY_SECONDS": "86400", "TTL_ARCHIVE_SECONDS": "86400"}
-# The API asks and wakes in one request, so that the first two steps are one.
+# With the API, request and wake are one step.
 PARTS = ("PATCH: transaction, one call to Temporal", *STEPS[2:])
 
 
 @dataclass(frozen=True)
-class Course:
-    """One change, from the request until the row said that it was through."""
+class Change:
+    """When a change was requested, and when the settled row was noticed."""
 
-    asked: datetime
-    seen: datetime
+    requested: datetime
+    noticed: datetime
 
 
 @dataclass
 class CodeHub:
-    arrivals: Arrivals
+    waiter: PhaseWaiter
     api: aiohttp.ClientSession
     workspaces: dict[tuple[str, int], WorkspaceId] = field(default_factory=dict)
-    last: dict[WorkspaceId, Course] = field(default_factory=dict)
+    last: dict[WorkspaceId, Change] = field(default_factory=dict)
 
     @property
     def deployment(self) -> Deployment:
-        return self.arrivals.deployment
+        return self.waiter.deployment
 
     async def prepare(self, reference: str, number: int) -> None:
         async with self.deployment.database.transaction() as session:
@@ -58,7 +57,7 @@ class CodeHub:
             )
         self.workspaces[reference, number] = workspace_id
         await self.deployment.wake(workspace_id)
-        await self.arrivals.wait_for(workspace_id, Phase.STANDBY)
+        await self.waiter.wait_for(workspace_id, Phase.STANDBY)
 
     async def start(self, reference: str, number: int) -> None:
         await self._change(self.workspaces[reference, number], DesiredState.RUNNING)
@@ -66,38 +65,38 @@ class CodeHub:
     async def stop(self, reference: str, number: int) -> None:
         await self._change(self.workspaces[reference, number], DesiredState.STANDBY)
 
-    async def look_back(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
+    async def step_seconds(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
         workspace_id = self.workspaces[reference, number]
-        client, course = self.deployment.client, self.last[workspace_id]
-        # The run's own end comes after the row has settled; the next turn shall not overlap it.
+        client, change = self.deployment.client, self.last[workspace_id]
+        # The workflow ends after the row has settled; the next turn must not overlap it.
         await client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
-        seconds = await step_times(client, workspace_id, operation, [course.asked], course.seen)
+        seconds = await step_times(client, workspace_id, operation, [change.requested], change.noticed)
         return dict(zip(PARTS, seconds, strict=True))
 
     async def _change(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
-        asked = datetime.now(UTC)
+        requested = datetime.now(UTC)
         path, form = f"/api/v1/workspaces/{workspace_id}", {"desired_state": desired.value}
-        async with self.api.patch(path, json=form) as answer:
-            if answer.status != HTTPStatus.OK:
-                raise Failed(f"the API answered {answer.status}: {await answer.text()}")
+        async with self.api.patch(path, json=form) as response:
+            if response.status != HTTPStatus.OK:
+                raise Failed(f"the API returned {response.status}: {await response.text()}")
         try:
-            await self.arrivals.wait_for(workspace_id, Phase(desired.value))
+            await self.waiter.wait_for(workspace_id, Phase(desired.value))
         except (RuntimeError, TimeoutError) as error:
-            raise Failed(f"the workspace did not come to {desired}: {error}") from error
-        self.last[workspace_id] = Course(asked, datetime.now(UTC))
+            raise Failed(f"the workspace did not reach {desired}: {error}") from error
+        self.last[workspace_id] = Change(requested, datetime.now(UTC))
 
 
 @asynccontextmanager
-async def codehub(ground: Ground) -> AsyncIterator[CodeHub]:
+async def codehub(testbed: Testbed) -> AsyncIterator[CodeHub]:
     async with (
-        real_deployment(**ground.environment("ours"), **LONG) as deployment,
-        worker_of(deployment),
-        api_of(deployment) as api,
-        listening(deployment) as arrivals,
+        real_deployment(**testbed.environment("ours"), **LONG) as deployment,
+        run_worker(deployment),
+        run_api(deployment) as api,
+        open_waiter(deployment) as waiter,
     ):
         token = await create_token(
             deployment.database, deployment.owner, "benchmark", expires_at=None, now=datetime.now(UTC)
         )
         headers = {"Authorization": f"Bearer {token.token}"}
         async with aiohttp.ClientSession(f"http://127.0.0.1:{api.port}", headers=headers) as session:
-            yield CodeHub(arrivals, session)
+            yield CodeHub(waiter, session)

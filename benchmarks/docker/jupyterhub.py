@@ -1,4 +1,4 @@
-"""JupyterHub with DockerSpawner: it starts the same images with the same limits, and else is as it comes."""
+"""JupyterHub with DockerSpawner, the same images and limits, and otherwise default settings."""
 
 import json
 import secrets
@@ -11,56 +11,55 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.api.population import child
-from benchmarks.docker.jupyterhub_setup import hub_configuration
-from benchmarks.docker.peers import install_jupyterhub
-from benchmarks.docker.testbed import Failed, Ground
+from benchmarks.docker.jupyterhub_setup import hub_configuration, install_jupyterhub
+from benchmarks.docker.testbed import Failed, Testbed
+from benchmarks.servers import background_process
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.states import Operation
 from codehub.embedded.free_ports import choose_ports
 from testkit.waiting import until
 
-WHO = "jupyterhub"
+NAME = "jupyterhub"
 EVENT = b"data:"
 
 
 @dataclass
 class JupyterHub:
-    """A user per number; what it answers is what its users see."""
+    """A running hub; each number is a user with one home for all images."""
 
-    ground: Ground
+    testbed: Testbed
     versions: str
     api: aiohttp.ClientSession
 
     async def prepare(self, _reference: str, number: int) -> None:
-        labels = {PROJECT_LABEL: self.ground.project(WHO)}
-        volume = {"Name": f"{self.ground.project(WHO)}-{_user(number)}", "Labels": labels}
-        await self.ground.engine.volumes.create(volume)
-        async with self.api.post(f"/hub/api/users/{_user(number)}") as answer:
-            # There is one already: a user has one home for all images.
-            if answer.status not in {HTTPStatus.CREATED, HTTPStatus.CONFLICT}:
-                raise Failed(await answer.text())
+        labels = {PROJECT_LABEL: self.testbed.project(NAME)}
+        volume = {"Name": f"{self.testbed.project(NAME)}-{_user(number)}", "Labels": labels}
+        await self.testbed.engine.volumes.create(volume)
+        async with self.api.post(f"/hub/api/users/{_user(number)}") as response:
+            # CONFLICT: the user exists already, because all images share one home.
+            if response.status not in {HTTPStatus.CREATED, HTTPStatus.CONFLICT}:
+                raise Failed(await response.text())
 
     async def start(self, reference: str, number: int) -> None:
         path = f"/hub/api/users/{_user(number)}/server"
-        async with self.api.post(path, json={"image": reference}) as answer:
-            if answer.status == HTTPStatus.ACCEPTED:
+        async with self.api.post(path, json={"image": reference}) as response:
+            if response.status == HTTPStatus.ACCEPTED:
                 await self._follow(f"{path}/progress")
-            elif answer.status != HTTPStatus.CREATED:
-                raise Failed(f"JupyterHub answered {answer.status}: {await answer.text()}")
+            elif response.status != HTTPStatus.CREATED:
+                raise Failed(f"JupyterHub returned {response.status}: {await response.text()}")
 
     async def stop(self, _reference: str, number: int) -> None:
-        async with self.api.delete(f"/hub/api/users/{_user(number)}/server") as answer:
-            if answer.status == HTTPStatus.ACCEPTED:
+        async with self.api.delete(f"/hub/api/users/{_user(number)}/server") as response:
+            if response.status == HTTPStatus.ACCEPTED:
                 await until(lambda: self._is_gone(number), f"the server of {_user(number)} is gone")
-            elif answer.status != HTTPStatus.NO_CONTENT:
-                raise Failed(f"JupyterHub answered {answer.status}: {await answer.text()}")
+            elif response.status != HTTPStatus.NO_CONTENT:
+                raise Failed(f"JupyterHub returned {response.status}: {await response.text()}")
 
-    async def look_back(self, _reference: str, _number: int, _operation: Operation) -> Mapping[str, float]:
+    async def step_seconds(self, _reference: str, _number: int, _operation: Operation) -> Mapping[str, float]:
         return {}
 
     async def _follow(self, path: str) -> None:
-        """It takes longer than JupyterHub lets a request wait, so its events tell."""
+        """Follow the progress events of a start that takes longer than JupyterHub lets a request wait."""
         async with self.api.get(path) as stream:
             async for line in stream.content:
                 event = json.loads(line.removeprefix(EVENT)) if line.startswith(EVENT) else {}
@@ -71,36 +70,36 @@ class JupyterHub:
         raise Failed("JupyterHub's events ended before the server was ready")
 
     async def _is_gone(self, number: int) -> bool:
-        async with self.api.get(f"/hub/api/users/{_user(number)}") as answer:
-            return not (await answer.json())["servers"]
+        async with self.api.get(f"/hub/api/users/{_user(number)}") as response:
+            return not (await response.json())["servers"]
 
 
 @asynccontextmanager
-async def jupyterhub(ground: Ground) -> AsyncIterator[JupyterHub]:
-    """A hub that answers; raise CannotRun if it cannot be had here."""
-    with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as place:
-        directory = Path(place)
+async def jupyterhub(testbed: Testbed) -> AsyncIterator[JupyterHub]:
+    """Run a hub; raise Unavailable if it cannot be installed here."""
+    with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as temporary:
+        directory = Path(temporary)
         installed = await install_jupyterhub(directory)
         ports, token = choose_ports(["proxy", "proxy_api", "hub"], {}), secrets.token_hex(16)
         configuration = directory / "jupyterhub_config.py"
-        configuration.write_text(hub_configuration(ground, WHO, ports, token))
+        configuration.write_text(hub_configuration(testbed, NAME, ports, token))
         command = (installed.python, "-m", "jupyterhub", "-f", str(configuration))
-        with child(command, installed.environment, directory / "hub.log"):
+        with background_process(command, installed.environment, directory / "hub.log"):
             async with _client(ports["hub"], token) as api:
-                await until(lambda: _answers(api), "JupyterHub answers")
-                yield JupyterHub(ground, installed.versions, api)
+                await until(lambda: _is_ready(api), "JupyterHub is ready")
+                yield JupyterHub(testbed, installed.versions, api)
 
 
 def _client(port: int, token: str) -> aiohttp.ClientSession:
-    """JupyterHub itself has deadlines."""
+    # No timeout: JupyterHub has its own.
     headers, timeout = {"Authorization": f"token {token}"}, aiohttp.ClientTimeout(total=None)
     return aiohttp.ClientSession(f"http://127.0.0.1:{port}", headers=headers, timeout=timeout)
 
 
-async def _answers(api: aiohttp.ClientSession) -> bool:
+async def _is_ready(api: aiohttp.ClientSession) -> bool:
     try:
-        async with api.get("/hub/api/users") as answer:
-            return answer.status == HTTPStatus.OK
+        async with api.get("/hub/api/users") as response:
+            return response.status == HTTPStatus.OK
     except aiohttp.ClientError:
         return False
 

@@ -1,42 +1,42 @@
-"""The turns: one workspace after the other, everybody in every round; then many at once."""
+"""Run the rounds: first single workspaces, all contestants in each round; then many at once."""
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
-from benchmarks.docker.results import Crowd, Results
+from benchmarks.docker.results import Burst, Results
 from benchmarks.docker.testbed import IMAGES, Contestant, Failed
 from benchmarks.report import Report
 from codehub.domain.states import Operation
 
-# With another round that would take as long as the longest so far, it would be over.
+# Start no round that would exceed these limits if it took as long as the longest so far.
 SINGLE_SECONDS = 240
 WHOLE_SECONDS = 540
-Act = Callable[[str, int], Awaitable[None]]
+Action = Callable[[str, int], Awaitable[None]]
 
 
 @dataclass(frozen=True)
-class Game:
-    """All contestants, with the time by which everything has to end."""
+class Runner:
+    """Runs all contestants in alternation, within a time limit."""
 
     contestants: Mapping[str, Contestant]
     report: Report
     results: Results = field(default_factory=Results)
     began: float = field(default_factory=time.monotonic)
 
-    async def play_alone(self, rounds: int) -> None:
+    async def run_alone(self, rounds: int) -> None:
         await self._prepare(range(1))
-        self.report.say("warming up")
-        await self._take_turns(Results(), 0)
+        self.report.log("warming up")
+        await self._run_round(Results(), 0)
         await self._rounds(
-            "round", rounds, SINGLE_SECONDS, lambda number: self._take_turns(self.results, number)
+            "round", rounds, SINGLE_SECONDS, lambda number: self._run_round(self.results, number)
         )
 
-    async def play_at_once(self, crowd: int, rounds: int) -> None:
-        self.report.say(f"homes for {crowd} at once")
-        await self._prepare(range(1, crowd))
-        await self._rounds("all at once", rounds, WHOLE_SECONDS, lambda _: self._take_crowds(crowd))
+    async def run_bursts(self, burst: int, rounds: int) -> None:
+        self.report.log(f"creating homes for {burst} workspaces")
+        await self._prepare(range(1, burst))
+        await self._rounds("all at once", rounds, WHOLE_SECONDS, lambda _: self._run_burst_round(burst))
 
     async def _prepare(self, numbers: range) -> None:
         for contestant in self.contestants.values():
@@ -45,64 +45,64 @@ class Game:
                     await contestant.prepare(reference, number)
 
     async def _rounds(
-        self, what: str, count: int, seconds: float, play: Callable[[int], Awaitable[None]]
+        self, what: str, count: int, seconds: float, run: Callable[[int], Awaitable[None]]
     ) -> None:
         longest = 0.0
         for number in range(1, count + 1):
             start = time.monotonic()
             if start + longest > self.began + seconds:
-                self.report.say(f"{what}: no time for more than {number - 1} of {count}")
+                self.report.log(f"{what}: time for only {number - 1} of {count}")
                 return
-            self.report.say(f"{what} {number} of {count}")
-            await play(number)
+            self.report.log(f"{what} {number} of {count}")
+            await run(number)
             longest = max(longest, time.monotonic() - start)
 
-    async def _take_turns(self, results: Results, number: int) -> None:
-        """Back and forth, so that nobody always has the same one's traces before him."""
+    async def _run_round(self, results: Results, number: int) -> None:
+        """Reverse the order in every other round, so that no contestant always follows the same one."""
         order = list(self.contestants)[:: -1 if number % 2 else 1]
         for image in IMAGES:
             for name in order:
-                await self._take_turn(results, image, name)
+                await self._run_turn(results, image, name)
 
-    async def _take_turn(self, results: Results, image: str, name: str) -> None:
+    async def _run_turn(self, results: Results, image: str, name: str) -> None:
         contestant, reference, started = self.contestants[name], IMAGES[image], True
-        for operation, act in _acts(contestant).items():
-            seconds = await self._timed(name, act, reference, 0)
-            # What was never there is quickly gone.
+        for operation, action in _actions(contestant).items():
+            seconds = await self._timed(name, action, reference, 0)
+            # Stopping a workspace that never started would be too fast.
             started = started and seconds is not None
             results.seconds[image, name, operation].append(seconds if started else None)
             if started:
-                parts = await contestant.look_back(reference, 0, operation)
+                parts = await contestant.step_seconds(reference, 0, operation)
                 results.add_parts((image, name, operation), parts)
 
-    async def _take_crowds(self, crowd: int) -> None:
+    async def _run_burst_round(self, burst: int) -> None:
         for image in IMAGES:
             for name in self.contestants:
-                self.report.say(f"{crowd} with {image}: {name}")
-                await self._take_crowd(image, name, crowd)
+                self.report.log(f"{burst} with {image}: {name}")
+                await self._run_burst(image, name, burst)
 
-    async def _take_crowd(self, image: str, name: str, crowd: int) -> None:
-        through = [True] * crowd
-        for operation, act in _acts(self.contestants[name]).items():
+    async def _run_burst(self, image: str, name: str, burst: int) -> None:
+        succeeded = [True] * burst
+        for operation, action in _actions(self.contestants[name]).items():
             began = time.perf_counter()
-            timed = (self._timed(name, act, IMAGES[image], number) for number in range(crowd))
+            timed = (self._timed(name, action, IMAGES[image], number) for number in range(burst))
             each = await asyncio.gather(*timed)
             whole = time.perf_counter() - began
-            # Here too, what was never there does not count as gone.
-            through = [before and now is not None for before, now in zip(through, each, strict=True)]
-            seconds = [value for value, counts in zip(each, through, strict=True) if counts and value]
-            self.results.crowds[image, name, operation].append(Crowd(whole, seconds, crowd))
+            # Here too, a workspace that never started does not count as stopped.
+            succeeded = [before and now is not None for before, now in zip(succeeded, each, strict=True)]
+            seconds = [value for value, counts in zip(each, succeeded, strict=True) if counts and value]
+            self.results.bursts[image, name, operation].append(Burst(whole, seconds, burst))
 
-    async def _timed(self, name: str, act: Act, reference: str, number: int) -> float | None:
-        """None if the contestant could not do it; the others go on."""
+    async def _timed(self, name: str, action: Action, reference: str, number: int) -> float | None:
+        """Return the seconds, or None if the contestant failed."""
         began = time.perf_counter()
         try:
-            await act(reference, number)
+            await action(reference, number)
         except Failed as error:
-            self.report.say(f"{name}: {error}")
+            self.report.log(f"{name}: {error}")
             return None
         return time.perf_counter() - began
 
 
-def _acts(contestant: Contestant) -> dict[Operation, Act]:
+def _actions(contestant: Contestant) -> dict[Operation, Action]:
     return {Operation.STARTING: contestant.start, Operation.STOPPING: contestant.stop}

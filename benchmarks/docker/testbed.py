@@ -1,4 +1,4 @@
-"""What every contestant is given: one engine, the same images, network and limits; all goes at the end."""
+"""What all contestants share: the engine, images, network and limits; all is removed at the end."""
 
 import json
 from collections.abc import AsyncIterator, Mapping
@@ -27,55 +27,55 @@ MARKED = {"label": [PROJECT_LABEL]}
 
 
 @dataclass(frozen=True)
-class Ground:
-    """`name` marks everything that this run makes, and is its network's too."""
+class Testbed:
+    """One Docker engine; `name` labels everything that this run creates, and names its network."""
 
     engine: Docker
     name: str
     network_id: str
     images: Mapping[str, Image]
 
-    def project(self, who: str) -> str:
-        return f"{self.name}-{who}"
+    def project(self, contestant: str) -> str:
+        return f"{self.name}-{contestant}"
 
-    def environment(self, who: str) -> dict[str, str]:
-        """The settings of a CodeHub that plays here."""
+    def environment(self, contestant: str) -> dict[str, str]:
+        """Return the settings of a CodeHub on this engine."""
         return {
             "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local-docker",
             "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": WORKSPACE_IMAGE,
             "CODEHUB_DOCKER_URL": URL,
-            "CODEHUB_DOCKER_PROJECT": self.project(who),
+            "CODEHUB_DOCKER_PROJECT": self.project(contestant),
             "CODEHUB_DOCKER_NETWORK": self.name,
             "CODEHUB_DOCKER_START_SECONDS": str(START_SECONDS),
         }
 
-    def options(self, who: str) -> DockerOptions:
-        """By way of the settings, so that nobody's containers are made otherwise than CodeHub's."""
-        return docker_options_of(load_settings(self.environment(who)))
+    def options(self, contestant: str) -> DockerOptions:
+        """Derive the options from settings, so that all containers are made like CodeHub's."""
+        return docker_options_of(load_settings(self.environment(contestant)))
 
 
 class Contestant(Protocol):
-    """Somebody who starts and stops workspaces; each has a number, and a home for each image."""
+    """A system that starts and stops workspaces, identified by an image and a number."""
 
     async def prepare(self, reference: str, number: int) -> None:
-        """Make its home, which is there before it is started for the first time."""
+        """Create the home before the first start."""
 
     async def start(self, reference: str, number: int) -> None:
-        """Return once it takes traffic; raise Failed if that does not come."""
+        """Return when the workspace accepts traffic; raise Failed if it does not start."""
 
     async def stop(self, reference: str, number: int) -> None:
-        """Return once it is gone; raise Failed if it stays."""
+        """Return when the container is gone; raise Failed if it remains."""
 
-    async def look_back(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
-        """Where the seconds of the operation that has just ended went, as far as that is known."""
+    async def step_seconds(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
+        """Return the duration of the steps of the last operation, as far as known."""
 
 
 class Failed(Exception):
-    """A contestant could not do what it was asked for; the message says why."""
+    """An operation of a contestant failed; the message says why."""
 
 
 @asynccontextmanager
-async def open_ground() -> AsyncIterator[Ground]:
+async def open_testbed() -> AsyncIterator[Testbed]:
     build(TINY_IMAGE, "tiny-ide.Dockerfile")
     name = f"codehub-benchmark-{uuid4().hex[:8]}"
     async with open_engine(URL) as engine:
@@ -83,7 +83,7 @@ async def open_ground() -> AsyncIterator[Ground]:
             reference: await ensure_image(engine, reference, lambda _: None) for reference in IMAGES.values()
         }
         try:
-            yield Ground(engine, name, await ensure_network(engine, name), images)
+            yield Testbed(engine, name, await ensure_network(engine, name), images)
         finally:
             await _remove_everything(engine, name)
 

@@ -1,1 +1,1 @@
-"""Lifecycle operations: overhead, throughput, transfers, fairness."""
+"""Lifecycle operations: overhead, throughput, transfers and fairness."""

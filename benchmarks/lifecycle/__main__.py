@@ -1,4 +1,4 @@
-"""`python -m benchmarks.lifecycle`: what control plane and storage job cost beside the bare thing."""
+"""`python -m benchmarks.lifecycle`: the cost of the control plane and of the storage job."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ PARTS = ("overhead", "throughput", "transfers")
 
 @dataclass(frozen=True)
 class Size:
-    """How much of everything."""
+    """The extent of a run."""
 
     overhead_rounds: int
     workspaces: int
@@ -28,7 +28,7 @@ QUICK = Size(8, 40, HomeSize(3_000, 100 * MEGABYTE), 2)
 
 
 async def run(size: Size, parts: Sequence[str], report: Report) -> None:
-    """Each part on fresh servers, so that none inherits what another left."""
+    """Run each part on new servers, so that no part affects another."""
     if "overhead" in parts:
         async with real_deployment() as deployment:
             await measure_overhead(deployment, size.overhead_rounds, report)

@@ -16,7 +16,7 @@ from worker.registry import create_workers
 
 async def run(settings: Settings) -> None:
     client = await connect_temporal(settings)
-    # With the schedules: their sweeps are part of what a busy system does.
+    # Including the schedules, because sweeps are part of the load of a busy system.
     await prepare(client, settings)
     redis, task_queue, world = (
         create_client(redis_url_of(settings)),
@@ -37,11 +37,11 @@ async def run(settings: Settings) -> None:
         async with create_workers(client, task_queue, ports, policy_of(settings)):
             if settings.worker.ready_file:
                 settings.worker.ready_file.touch()
-            await _told_to_stop()
+            await _wait_for_sigterm()
     await redis.aclose()
 
 
-async def _told_to_stop() -> None:
+async def _wait_for_sigterm() -> None:
     stopping = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopping.set)
     await stopping.wait()

@@ -1,4 +1,4 @@
-"""Where the time of an operation goes, read from Temporal's own histories."""
+"""The duration of each step of an operation, from Temporal's histories."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -31,19 +31,23 @@ STEPS = (
     "activity: fence, then the provider",
     "child's last workflow task",
     "parent's workflow task reaches the worker",
-    "settle: look again, write the row; seen",
+    "settle: observe again, write the row; noticed",
 )
 
 
 async def step_times(
-    client: Client, workspace_id: WorkspaceId, operation: Operation, asked: Sequence[datetime], seen: datetime
+    client: Client,
+    workspace_id: WorkspaceId,
+    operation: Operation,
+    requested: Sequence[datetime],
+    noticed: datetime,
 ) -> list[float]:
-    """The seconds of each step; `asked` is when the request began and ended."""
+    """Return the seconds of each step; `requested` is when the request began and ended."""
     workflow_id = workspace_workflow_id(workspace_id)
     parent = await client.get_workflow_handle(workflow_id).fetch_history()
     child = await client.get_workflow_handle(f"{workflow_id}-{operation.lower()}").fetch_history()
     moments = [
-        *asked,
+        *requested,
         _first(parent, STARTED),
         _first(parent, TASK_STARTED),
         _first(parent, TASK_COMPLETED),
@@ -52,8 +56,8 @@ async def step_times(
         _first(child, ACTIVITY_STARTED),
         _first(child, ACTIVITY_COMPLETED),
         _first(child, COMPLETED),
-        _last_task_before(parent, seen),
-        seen,
+        _last_task_before(parent, noticed),
+        noticed,
     ]
     return [(after - before).total_seconds() for before, after in pairwise(moments)]
 
@@ -62,10 +66,10 @@ def _first(history: WorkflowHistory, kind: EventType.ValueType) -> datetime:
     return next(_moment(event.event_time) for event in history.events if event.event_type == kind)
 
 
-def _last_task_before(history: WorkflowHistory, seen: datetime) -> datetime:
-    """The task in which the operation was settled."""
+def _last_task_before(history: WorkflowHistory, noticed: datetime) -> datetime:
+    """Return the start of the task that settled the operation."""
     started = [_moment(each.event_time) for each in history.events if each.event_type == TASK_STARTED]
-    return max(each for each in started if each < seen)
+    return max(each for each in started if each < noticed)
 
 
 def _moment(stamp: Timestamp) -> datetime:

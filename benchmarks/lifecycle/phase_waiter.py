@@ -1,4 +1,4 @@
-"""Learn at once when a workspace has arrived: PostgreSQL tells, no polling disturbs."""
+"""Wait for the phase of a workspace with LISTEN, because polling would disturb the measurement."""
 
 import asyncio
 import json
@@ -18,15 +18,17 @@ DEADLINE_SECONDS = 120
 
 
 @dataclass
-class Arrivals:
+class PhaseWaiter:
+    """Waits for phases; PostgreSQL notifies it of every change."""
+
     deployment: Deployment
     changed: defaultdict[str, asyncio.Event] = field(default_factory=lambda: defaultdict(asyncio.Event))
 
-    def hear(self, _connection: object, _process_id: int, _channel: str, payload: str) -> None:
+    def notify(self, _connection: object, _process_id: int, _channel: str, payload: str) -> None:
         self.changed[json.loads(payload)["id"]].set()
 
     async def wait_for(self, workspace_id: WorkspaceId, phase: Phase) -> None:
-        """Return when the row says so and nothing is under way."""
+        """Return when the workspace is in this phase and no operation is running."""
         async with asyncio.timeout(DEADLINE_SECONDS):
             while True:
                 self.changed[workspace_id].clear()
@@ -39,11 +41,11 @@ class Arrivals:
 
 
 @asynccontextmanager
-async def listening(deployment: Deployment) -> AsyncIterator[Arrivals]:
+async def open_waiter(deployment: Deployment) -> AsyncIterator[PhaseWaiter]:
     connection = await connect(database_url_of(deployment.settings))
     try:
-        arrivals = Arrivals(deployment)
-        await connection.add_listener(CHANNEL, arrivals.hear)
-        yield arrivals
+        waiter = PhaseWaiter(deployment)
+        await connection.add_listener(CHANNEL, waiter.notify)
+        yield waiter
     finally:
         await connection.close()

@@ -1,4 +1,4 @@
-"""The plain pipes that the storage job is measured against: no hash, no scan, no staging."""
+"""The plain pipe that the storage job is compared with: without hash, scan and staging."""
 
 import json
 import os
@@ -11,25 +11,25 @@ from pathlib import Path
 from benchmarks.lifecycle.s3_pipe import TARGET
 from codehub.ports import ArchiveStore
 
-TRANSFER = (sys.executable, "-m", "benchmarks.lifecycle.s3_pipe")
+S3_PIPE = (sys.executable, "-m", "benchmarks.lifecycle.s3_pipe")
 
 
 @dataclass(frozen=True)
-class PlainPipes:
+class PlainPipe:
     store: ArchiveStore
 
     def archive(self, home: Path, key: str) -> None:
-        """`tar | zstd -3 -T0 | upload`."""
+        """Run `tar | zstd -3 -T0 | upload`."""
         commands = (
             ("tar", "-c", "-C", str(home), "."),
             ("zstd", "-3", "-T0", "-q", "-c"),
-            (*TRANSFER, "upload"),
+            (*S3_PIPE, "upload"),
         )
         _run(commands, self._environment(key))
 
     def restore(self, home: Path, key: str) -> None:
-        """`download | zstd -d | tar -x`."""
-        commands = ((*TRANSFER, "download"), ("zstd", "-d", "-q", "-c"), ("tar", "-x", "-C", str(home)))
+        """Run `download | zstd -d | tar -x`."""
+        commands = ((*S3_PIPE, "download"), ("zstd", "-d", "-q", "-c"), ("tar", "-x", "-C", str(home)))
         _run(commands, self._environment(key))
 
     def _environment(self, key: str) -> dict[str, str]:
@@ -39,7 +39,7 @@ class PlainPipes:
             "aws_access_key_id": self.store.access_key,
             "aws_secret_access_key": self.store.secret_key,
         }
-        target = {"client": client, "place": {"bucket": self.store.bucket, "key": key}}
+        target = {"client": client, "location": {"bucket": self.store.bucket, "key": key}}
         return {**os.environ, TARGET: json.dumps(target)}
 
 
@@ -51,7 +51,7 @@ def _run(commands: Sequence[Sequence[str]], environment: dict[str, str]) -> None
         output = None if last else subprocess.PIPE
         processes.append(subprocess.Popen(command, stdin=source, stdout=output, env=environment))  # noqa: S603
         if processes[:-1] and processes[-2].stdout:
-            # The next one holds it now; ours would keep the pipe open.
+            # The next process has it; a second descriptor here would keep the pipe open.
             processes[-2].stdout.close()
     statuses = [process.wait() for process in processes]
     if any(statuses):

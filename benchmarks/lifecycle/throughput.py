@@ -1,4 +1,4 @@
-"""Many workspaces at once on providers that do nothing: operations per second of the control plane itself."""
+"""Operations per second of the control plane alone: many workspaces, providers that do nothing."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from benchmarks.report import Report, Section
 from benchmarks.resource_usage import Usage, cpu_seconds
-from benchmarks.servers import worker_of
+from benchmarks.servers import run_worker
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import policy_of
 from codehub.db.models import Workspace
@@ -30,30 +30,30 @@ STEPS = (
     (Operation.STARTING, DesiredState.RUNNING),
     (Operation.STOPPING, DesiredState.STANDBY),
 )
-Fleet = dict[WorkspaceId, str]
+Owners = dict[WorkspaceId, str]
 
 
 @dataclass
-class Crowd:
-    """All of them, and how to ask them the same thing at once."""
+class Fleet:
+    """Workspaces that all get the same request at once; `owners` maps each to its owner."""
 
     deployment: Deployment
-    fleet: Fleet
+    owners: Owners
     slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REQUESTS_AT_ONCE))
 
-    async def ask(self, desired: DesiredState) -> None:
-        await asyncio.gather(*(self._ask(each, desired) for each in self.fleet))
+    async def request(self, desired: DesiredState) -> None:
+        await asyncio.gather(*(self._request(each, desired) for each in self.owners))
 
     async def wake(self) -> None:
-        await asyncio.gather(*(self._wake(each) for each in self.fleet))
+        await asyncio.gather(*(self._wake(each) for each in self.owners))
 
-    async def arrive(self, phase: Phase) -> None:
+    async def wait_for_all(self, phase: Phase) -> None:
         async def arrived() -> bool:
-            return await _count(self.deployment, phase) == len(self.fleet)
+            return await _count(self.deployment, phase) == len(self.owners)
 
         await until(arrived, f"all in {phase}")
 
-    async def _ask(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
+    async def _request(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         async with self.slots:
             await request_state(
                 self.deployment.database,
@@ -71,23 +71,23 @@ class Crowd:
             convergence = TemporalConvergence(
                 self.deployment.client, task_queue, timeout_seconds=WAKE_SECONDS
             )
-            await convergence.wake(workspace_id, self.fleet[workspace_id])
+            await convergence.wake(workspace_id, self.owners[workspace_id])
 
 
 async def measure_throughput(deployment: Deployment, count: int, report: Report) -> None:
-    report.say(f"{count} workspaces at once")
-    async with worker_of(deployment, "benchmarks.lifecycle.noop_worker") as process:
-        crowd = Crowd(deployment, await _create(deployment, count))
+    report.log(f"{count} workspaces at once")
+    async with run_worker(deployment, "benchmarks.lifecycle.noop_worker") as process:
+        fleet = Fleet(deployment, await _create(deployment, count))
         began, before = time.perf_counter(), cpu_seconds(process.pid)
-        await crowd.wake()
-        await crowd.arrive(Phase.STANDBY)
+        await fleet.wake()
+        await fleet.wait_for_all(Phase.STANDBY)
         rows = [_row(Operation.PROVISIONING, count, began, before, process.pid)]
         for operation, desired in STEPS:
             began, before = time.perf_counter(), cpu_seconds(process.pid)
-            await crowd.ask(desired)
-            await crowd.arrive(Phase(desired.value))
+            await fleet.request(desired)
+            await fleet.wait_for_all(Phase(desired.value))
             rows.append(_row(operation, count, began, before, process.pid))
-    columns = ("all at once", "s", "operations/s", "CPU s Temporal", "worker", "PostgreSQL")
+    columns = ("operation", "s", "operations/s", "CPU s Temporal", "worker", "PostgreSQL")
     report.add(Section(f"{count} workspaces on a no-op backend, one worker process", columns, rows))
 
 
@@ -98,8 +98,8 @@ def _row(operation: Operation, count: int, began: float, before: Usage, worker: 
     return (operation, round(seconds, 1), round(count / seconds, 1), *costs)
 
 
-async def _create(deployment: Deployment, count: int) -> Fleet:
-    fleet: Fleet = {}
+async def _create(deployment: Deployment, count: int) -> Owners:
+    owners: Owners = {}
     async with deployment.database.transaction() as session:
         for number in range(count):
             if number % WORKSPACES_PER_OWNER == 0:
@@ -111,8 +111,8 @@ async def _create(deployment: Deployment, count: int) -> Fleet:
                 phase_changed_at=datetime.now(UTC),
                 image_ref=IMAGE,
             )
-            fleet[workspace_id] = str(owner)
-    return fleet
+            owners[workspace_id] = str(owner)
+    return owners
 
 
 async def _count(deployment: Deployment, phase: Phase) -> int:

@@ -1,4 +1,4 @@
-"""Archive and restore of a big home by the storage job, beside the plain pipe, in turns; and peak memory."""
+"""Archive and restore a large home with the storage job, alternating with a plain pipe; peak memory."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from benchmarks.lifecycle.plain_pipe import PlainPipes
+from benchmarks.lifecycle.plain_pipe import PlainPipe
 from benchmarks.report import MEGABYTE, Cell, Report, Section, verdict
 from benchmarks.resource_usage import peak_memory
 from benchmarks.sample_home import make_home
@@ -38,12 +38,12 @@ class HomeSize:
 
 
 @dataclass
-class Bench:
-    """A root of its own for homes; everything in it goes with the deployment's directory, at the very end."""
+class TransferBenchmark:
+    """Homes in a root of their own, which is removed with the deployment's directory."""
 
     root: LocalRoot
     jobs: LocalStorageJobs
-    pipes: PlainPipes
+    pipe: PlainPipe
     times: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
     cpu: defaultdict[tuple[str, str], list[float]] = field(default_factory=lambda: defaultdict(list))
 
@@ -53,82 +53,82 @@ class Bench:
         home = self.root.volume(workspace_id)
         return workspace_id, await asyncio.to_thread(make_home, home, size.files, size.total_bytes)
 
-    async def run_job(self, source: WorkspaceId, timed: "Timed") -> None:
+    async def run_job(self, source: WorkspaceId, measure: "Measure") -> None:
         key = archive_key(source, str(uuid4()))
-        await timed("archive", self.jobs.archive(source, key, lambda _: None))
-        # Into a new volume, and nothing is deleted: creating files after a mass delete is very slow.
-        await timed("restore", self.jobs.restore(new_workspace_id(), key, lambda _: None, UNRECORDED))
+        await measure("archive", self.jobs.archive(source, key, lambda _: None))
+        # Restore into a new volume: creating files after a mass delete is very slow.
+        await measure("restore", self.jobs.restore(new_workspace_id(), key, lambda _: None, UNRECORDED))
 
-    async def run_pipe(self, source: WorkspaceId, timed: "Timed") -> None:
+    async def run_pipe(self, source: WorkspaceId, measure: "Measure") -> None:
         key, target = f"plain/{uuid4()}", self.root.path / "plain" / str(uuid4())
         target.mkdir(parents=True)
-        await timed("archive", asyncio.to_thread(self.pipes.archive, self.root.volume(source), key))
-        await timed("restore", asyncio.to_thread(self.pipes.restore, target, key))
+        await measure("archive", asyncio.to_thread(self.pipe.archive, self.root.volume(source), key))
+        await measure("restore", asyncio.to_thread(self.pipe.restore, target, key))
 
-    def timed(self, how: str) -> "Timed":
-        async def measure(what: str, work: Awaitable[object]) -> None:
-            # What others left for the disk to do is theirs.
+    def measure(self, how: str) -> "Measure":
+        async def timed(what: str, work: Awaitable[object]) -> None:
+            # Do not measure writes that were pending before.
             await asyncio.to_thread(os.sync)
             began, spent = time.perf_counter(), _cpu_of_children()
             await work
             self.times[how, what].append(time.perf_counter() - began)
             self.cpu[how, what].append(_cpu_of_children() - spent)
             if (how, what) == ("pipe", "restore"):
-                # The job has its files on disk before it says so; the pipe has them in the page cache.
+                # When the job ends its files are on disk; those of the pipe may be only in the page cache.
                 await asyncio.to_thread(os.sync)
                 self.times["pipe", SYNCED].append(time.perf_counter() - began)
 
-        return measure
+        return timed
 
 
 def _cpu_of_children() -> float:
-    """Of all that have ended: the job or the pipe, but no server."""
+    """Return the CPU time of all ended children: the job or the pipe, but no server."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
-Timed = Callable[[str, Awaitable[object]], Awaitable[None]]
+Measure = Callable[[str, Awaitable[object]], Awaitable[None]]
 
 
 async def measure_transfers(deployment: Deployment, size: HomeSize, rounds: int, report: Report) -> None:
-    report.say(f"home of {size.files} files, {format_size(size.total_bytes)}")
+    report.log(f"home of {size.files} files, {format_size(size.total_bytes)}")
     root = LocalRoot.at(Path(deployment.environment["CODEHUB_DATA_DIR"]) / "transfers")
     root.prepare()
     store = archive_store_of(deployment.settings)
-    bench = Bench(root, LocalStorageJobs(root.path, store), PlainPipes(store))
-    source, content = await bench.make(size)
+    benchmark = TransferBenchmark(root, LocalStorageJobs(root.path, store), PlainPipe(store))
+    source, content = await benchmark.make(size)
     for number in range(rounds):
-        report.say(f"round {number + 1} of {rounds}")
-        runs = [(bench.run_job, "job"), (bench.run_pipe, "pipe")]
-        # Whoever goes second finds the disk busier.
+        report.log(f"round {number + 1} of {rounds}")
+        runs = [(benchmark.run_job, "job"), (benchmark.run_pipe, "pipe")]
+        # The second of a round finds a busier disk, so alternate.
         for run, how in runs if number % 2 == 0 else reversed(runs):
-            await run(source, bench.timed(how))
-    report.add(_speed(bench, content, rounds))
-    smaller, less = await bench.make(HomeSize(size.files // SMALLER, size.total_bytes // SMALLER))
-    rows = [await _peaks(bench, smaller, less), await _peaks(bench, source, content)]
+            await run(source, benchmark.measure(how))
+    report.add(_speed(benchmark, content, rounds))
+    smaller, less = await benchmark.make(HomeSize(size.files // SMALLER, size.total_bytes // SMALLER))
+    rows = [await _peaks(benchmark, smaller, less), await _peaks(benchmark, source, content)]
     report.add(Section("Peak memory of the job's processes together", ("MB", "archive", "restore"), rows))
 
 
-def _speed(bench: Bench, content: int, rounds: int) -> Section:
+def _speed(benchmark: TransferBenchmark, content: int, rounds: int) -> Section:
     rows: list[Sequence[Cell]] = []
     remarks = []
     for what in ("archive", "restore", SYNCED):
         done = "archive" if what == "archive" else "restore"
         job, pipe = (
-            statistics.median(each) for each in (bench.times["job", done], bench.times["pipe", what])
+            statistics.median(each) for each in (benchmark.times["job", done], benchmark.times["pipe", what])
         )
         ratio = pipe / job
         speeds = (round(content / MEGABYTE / seconds, 1) for seconds in (job, pipe))
-        costs = (round(statistics.median(bench.cpu[how, done]), 2) for how in ("job", "pipe"))
+        costs = (round(statistics.median(benchmark.cpu[how, done]), 2) for how in ("job", "pipe"))
         rows.append((what, round(job, 2), round(pipe, 2), *speeds, f"{ratio:.2f}x", *costs))
         met = verdict(ratio >= GOAL_RATIO)
         remarks.append(f"{what}: {ratio:.2f}x of the plain pipe (goal: {GOAL_RATIO}x): {met}")
     columns = ("", "job s", "pipe s", "job MB/s", "pipe MB/s", "ratio", "job CPU s", "pipe CPU s")
-    title = f"Storage job against the plain pipe, {format_size(content)}, medians of {rounds} rounds"
+    title = f"Storage job compared with the plain pipe, {format_size(content)}, medians of {rounds} rounds"
     return Section(title, columns, rows, remarks)
 
 
-async def _peaks(bench: Bench, source: WorkspaceId, content: int) -> tuple[str, float, float]:
+async def _peaks(benchmark: TransferBenchmark, source: WorkspaceId, content: int) -> tuple[str, float, float]:
     peaks = []
 
     async def watched(_what: str, work: Awaitable[object]) -> None:
@@ -136,5 +136,5 @@ async def _peaks(bench: Bench, source: WorkspaceId, content: int) -> tuple[str, 
             await work
         peaks.append(round(peak.megabytes))
 
-    await bench.run_job(source, watched)
+    await benchmark.run_job(source, watched)
     return f"home of {format_size(content)}", peaks[0], peaks[1]

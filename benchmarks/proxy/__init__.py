@@ -1,1 +1,1 @@
-"""The proxy, next to nginx and JupyterHub's proxy."""
+"""The proxy compared with nginx, Caddy, Traefik and JupyterHub's proxy."""

@@ -1,4 +1,4 @@
-"""Who takes part: everybody who can be had here, each with its processes on one core."""
+"""Start the contestants that are available here, each with its processes on one core."""
 
 import os
 import sys
@@ -7,14 +7,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from pathlib import Path
 
 from benchmarks.api.load_generator import Target
+from benchmarks.peers import Unavailable
 from benchmarks.proxy.codehub import ours, transport
 from benchmarks.proxy.nginx import installed, nginx, nginx_64k, nginx_auth, nginx_upstream
 from benchmarks.proxy.peers import caddy, configurable_http_proxy, direct, traefik
-from benchmarks.proxy.testbed import OTHER_CORES, VISITORS, CannotRun, Contestant, Stage, Visitor, server
+from benchmarks.proxy.testbed import BROWSERS, OTHER_CORES, Browser, Contestant, Testbed, server
 from benchmarks.report import Report
 from codehub.embedded.free_ports import choose_ports
 
-Starter = Callable[[Stage], AbstractAsyncContextManager[Contestant]]
+Starter = Callable[[Testbed], AbstractAsyncContextManager[Contestant]]
 CONTESTANTS: Mapping[str, Starter] = {
     "direct": direct,
     "nginx": nginx,
@@ -26,40 +27,40 @@ CONTESTANTS: Mapping[str, Starter] = {
     "ours": ours,
     "transport": transport,
 }
-# It tells where our time goes, but it is nothing that anybody could use.
+# The transport alone shows where the time goes, but is not usable as a proxy.
 DEFAULT = tuple(name for name in CONTESTANTS if name != "transport")
 
 
 @asynccontextmanager
-async def upstreams(directory: Path) -> AsyncIterator[Stage]:
-    """The upstreams beside the load: pages from nginx if it is there, and the echo."""
+async def upstreams(directory: Path) -> AsyncIterator[Testbed]:
+    """Run the upstreams on the cores of the load: pages from nginx if installed, and the echo."""
     ports = choose_ports(["pages", "echo"], {})
     pages_port = ports["pages"] if installed() else ports["echo"]
-    visitors = [Visitor() for _ in range(VISITORS)]
-    stage = Stage(directory, pages_port, ports["echo"], visitors)
-    command = (sys.executable, "-m", "benchmarks.proxy.upstream", str(stage.echo_port))
-    ready = Target(stage.echo_port, "/", {})
+    browsers = [Browser() for _ in range(BROWSERS)]
+    testbed = Testbed(directory, pages_port, ports["echo"], browsers)
+    command = (sys.executable, "-m", "benchmarks.proxy.upstream", str(testbed.echo_port))
+    ready = Target(testbed.echo_port, "/", {})
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(
             server(command, os.environ, directory / "echo.log", ready, OTHER_CORES)
         )
         if installed():
-            await stack.enter_async_context(nginx_upstream(stage))
-        yield stage
+            await stack.enter_async_context(nginx_upstream(testbed))
+        yield testbed
 
 
 @asynccontextmanager
 async def contestants(
-    stage: Stage, names: Sequence[str], report: Report
+    testbed: Testbed, names: Sequence[str], report: Report
 ) -> AsyncIterator[Mapping[str, Contestant]]:
-    """All of them at once, so that they can take turns; who cannot be had is left out, with the reason."""
-    found = {}
+    """Start all of them, so that they can take turns; skip those that are unavailable."""
+    running = {}
     async with AsyncExitStack() as stack:
         for name in names:
             try:
-                found[name] = await stack.enter_async_context(CONTESTANTS[name](stage))
-            except CannotRun as error:
-                report.say(f"without {name}: {error}")
+                running[name] = await stack.enter_async_context(CONTESTANTS[name](testbed))
+            except Unavailable as error:
+                report.log(f"without {name}: {error}")
             else:
-                report.say(f"{name} is there")
-        yield found
+                report.log(f"{name} is running")
+        yield running

@@ -1,4 +1,4 @@
-"""Requests for pages: by wrk where it is installed, else by our own client, which is slower."""
+"""Request pages with wrk if it is installed, otherwise with the slower load generator."""
 
 import asyncio
 import re
@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from benchmarks.api.load_generator import LONGEST_SECONDS, Refused, Target, ask_for
+from benchmarks.api.load_generator import TIMEOUT_SECONDS, BadResponse, Target, send_requests
 from benchmarks.report import percentile
 
 UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6, "m": 60e6}
@@ -19,7 +19,7 @@ FAULTS = re.compile(r"^\s+(Non-2xx or 3xx responses: .*|Socket errors: .*)$", re
 
 @dataclass(frozen=True)
 class Outcome:
-    """How many answers or messages came in what time; how long each took, if it is known, in µs."""
+    """The number of responses or messages in a time, and their latency in µs, if known."""
 
     count: int
     seconds: float
@@ -27,35 +27,35 @@ class Outcome:
     p99: float | None = None
 
 
-async def ask_for_pages(target: Target, connections: int, seconds: int) -> Outcome:
+async def load_pages(target: Target, connections: int, seconds: int) -> Outcome:
     wrk = shutil.which("wrk")
     if wrk is None:
-        return await _ask_ourselves(target, connections, seconds)
+        return await _load_without_wrk(target, connections, seconds)
     headers = [word for name, value in target.headers.items() for word in ("-H", f"{name}: {value}")]
     command = (wrk, "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "10s", "--latency", *headers)
-    return read_wrk(await _output_of(*command, f"http://127.0.0.1:{target.port}{target.path}"))
+    return parse_wrk_output(await _output_of(*command, f"http://127.0.0.1:{target.port}{target.path}"))
 
 
-def read_wrk(output: str) -> Outcome:
-    """What wrk says, or Refused if anything went wrong."""
+def parse_wrk_output(output: str) -> Outcome:
+    """Parse the output of wrk; raise BadResponse if a request failed."""
     if fault := FAULTS.search(output):
-        raise Refused(fault[1])
+        raise BadResponse(fault[1])
     found = REQUESTS.search(output)
     times = {percent: float(number) * UNITS[unit] for percent, number, unit in LATENCY.findall(output)}
     if found is None or len(times) < len(PERCENTS):
-        raise Refused(f"wrk said: {output}")
+        raise BadResponse(f"unexpected output of wrk: {output}")
     count, time, unit = found.groups()
     return Outcome(int(count), float(time) * UNITS[unit] / UNITS["s"], *(times[each] for each in PERCENTS))
 
 
-async def _ask_ourselves(target: Target, connections: int, seconds: int) -> Outcome:
-    answers = await ask_for(target, connections, seconds)
-    p50, p99 = in_microseconds(answers.seconds)
-    return Outcome(len(answers.seconds), answers.wall_seconds, p50, p99)
+async def _load_without_wrk(target: Target, connections: int, seconds: int) -> Outcome:
+    responses = await send_requests(target, connections, seconds)
+    p50, p99 = latencies(responses.seconds)
+    return Outcome(len(responses.seconds), responses.wall_seconds, p50, p99)
 
 
-def in_microseconds(seconds: Sequence[float]) -> tuple[float, float]:
-    """The median and the 99th percentile."""
+def latencies(seconds: Sequence[float]) -> tuple[float, float]:
+    """Return the median and the 99th percentile in µs."""
     return statistics.median(seconds) * UNITS["s"], percentile([*seconds, seconds[-1]], 99) * UNITS["s"]
 
 
@@ -64,7 +64,7 @@ async def _output_of(*command: str) -> str:
         *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     try:
-        async with asyncio.timeout(LONGEST_SECONDS):
+        async with asyncio.timeout(TIMEOUT_SECONDS):
             output, _ = await process.communicate()
     finally:
         if process.returncode is None:

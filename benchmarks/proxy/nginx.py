@@ -1,4 +1,4 @@
-"""nginx: as the upstream, which direct shows the limit of, and as contestants."""
+"""nginx as the upstream and as contestants."""
 
 import getpass
 import os
@@ -9,19 +9,19 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 
 from benchmarks.api.load_generator import Target
+from benchmarks.peers import Unavailable
 from benchmarks.proxy.testbed import (
     OTHER_CORES,
-    CannotRun,
     Contestant,
-    Stage,
+    Testbed,
     contestant,
     free_port,
     server,
 )
 from benchmarks.proxy.upstream import LARGE, SIZES, SMALL
 
-# Debian's own paths are not ours to write to; connections are kept for as long as anybody wants.
-FRAME = """
+# Temporary files stay in the current directory, not in Debian's; connections are kept open.
+CONFIGURATION = """
 daemon off;
 worker_processes 1;
 worker_rlimit_nofile 16384;
@@ -54,7 +54,7 @@ UPSTREAM = """
         location / {{ return 200 "ok"; }}
     }}
 """
-# Who may pass is asked over a connection, as of any service that knows; this one says yes at once.
+# auth_request calls a service over a connection, as usual; this service always allows.
 PROXY = """
     server {{
         listen 127.0.0.1:{auth_port} backlog=4096;
@@ -97,57 +97,57 @@ def installed() -> str | None:
 
 
 @asynccontextmanager
-async def nginx_upstream(stage: Stage) -> AsyncIterator[None]:
-    """Pages."""
-    large_file = stage.directory / LARGE
+async def nginx_upstream(testbed: Testbed) -> AsyncIterator[None]:
+    """Serve pages."""
+    large_file = testbed.directory / LARGE
     large_file.write_bytes(b"x" * SIZES[LARGE])
     content = UPSTREAM.format(
-        port=stage.pages_port,
-        prefix=stage.pages_prefix,
+        port=testbed.pages_port,
+        prefix=testbed.pages_prefix,
         small=SMALL,
         text="x" * SIZES[SMALL],
         large=LARGE,
         large_file=large_file,
     )
-    command = _configured(stage.directory, "upstream", content)
-    ready = Target(stage.pages_port, f"/{SMALL}", {})
-    async with server(command, os.environ, stage.directory / "upstream.log", ready, OTHER_CORES):
+    command = _configured(testbed.directory, "upstream", content)
+    ready = Target(testbed.pages_port, f"/{SMALL}", {})
+    async with server(command, os.environ, testbed.directory / "upstream.log", ready, OTHER_CORES):
         yield
 
 
 @asynccontextmanager
-async def nginx(stage: Stage, name: str = "nginx", options: str = "") -> AsyncIterator[Contestant]:
+async def nginx(testbed: Testbed, name: str = "nginx", options: str = "") -> AsyncIterator[Contestant]:
     port = free_port()
     content = PROXY.format(
         port=port,
-        pages_port=stage.pages_port,
-        echo_port=stage.echo_port,
+        pages_port=testbed.pages_port,
+        echo_port=testbed.echo_port,
         auth_port=free_port(),
-        prefix=stage.pages_prefix,
+        prefix=testbed.pages_prefix,
         options=options,
     )
-    command = _configured(stage.directory, name, content)
+    command = _configured(testbed.directory, name, content)
     async with contestant(
-        stage, name, command, port=port, environment=os.environ, version=_version(command[0])
+        testbed, name, command, port=port, environment=os.environ, version=_version(command[0])
     ) as ready:
         yield ready
 
 
-def nginx_auth(stage: Stage) -> AbstractAsyncContextManager[Contestant]:
-    return nginx(stage, "nginx-auth", AUTH)
+def nginx_auth(testbed: Testbed) -> AbstractAsyncContextManager[Contestant]:
+    return nginx(testbed, "nginx-auth", AUTH)
 
 
-def nginx_64k(stage: Stage) -> AbstractAsyncContextManager[Contestant]:
-    return nginx(stage, "nginx-64k", BIG_BUFFERS)
+def nginx_64k(testbed: Testbed) -> AbstractAsyncContextManager[Contestant]:
+    return nginx(testbed, "nginx-64k", BIG_BUFFERS)
 
 
 def _configured(directory: Path, name: str, content: str) -> tuple[str, ...]:
-    """The command for a configuration in this directory."""
+    """Write the configuration; return the command."""
     program = installed()
     if program is None:
-        raise CannotRun("apt-get install nginx-light")
+        raise Unavailable("nginx is missing: apt-get install nginx-light")
     configuration = directory / f"{name}.conf"
-    configuration.write_text(FRAME.format(user=getpass.getuser(), name=name, content=content))
+    configuration.write_text(CONFIGURATION.format(user=getpass.getuser(), name=name, content=content))
     return program, "-p", str(directory), "-e", f"{name}.error", "-c", str(configuration)
 
 

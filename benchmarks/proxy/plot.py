@@ -1,4 +1,4 @@
-"""A plot for documents: bars of requests per second and of CPU per request, as SVG written by hand."""
+"""Plot requests per second and CPU per request as bars in an SVG."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -8,7 +8,7 @@ from benchmarks.proxy.workloads import MANY
 
 Bars = Sequence[tuple[str, float]]
 ROW, BAR, TOP, LABELS, LONGEST, PANEL = 26, 16, 58, 92, 230, 400
-# It brings its own background, since the page around it may be dark where the browser is not.
+# Draw a background, because the page may use another color scheme than the browser.
 STYLE = """
 svg { --page: #fff; --text: #1f2328; --soft: #59636e; --bar: #b6bec8; --ours: #0969da; }
 @media (prefers-color-scheme: dark) {
@@ -21,7 +21,7 @@ text { fill: var(--text); font: 12px system-ui, sans-serif; }
 
 
 def plot(results: Results) -> str:
-    """Both panels side by side, each from best to worst."""
+    """Return an SVG with both panels, each sorted from best to worst."""
     names = results.names(MANY)
     rates = [(name, value) for name in names if (value := results.median(MANY, name, rate))]
     costs = [(name, value) for name in names if (value := results.median(MANY, name, cpu))]

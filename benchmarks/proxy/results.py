@@ -1,4 +1,4 @@
-"""What the rounds have given: medians, ratios round by round, and whether the goals are met."""
+"""Summarize the rounds: medians, ratios per round, and whether the goals are met."""
 
 import statistics
 from collections import defaultdict
@@ -36,7 +36,7 @@ def busy(figures: Figures) -> float | None:
 
 @dataclass
 class Results:
-    """By workload and contestant, one entry per round: None where it failed."""
+    """By workload and contestant; one entry per round, None if it failed."""
 
     rounds: defaultdict[tuple[str, str], list[Figures | None]] = field(
         default_factory=lambda: defaultdict(list)
@@ -52,7 +52,7 @@ class Results:
         return statistics.median(found) if found else None
 
     def ratio(self, title: str, name: str, base: str, pick: Pick) -> float | None:
-        """Round by round, since others use the machine too: both of a round met about the same of that."""
+        """Return the median over the rounds: other load on the machine affects both sides of a round."""
         ratios = list(self._ratios(title, name, base, pick))
         return statistics.median(ratios) if ratios else None
 
@@ -68,7 +68,7 @@ class Results:
 
 @dataclass(frozen=True)
 class Goal:
-    """How ours is to compare with another; at most so much, or else at least."""
+    """A bound for the ratio of ours to another contestant."""
 
     title: str
     pick: Pick
@@ -118,13 +118,13 @@ def memory_section(results: Results) -> Section:
     rows: list[Sequence[Cell]] = [
         (
             name,
-            _tenths(memory.at_first / MEGABYTE),
+            _tenths(memory.at_start / MEGABYTE),
             _tenths(results.loaded_bytes[name] / MEGABYTE),
             _tenths(memory.per_websocket / KILOBYTE),
         )
         for name, memory in results.memory.items()
     ]
-    columns = ("resident", "MB at first", "MB after all rounds", "KB per idle WebSocket")
+    columns = ("resident", "MB at start", "MB after all rounds", "KB per idle WebSocket")
     return Section(f"Memory, {count} idle WebSockets", columns, rows)
 
 

@@ -1,4 +1,4 @@
-"""What every contestant is given: the same upstreams and visitors, and a core of its own."""
+"""What all contestants share: the upstreams and the browsers; each contestant has one core."""
 
 import asyncio
 import os
@@ -8,9 +8,10 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.api.load_generator import Refused, Target, ask_for
-from benchmarks.api.population import child
+from benchmarks.api.load_generator import BadResponse, Target, send_requests
+from benchmarks.peers import Unavailable
 from benchmarks.proxy.upstream import SMALL
+from benchmarks.servers import background_process
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
 from codehub.services.credentials import new_session_token
@@ -18,14 +19,14 @@ from testkit.rows import new_workspace_id
 from testkit.waiting import until
 
 _CORES = sorted(os.sched_getaffinity(0))
-# One for whoever is measured; the rest, if there is any, for the load, the upstream and our servers.
+# One core for the contestant; the others, if any, for the load, the upstream and the servers.
 CONTESTANT_CORES = set(_CORES[:1])
 OTHER_CORES = set(_CORES[1:]) or CONTESTANT_CORES
-# More than one, since nobody may have thousands of connections.
-VISITORS = 8
+# Several, because the number of connections per user is limited.
+BROWSERS = 8
 START_SECONDS = 30
-# Eleven fields that a browser sends for a request of a page; with the cookie they are twelve.
-BROWSER = {
+# Eleven headers of a browser's request for a page; the cookie is the twelfth.
+BROWSER_HEADERS = {
     "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36",
     "Accept": "application/json, text/plain, */*",
     "Accept-Language": "en-US,en;q=0.9,de;q=0.8",
@@ -33,39 +34,35 @@ BROWSER = {
     "Cache-Control": "no-cache",
     "Sec-Fetch-Dest": "empty",
     "Sec-Fetch-Mode": "cors",
-    "Sec-Fetch-Deployment": "same-origin",
+    "Sec-Fetch-Site": "same-origin",
     "sec-ch-ua": '"Chromium";v="140", "Not=A?Brand";v="24", "Google Chrome";v="140"',
     "sec-ch-ua-mobile": "?0",
     "sec-ch-ua-platform": '"Linux"',
 }
 
 
-class CannotRun(Exception):
-    """A contestant that cannot be had here; the message says why, or how to install it."""
-
-
 @dataclass(frozen=True)
-class Visitor:
-    """A browser of somebody signed in, and their workspace, whose upstream echoes WebSocket messages."""
+class Browser:
+    """A browser of a signed-in user, and the user's workspace, whose upstream echoes WebSocket messages."""
 
     token: str = field(default_factory=new_session_token, repr=False)
     workspace_id: WorkspaceId = field(default_factory=new_workspace_id)
 
     @property
     def headers(self) -> dict[str, str]:
-        return BROWSER | {
+        return BROWSER_HEADERS | {
             "Cookie": f"theme=dark; codehub_session={self.token}; _xsrf=2|1b0f|6a09e667f3bcc908"
         }
 
 
 @dataclass(frozen=True)
-class Stage:
-    """The first visitor has another workspace, of pages."""
+class Testbed:
+    """Upstreams and browsers; the first browser has a second workspace that serves pages."""
 
     directory: Path
     pages_port: int
     echo_port: int
-    visitors: Sequence[Visitor]
+    browsers: Sequence[Browser]
     pages_id: WorkspaceId = field(default_factory=new_workspace_id)
 
     @property
@@ -73,12 +70,12 @@ class Stage:
         return f"/w/{self.pages_id}/"
 
     def page(self, port: int, name: str) -> Target:
-        return Target(port, self.pages_prefix + name, self.visitors[0].headers)
+        return Target(port, self.pages_prefix + name, self.browsers[0].headers)
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """Something that answers; without a process, nothing is between the load and the upstream."""
+    """A running proxy; without a process, the load goes directly to the upstream."""
 
     pages_port: int
     echo_port: int
@@ -88,7 +85,7 @@ class Contestant:
 
 @contextmanager
 def on_cores(cores: set[int]) -> Iterator[None]:
-    """What is started meanwhile stays there."""
+    """Pin processes that are started in the block to these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)
     try:
@@ -99,7 +96,7 @@ def on_cores(cores: set[int]) -> Iterator[None]:
 
 @asynccontextmanager
 async def contestant(
-    stage: Stage,
+    testbed: Testbed,
     name: str,
     command: Sequence[str],
     *,
@@ -107,9 +104,11 @@ async def contestant(
     environment: Mapping[str, str],
     version: str = "",
 ) -> AsyncIterator[Contestant]:
-    """The process on its core, once it passes a page on."""
-    ready = stage.page(port, SMALL)
-    async with server(command, environment, stage.directory / f"{name}.log", ready, CONTESTANT_CORES) as pid:
+    """Run the process on its core; yield when it forwards a page."""
+    ready = testbed.page(port, SMALL)
+    async with server(
+        command, environment, testbed.directory / f"{name}.log", ready, CONTESTANT_CORES
+    ) as pid:
         yield Contestant(port, port, pid, version)
 
 
@@ -117,33 +116,33 @@ async def contestant(
 async def server(
     command: Sequence[str], environment: Mapping[str, str], log: Path, ready: Target, cores: set[int]
 ) -> AsyncIterator[int]:
-    """The id of a process that answers."""
+    """Run a process; yield its id when it responds."""
     with ExitStack() as stack:
         with on_cores(cores):
-            process = stack.enter_context(child(command, environment, log))
+            process = stack.enter_context(background_process(command, environment, log))
 
-        async def answers() -> bool:
+        async def is_ready() -> bool:
             _check_running(process, log)
             try:
-                await ask_for(ready, 1, 0)
-            except (OSError, Refused):
+                await send_requests(ready, 1, 0)
+            except (OSError, BadResponse):
                 return False
             return True
 
         try:
             async with asyncio.timeout(START_SECONDS):
-                await until(answers, f"{log.stem} answers")
+                await until(is_ready, f"{log.stem} responds")
         except TimeoutError:
-            raise CannotRun(f"it does not answer; it said last: {_last_words(log)}") from None
+            raise Unavailable(f"it does not respond; end of its log: {_end_of(log)}") from None
         yield process.pid
 
 
 def _check_running(process: subprocess.Popen[bytes], log: Path) -> None:
     if process.poll() is not None:
-        raise CannotRun(f"it ended with status {process.returncode}: {_last_words(log)}")
+        raise Unavailable(f"it exited with status {process.returncode}: {_end_of(log)}")
 
 
-def _last_words(log: Path) -> str:
+def _end_of(log: Path) -> str:
     return log.read_text(errors="replace").strip()[-300:]
 
 

@@ -1,4 +1,4 @@
-"""Our transport alone, without any check of who asks: what the rest of the proxy costs is beyond this."""
+"""The proxy's transport alone, without sessions; the difference is the cost of the rest of the proxy."""
 
 import argparse
 import asyncio
@@ -13,7 +13,7 @@ from proxy.transport.server import ProxyServer
 
 
 class PrefixRouter:
-    """Pages below the prefix, everything else to the echo."""
+    """Routes pages by their prefix and everything else to the echo."""
 
     def __init__(self, prefix: str, pages_port: int, echo_port: int) -> None:
         self._prefix = prefix.encode()

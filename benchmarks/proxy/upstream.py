@@ -1,6 +1,6 @@
-"""An upstream that echoes WebSocket messages as cheaply as Python can, and has pages where nginx is missing.
+"""A cheap upstream that echoes WebSocket messages, and serves pages where nginx is missing.
 
-Clients send messages of one length, all x's, with an empty mask: who knows how much has come knows what.
+Clients send messages of one length, only x's, with an empty mask, so it is enough to count bytes.
 """
 
 import argparse
@@ -23,7 +23,7 @@ BACKLOG = 4096
 
 
 def frame(size: int, *, masked: bool) -> bytes:
-    """A whole message."""
+    """Return a whole message."""
     flag = MASKED if masked else 0
     if size < LENGTH_16:
         header = bytes([BINARY, flag | size])
@@ -35,7 +35,7 @@ def frame(size: int, *, masked: bool) -> bytes:
 
 
 def payload_size(start: bytes) -> int:
-    """From the beginning of a frame."""
+    """Return the size of the payload, given the start of a frame."""
     short = start[1] & ~MASKED
     width = {LENGTH_16: 2, LENGTH_64: 8}.get(short, 0)
     return int.from_bytes(start[2 : 2 + width], "big") if width else short
@@ -50,7 +50,7 @@ HEALTHY = page(2)
 
 
 def accept(head: bytes) -> bytes:
-    """The answer to a handshake."""
+    """Return the response to a handshake."""
     _, _, rest = head.lower().partition(KEY)
     key = head[len(head) - len(rest) :].partition(b"\r\n")[0]
     token = base64.b64encode(hashlib.sha1(key.strip() + MAGIC).digest())  # noqa: S324 (RFC 6455 wants it)
@@ -59,13 +59,13 @@ def accept(head: bytes) -> bytes:
 
 
 class Connection(asyncio.Protocol):
-    """Answers requests until one is a handshake; from then on counts bytes and echoes."""
+    """Responds to requests until one is a handshake; then counts bytes and echoes."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
         self._upgraded = False
         self._frame_size = 0
-        self._answer = b""
+        self._echo_frame = b""
         self._pending = 0
         self._transport: asyncio.Transport
 
@@ -80,11 +80,11 @@ class Connection(asyncio.Protocol):
         while not self._upgraded and (end := self._buffer.find(HEAD_END)) >= 0:
             head = bytes(self._buffer[:end])
             del self._buffer[: end + len(HEAD_END)]
-            self._answer_request(head)
+            self._respond(head)
         if self._upgraded and len(self._buffer) >= LONGEST_HEADER:
-            self._learn()
+            self._learn_frame_size()
 
-    def _answer_request(self, head: bytes) -> None:
+    def _respond(self, head: bytes) -> None:
         if KEY in head.lower():
             self._upgraded = True
             self._transport.write(accept(head))
@@ -92,16 +92,16 @@ class Connection(asyncio.Protocol):
             path = head.split(b" ", 2)[1]
             self._transport.write(PAGES.get(path.rpartition(b"/")[2], HEALTHY))
 
-    def _learn(self) -> None:
+    def _learn_frame_size(self) -> None:
         size = payload_size(bytes(self._buffer[:LONGEST_HEADER]))
-        self._frame_size, self._answer = len(frame(size, masked=True)), frame(size, masked=False)
+        self._frame_size, self._echo_frame = len(frame(size, masked=True)), frame(size, masked=False)
         self._echo(len(self._buffer))
         self._buffer.clear()
 
     def _echo(self, received: int) -> None:
         count, self._pending = divmod(self._pending + received, self._frame_size)
         if count:
-            self._transport.write(self._answer * count)
+            self._transport.write(self._echo_frame * count)
 
 
 async def serve(port: int) -> None:

@@ -1,4 +1,4 @@
-"""WebSocket messages, many at once or one after the other, and WebSockets that are only open."""
+"""Exchange WebSocket messages, and keep idle WebSockets open."""
 
 import asyncio
 import time
@@ -7,9 +7,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
 
-from benchmarks.api.load_generator import HEAD_END, LONGEST_SECONDS, Refused, Target
-from benchmarks.proxy.http_load import Outcome, in_microseconds
-from benchmarks.proxy.testbed import Contestant, Stage
+from benchmarks.api.load_generator import HEAD_END, TIMEOUT_SECONDS, BadResponse, Target
+from benchmarks.proxy.http_load import Outcome, latencies
+from benchmarks.proxy.testbed import Contestant, Testbed
 from benchmarks.proxy.upstream import frame
 
 SWITCHING = b"HTTP/1.1 101 "
@@ -25,8 +25,8 @@ SMALL_MESSAGE = 64
 
 
 @dataclass(frozen=True)
-class Talk:
-    """So many connections with so many messages of this size under way on each."""
+class MessagePattern:
+    """The number of connections, the size of messages, and how many are in flight on each connection."""
 
     connections: int
     size: int = SMALL_MESSAGE
@@ -34,28 +34,28 @@ class Talk:
 
 
 @dataclass
-class Tally:
-    """What all connections have had back; how long messages took if only one was under way on each."""
+class MessageStats:
+    """Messages returned on all connections; round-trip times if only one is in flight on each."""
 
     count: int = 0
     seconds: list[float] = field(default_factory=list)
 
 
-class Talker(asyncio.Protocol):
-    """Sends a message for every one that comes back, so that as many as the window are under way."""
+class EchoClient(asyncio.Protocol):
+    """Sends a message for each one that returns, so that `window` messages are always in flight."""
 
-    def __init__(self, handshake: bytes, talk: Talk, tally: Tally) -> None:
+    def __init__(self, handshake: bytes, pattern: MessagePattern, stats: MessageStats) -> None:
         loop = asyncio.get_running_loop()
         self.opened: asyncio.Future[None] = loop.create_future()
         self.done: asyncio.Future[None] = loop.create_future()
         self._handshake = handshake
-        self._message, self._answer = frame(talk.size, masked=True), frame(talk.size, masked=False)
-        self._window = talk.window
-        self._tally = tally
+        self._message, self._echo = frame(pattern.size, masked=True), frame(pattern.size, masked=False)
+        self._window = pattern.window
+        self._stats = stats
         self._head = bytearray()
         self._received = 0
         self._partial = 0
-        self._under_way = 0
+        self._in_flight = 0
         self._sent_at = 0.0
         self._until = 0.0
         self._transport: asyncio.Transport
@@ -67,11 +67,11 @@ class Talker(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         for future in (self.opened, self.done):
             if not future.done():
-                future.set_exception(error or Refused("the connection was closed"))
+                future.set_exception(error or BadResponse("the connection was closed"))
                 future.exception()
 
     def begin(self, until: float) -> None:
-        """Once the connection is open."""
+        """Start sending; call it when the connection is open."""
         self._until = until
         self._send(self._window, time.perf_counter())
 
@@ -79,13 +79,13 @@ class Talker(asyncio.Protocol):
         if not self.opened.done():
             self._read_head(data)
             return
-        if not self._received and not data.startswith(self._answer[:2]):
-            self._fail(f"an answer that begins with {data[:50]!r}")
+        if not self._received and not data.startswith(self._echo[:2]):
+            self._fail(f"a message that starts with {data[:50]!r}")
             return
         self._received += len(data)
-        count, self._partial = divmod(self._partial + len(data), len(self._answer))
+        count, self._partial = divmod(self._partial + len(data), len(self._echo))
         if count:
-            self._take(count)
+            self._count(count)
 
     def _read_head(self, data: bytes) -> None:
         self._head += data
@@ -94,80 +94,82 @@ class Talker(asyncio.Protocol):
         if self._head.startswith(SWITCHING):
             self.opened.set_result(None)
         else:
-            self.opened.set_exception(Refused(bytes(self._head[:300]).decode(errors="replace")))
+            self.opened.set_exception(BadResponse(bytes(self._head[:300]).decode(errors="replace")))
 
-    def _take(self, count: int) -> None:
+    def _count(self, count: int) -> None:
         now = time.perf_counter()
         if self._window == 1:
-            self._tally.seconds.append(now - self._sent_at)
-        self._tally.count += count
-        self._under_way -= count
+            self._stats.seconds.append(now - self._sent_at)
+        self._stats.count += count
+        self._in_flight -= count
         if now < self._until:
             self._send(count, now)
-        elif self._under_way == 0 and not self.done.done():
+        elif self._in_flight == 0 and not self.done.done():
             self.done.set_result(None)
 
     def _send(self, count: int, now: float) -> None:
         self._sent_at = now
-        self._under_way += count
+        self._in_flight += count
         self._transport.write(self._message * count)
 
     def _fail(self, reason: str) -> None:
         if not self.done.done():
-            self.done.set_exception(Refused(reason))
+            self.done.set_exception(BadResponse(reason))
             self.done.exception()
         self._transport.abort()
 
 
-async def exchange_messages(stage: Stage, contestant: Contestant, talk: Talk, seconds: float) -> Outcome:
-    """Keep so many messages under way on each connection; the last ones are waited for."""
-    tally = Tally()
-    async with talkers(stage, contestant, talk, tally) as everybody:
+async def exchange_messages(
+    testbed: Testbed, contestant: Contestant, pattern: MessagePattern, seconds: float
+) -> Outcome:
+    """Exchange messages for this time, then wait for the last ones."""
+    stats = MessageStats()
+    async with open_clients(testbed, contestant, pattern, stats) as clients:
         began = time.perf_counter()
-        await _talk(everybody, began + seconds)
+        await _exchange(clients, began + seconds)
         wall_seconds = time.perf_counter() - began
-    if not tally.seconds:
-        return Outcome(tally.count, wall_seconds)
-    return Outcome(tally.count, wall_seconds, *in_microseconds(tally.seconds))
+    if not stats.seconds:
+        return Outcome(stats.count, wall_seconds)
+    return Outcome(stats.count, wall_seconds, *latencies(stats.seconds))
 
 
 @asynccontextmanager
-async def idle_websockets(stage: Stage, contestant: Contestant, count: int) -> AsyncIterator[None]:
-    """Open WebSockets, each of which has carried one message."""
-    async with talkers(stage, contestant, Talk(count), Tally()) as everybody:
-        await _talk(everybody, until=0)
+async def idle_websockets(testbed: Testbed, contestant: Contestant, count: int) -> AsyncIterator[None]:
+    """Keep WebSockets open; each has carried one message."""
+    async with open_clients(testbed, contestant, MessagePattern(count), MessageStats()) as clients:
+        await _exchange(clients, until=0)
         yield
 
 
-async def _talk(everybody: list[Talker], until: float) -> None:
-    for talker in everybody:
-        talker.begin(until)
-    async with asyncio.timeout(LONGEST_SECONDS):
-        await asyncio.gather(*(talker.done for talker in everybody))
+async def _exchange(clients: list[EchoClient], until: float) -> None:
+    for client in clients:
+        client.begin(until)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        await asyncio.gather(*(client.done for client in clients))
 
 
 @asynccontextmanager
-async def talkers(
-    stage: Stage, contestant: Contestant, talk: Talk, tally: Tally
-) -> AsyncIterator[list[Talker]]:
-    """Open WebSockets, shared out among the visitors."""
-    loop, places = asyncio.get_running_loop(), asyncio.Semaphore(CONNECTING_AT_ONCE)
-    port, found = contestant.echo_port, list[Talker]()
+async def open_clients(
+    testbed: Testbed, contestant: Contestant, pattern: MessagePattern, stats: MessageStats
+) -> AsyncIterator[list[EchoClient]]:
+    """Open WebSockets, evenly for all browsers."""
+    loop, slots = asyncio.get_running_loop(), asyncio.Semaphore(CONNECTING_AT_ONCE)
+    port, opened = contestant.echo_port, list[EchoClient]()
     async with AsyncExitStack() as stack:
 
-        async def join(number: int) -> None:
-            visitor = stage.visitors[number % len(stage.visitors)]
-            headers = visitor.headers | HANDSHAKE | {"Origin": f"http://127.0.0.1:{port}"}
-            handshake = Target(port, f"/w/{visitor.workspace_id}/echo", headers).encode()
-            async with places, asyncio.timeout(LONGEST_SECONDS):
-                transport, talker = await loop.create_connection(
-                    lambda: Talker(handshake, talk, tally), "127.0.0.1", port
+        async def connect(number: int) -> None:
+            browser = testbed.browsers[number % len(testbed.browsers)]
+            headers = browser.headers | HANDSHAKE | {"Origin": f"http://127.0.0.1:{port}"}
+            handshake = Target(port, f"/w/{browser.workspace_id}/echo", headers).encode()
+            async with slots, asyncio.timeout(TIMEOUT_SECONDS):
+                transport, client = await loop.create_connection(
+                    lambda: EchoClient(handshake, pattern, stats), "127.0.0.1", port
                 )
                 stack.callback(transport.close)
-                await talker.opened
-            found.append(talker)
+                await client.opened
+            opened.append(client)
 
         async with asyncio.TaskGroup() as tasks:
-            for number in range(talk.connections):
-                tasks.create_task(join(number))
-        yield found
+            for number in range(pattern.connections):
+                tasks.create_task(connect(number))
+        yield opened

@@ -1,4 +1,4 @@
-"""What is measured, and what it costs the contestant."""
+"""The workloads, and what they cost a contestant."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 import psutil
 import uvloop
 
-from benchmarks.proxy.http_load import Outcome, ask_for_pages
-from benchmarks.proxy.testbed import Contestant, Stage
+from benchmarks.proxy.http_load import Outcome, load_pages
+from benchmarks.proxy.testbed import Contestant, Testbed
 from benchmarks.proxy.upstream import LARGE, SIZES, SMALL
-from benchmarks.proxy.websocket_load import SMALL_MESSAGE, Talk, exchange_messages, idle_websockets
+from benchmarks.proxy.websocket_load import SMALL_MESSAGE, MessagePattern, exchange_messages, idle_websockets
 from benchmarks.report import MEGABYTE
 from testkit.processes import process_tree
 
 MICROSECONDS = 1e6
 BIG_MESSAGE = 64 * 1024
-Load = Callable[[Stage, Contestant, int], Awaitable[Outcome]]
+Load = Callable[[Testbed, Contestant, int], Awaitable[Outcome]]
 
 
 @dataclass(frozen=True)
 class Workload:
-    """`amount` is how many of its units one answer or message is; `bulk` is also for nginx-64k."""
+    """`amount` is the number of units per response or message; `bulk` workloads also run on nginx-64k."""
 
     title: str
     unit: str
@@ -33,7 +33,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Figures:
-    """Units per second, times in µs if known, and CPU of the contestant in µs per unit, if it has any."""
+    """Units per second, latency in µs if known, and CPU in µs per unit if the contestant has a process."""
 
     rate: float
     p50: float | None
@@ -42,34 +42,34 @@ class Figures:
 
     @property
     def busy_percent(self) -> float | None:
-        """Of one core; well below 100, something else was the limit."""
+        """Return the share of one core; well below 100, something else was the bottleneck."""
         return None if self.cpu is None else self.cpu * self.rate / MICROSECONDS * 100
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Of all processes of a contestant together, in bytes."""
+    """Resident bytes of all processes of a contestant."""
 
-    at_first: int
+    at_start: int
     with_websockets: int
     websockets: int
 
     @property
     def per_websocket(self) -> float:
-        return (self.with_websockets - self.at_first) / self.websockets
+        return (self.with_websockets - self.at_start) / self.websockets
 
 
 def pages(connections: int, name: str) -> Load:
-    async def load(stage: Stage, contestant: Contestant, seconds: int) -> Outcome:
-        return await ask_for_pages(stage.page(contestant.pages_port, name), connections, seconds)
+    async def load(testbed: Testbed, contestant: Contestant, seconds: int) -> Outcome:
+        return await load_pages(testbed.page(contestant.pages_port, name), connections, seconds)
 
     return load
 
 
-def messages(talk: Talk) -> Load:
-    async def load(stage: Stage, contestant: Contestant, seconds: int) -> Outcome:
-        # A faster loop than ours, which has to start servers as other users.
-        return await asyncio.to_thread(uvloop.run, exchange_messages(stage, contestant, talk, seconds))
+def messages(pattern: MessagePattern) -> Load:
+    async def load(testbed: Testbed, contestant: Contestant, seconds: int) -> Outcome:
+        # uvloop is faster, but the benchmark itself cannot use it: it starts servers as other users.
+        return await asyncio.to_thread(uvloop.run, exchange_messages(testbed, contestant, pattern, seconds))
 
     return load
 
@@ -82,27 +82,27 @@ WORKLOADS = (
     Workload(CROWD, "req", pages(256, SMALL)),
     Workload(LARGE_PAGES, "MB", pages(8, LARGE), SIZES[LARGE] / MEGABYTE, bulk=True),
     Workload(
-        "WebSocket, 64 B there and back, 1 connection",
+        "WebSocket, 64 B round trip, 1 connection",
         "msg",
-        messages(Talk(1, SMALL_MESSAGE, 1)),
+        messages(MessagePattern(1, SMALL_MESSAGE, 1)),
         websocket=True,
     ),
     Workload(
-        "WebSocket, 64 B there and back, 32 connections",
+        "WebSocket, 64 B round trip, 32 connections",
         "msg",
-        messages(Talk(32, SMALL_MESSAGE, 1)),
+        messages(MessagePattern(32, SMALL_MESSAGE, 1)),
         websocket=True,
     ),
     Workload(
-        "WebSocket, 64 B, 32 connections, 16 under way on each",
+        "WebSocket, 64 B, 32 connections, 16 in flight on each",
         "msg",
-        messages(Talk(32, SMALL_MESSAGE, 16)),
+        messages(MessagePattern(32, SMALL_MESSAGE, 16)),
         websocket=True,
     ),
     Workload(
-        "WebSocket, 64 KB, 8 connections, 2 under way on each",
+        "WebSocket, 64 KB, 8 connections, 2 in flight on each",
         "MB",
-        messages(Talk(8, BIG_MESSAGE, 2)),
+        messages(MessagePattern(8, BIG_MESSAGE, 2)),
         BIG_MESSAGE / MEGABYTE,
         bulk=True,
         websocket=True,
@@ -110,19 +110,19 @@ WORKLOADS = (
 )
 
 
-async def measure(workload: Workload, stage: Stage, contestant: Contestant, seconds: int) -> Figures:
+async def measure(workload: Workload, testbed: Testbed, contestant: Contestant, seconds: int) -> Figures:
     before = cpu_seconds(contestant)
-    outcome = await workload.load(stage, contestant, seconds)
+    outcome = await workload.load(testbed, contestant, seconds)
     spent = cpu_seconds(contestant) - before
     amount = outcome.count * workload.amount
     cpu = spent / amount * MICROSECONDS if contestant.pid else None
     return Figures(amount / outcome.seconds, outcome.p50, outcome.p99, cpu)
 
 
-async def measure_memory(stage: Stage, contestant: Contestant, websockets: int) -> Memory:
-    """With fresh processes: what an earlier load left to be used again would hide what WebSockets take."""
+async def measure_memory(testbed: Testbed, contestant: Contestant, websockets: int) -> Memory:
+    """Call it for new processes: reusable memory from an earlier load would hide what WebSockets need."""
     before = resident_bytes(contestant)
-    async with idle_websockets(stage, contestant, websockets):
+    async with idle_websockets(testbed, contestant, websockets):
         return Memory(before, resident_bytes(contestant), websockets)
 
 

@@ -1,1 +1,1 @@
-"""Sweeps and queries with many parked workspaces."""
+"""Cost of sweeps with many parked workspaces."""

@@ -1,22 +1,23 @@
-"""`python -m benchmarks.scale`: what parked workspaces cost, against how many there are."""
+"""`python -m benchmarks.scale`: the cost of parked workspaces by their number."""
 
 import argparse
 import asyncio
 from collections.abc import Sequence
 
+from benchmarks.command_line import add_common_arguments, run_benchmark
 from benchmarks.report import Cell, Report, Section, milliseconds
 from benchmarks.scale.parked import ARCHIVED, STANDBY, add_parked
 from benchmarks.scale.sweeps import Sweeper
-from benchmarks.servers import real_deployment, run_to_the_end, worker_of
+from benchmarks.servers import real_deployment, run_worker
 from codehub.domain.conditions import Observation, WorkspaceId
 from testkit.deployment import Deployment
 
 SIZES = (100, 1_000, 10_000)
 QUICK_SIZES = (100, 1_000)
-# Together with the first, fewer than activities.drift.FULL_CHECK_EVERY: none of these is a full check.
+# With the first one, fewer than activities.drift.FULL_CHECK_EVERY, so none of these is a full check.
 WARM_SWEEPS = 8
 CHANGES = 100
-# Only the sweeps that are measured take place.
+# No sweep runs except those that are measured.
 NEVER = str(365 * 24 * 3600)
 QUIET = {f"CODEHUB_SWEEPS_{name}_SECONDS": NEVER for name in ("OBSERVE", "TTL", "GC")}
 COLUMNS = (
@@ -35,18 +36,18 @@ COLUMNS = (
 )
 LEGEND = (
     "open: open workflows. first: the full check of a new worker. warm: median of the sweeps after it.",
-    "CPU: ms per warm sweep of worker, Temporal, PostgreSQL. MB: resident memory. rows: read from workspaces",
-    f"by one sweep. changed: the same when {CHANGES} more came to stand by since the sweep before.",
+    "CPU: ms per warm sweep of worker (W), Temporal (T), PostgreSQL (P). MB: resident memory. rows: read",
+    f"from workspaces by one sweep. changed: rows read after {CHANGES} workspaces were added.",
 )
 
 
 async def measure(sizes: Sequence[int], facts: Observation, report: Report) -> list[Sequence[Cell]]:
-    """One deployment that grows; a fresh worker for each size."""
+    """Grow one deployment; use a new worker for each size."""
     rows = []
     async with real_deployment(**QUIET) as deployment:
         present = 0
         for size in sizes:
-            report.say(f"{size} workspaces")
+            report.log(f"{size} workspaces")
             await _add(deployment, size - present, facts)
             rows.append(await _measure_at(deployment, size))
             present = size + CHANGES
@@ -54,12 +55,12 @@ async def measure(sizes: Sequence[int], facts: Observation, report: Report) -> l
 
 
 async def _measure_at(deployment: Deployment, size: int) -> Sequence[Cell]:
-    async with worker_of(deployment) as process:
+    async with run_worker(deployment) as process:
         sweeper = Sweeper(deployment, process.pid)
         await sweeper.begin()
         first = await sweeper.cost_of(1)
         warm = await sweeper.cost_of(WARM_SWEEPS)
-        # Workspaces that came to stand by since the last sweep, rows and volumes alike.
+        # New workspaces in STANDBY since the last sweep, with rows and volumes.
         await _add(deployment, CHANGES, STANDBY)
         changed = await sweeper.cost_of(1)
         memory = sweeper.memory()
@@ -89,18 +90,17 @@ def _make_volumes(deployment: Deployment, workspace_ids: Sequence[WorkspaceId]) 
 
 async def run(sizes: Sequence[int], report: Report) -> None:
     archived = await measure(sizes, ARCHIVED, report)
-    report.add(Section("ARCHIVED: in S3 only", COLUMNS, archived, LEGEND))
+    report.add(Section("ARCHIVED: only in S3", COLUMNS, archived, LEGEND))
     standby = await measure(sizes, STANDBY, report)
-    report.add(Section("STANDBY: a volume each, listed by every sweep", COLUMNS, standby, LEGEND))
+    report.add(Section("STANDBY: with a volume that every sweep lists", COLUMNS, standby, LEGEND))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.scale", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a small version, for trying it out")
-    parser.add_argument("--json", action="store_true", help="one JSON document instead of tables")
+    add_common_arguments(parser)
     arguments = parser.parse_args()
     report = Report(arguments.json)
-    run_to_the_end(run(QUICK_SIZES if arguments.quick else SIZES, report))
+    run_benchmark(run(QUICK_SIZES if arguments.quick else SIZES, report))
     report.finish()
 
 

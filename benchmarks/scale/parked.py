@@ -1,4 +1,4 @@
-"""Rows of workspaces at rest, as the control plane itself would have written them."""
+"""Add rows of converged workspaces, as the control plane itself would have written them."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -29,7 +29,7 @@ STANDBY = Observation(ContainerFact.ABSENT, VolumeFact.PRESENT, ArchiveFact.ABSE
 
 
 async def add_parked(deployment: Deployment, count: int, facts: Observation) -> list[WorkspaceId]:
-    """Add so many converged workspaces whose last observation was this; nobody is told."""
+    """Add converged workspaces with these facts, without triggering notifications."""
     desired = DesiredState.ARCHIVED if facts is ARCHIVED else DesiredState.STANDBY
     rows = list(_rows(deployment.owner, count, desired, facts))
     async with deployment.database.transaction() as session:
@@ -47,9 +47,9 @@ def _rows(owner: UUID, count: int, desired: DesiredState, facts: Observation) ->
         workspace_id, operation_id = new_workspace_id(), str(uuid4())
         key = archive_key(workspace_id, operation_id) if facts is ARCHIVED else None
         before = Snapshot(workspace_id, desired, phase=Phase(desired.value), archive_key=key)
-        seen = judge(before, facts, now)
-        if seen.phase.value != desired.value:
-            raise RuntimeError(f"a parked workspace would be {seen.phase}, not {desired}")
+        observed = judge(before, facts, now)
+        if observed.phase.value != desired.value:
+            raise RuntimeError(f"a parked workspace would be {observed.phase}, not {desired}")
         yield {
             "id": UUID(workspace_id),
             "owner_user_id": owner,
@@ -58,9 +58,9 @@ def _rows(owner: UUID, count: int, desired: DesiredState, facts: Observation) ->
             "instance_backend": "local",
             "storage_backend": "local-dir",
             "home_store_key": volume_name(workspace_id),
-            "conditions": conditions_to_json(seen.conditions),
+            "conditions": conditions_to_json(observed.conditions),
             "observed_at": now,
-            "phase": seen.phase,
+            "phase": observed.phase,
             "phase_changed_at": now,
             "desired_state": desired,
             "archive_key": key,

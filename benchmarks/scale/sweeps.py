@@ -1,4 +1,4 @@
-"""What sweeps cost: wall and CPU time, memory, and the rows that they read."""
+"""Measure sweeps: wall and CPU time, memory, and the rows that they read."""
 
 import asyncio
 import statistics
@@ -11,7 +11,7 @@ from sqlalchemy import text
 from benchmarks.resource_usage import Usage, cpu_seconds, memory_megabytes
 from testkit.deployment import Deployment
 
-# A backend that has become idle publishes its counters after at most ten seconds.
+# An idle PostgreSQL backend publishes its counters after at most ten seconds.
 COUNTERS_SECONDS = 11
 ROWS_READ = text(
     "SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables "
@@ -23,7 +23,7 @@ OBSERVE = "ObserveWorkflow"
 
 @dataclass(frozen=True)
 class Cost:
-    """Of one sweep, the median of several; `cpu` by part in seconds."""
+    """The median cost of one sweep; `cpu` is in seconds by part."""
 
     wall_seconds: float
     cpu: Usage
@@ -32,18 +32,18 @@ class Cost:
 
 @dataclass
 class Sweeper:
-    """Runs sweeps on a worker that does nothing else."""
+    """Runs sweeps on an otherwise idle worker."""
 
     deployment: Deployment
     worker: int
     _rows: int = 0
 
     async def begin(self) -> None:
-        """Start counting."""
+        """Read the counters before the first sweep."""
         self._rows = await self._rows_read()
 
     async def sweep(self) -> float:
-        """Do what the schedule does, once; return the seconds."""
+        """Run the scheduled workflow once; return the seconds."""
         began = time.perf_counter()
         task_queue = self.deployment.settings.temporal.task_queue
         await self.deployment.client.execute_workflow(

@@ -114,7 +114,7 @@ async def test_without_a_slash_it_moves_on(harness: FrontDoorHarness) -> None:
 
 async def test_pages_of_other_sites_cannot_use_the_cookie(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
-    foreign = {"Sec-Fetch-Deployment": "same-site", "Sec-Fetch-Mode": "cors", "Origin": "http://evil.example"}
+    foreign = {"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors", "Origin": "http://evil.example"}
     async with running_ide(harness.root, workspace_id) as ide:
         for _ in range(2):
             for method in ("GET", "POST"):
