@@ -49,10 +49,10 @@ def find_address(given: str | None) -> Address:
 def _of_this_machine() -> Address | None:
     # Here, because it takes longer to load than most commands take.
     from codehub.embedded.data_dir import DataDir  # noqa: PLC0415
-    from codehub.embedded.state import read_running  # noqa: PLC0415
+    from codehub.embedded.state import read_running_stack  # noqa: PLC0415
     from codehub.settings import load_settings  # noqa: PLC0415
 
-    running = read_running(DataDir(load_settings().general.data_dir.absolute()))
+    running = read_running_stack(DataDir(load_settings().general.data_dir.absolute()))
     url = running.urls.get("CodeHub") if running else None
     return Address(url, "codehub status") if url else None
 

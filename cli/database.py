@@ -6,8 +6,8 @@ from codehub.embedded.backends import recorded_backend
 from codehub.embedded.child_process import ChildState
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.servers.postgres import POSTGRES
-from codehub.embedded.servers.registry import environment, last_known
-from codehub.embedded.state import RunningStack, read_running
+from codehub.embedded.servers.registry import environment, load_config
+from codehub.embedded.state import RunningStack, read_running_stack
 from codehub.settings import Settings, load_settings
 
 BACKEND = "CODEHUB_WORKSPACES_INSTANCE_BACKEND"
@@ -22,7 +22,7 @@ def database_url(settings: Settings) -> str:
     if settings.database.url is not None:
         return settings.database.url.get_secret_value()
     data = DataDir(settings.general.data_dir.absolute())
-    running = read_running(data)
+    running = read_running_stack(data)
     if running is None:
         raise NoDatabase(
             f"CodeHub does not run on {data.root}. Start it with `codehub up`, or name its directory with "
@@ -31,17 +31,17 @@ def database_url(settings: Settings) -> str:
     if _is_external(running):
         raise NoDatabase("CodeHub runs with CODEHUB_DATABASE_URL; set it for this command too.")
     # Only this server is asked: the others may be external ones, which this shell knows nothing about.
-    return POSTGRES.environment(last_known(data, settings))["CODEHUB_DATABASE_URL"]
+    return POSTGRES.environment(load_config(data, settings))["CODEHUB_DATABASE_URL"]
 
 
 def settings_of_stack(settings: Settings) -> Settings:
     """The settings with the addresses and the backend of a running `codehub up`, if they name no S3."""
     data = DataDir(settings.general.data_dir.absolute())
-    if settings.s3.endpoint_url is not None or read_running(data) is None:
+    if settings.s3.endpoint_url is not None or read_running_stack(data) is None:
         return settings
     backend = recorded_backend(data)
     recorded = {BACKEND: backend} if backend else {}
-    return load_settings({**recorded, **os.environ, **environment(last_known(data, settings))})
+    return load_settings({**recorded, **os.environ, **environment(load_config(data, settings))})
 
 
 def _is_external(running: RunningStack) -> bool:

@@ -23,15 +23,15 @@ from codehub.domain.failures import Failure
 from codehub.embedded.backends import (
     LOCAL,
     LOCAL_DOCKER,
-    DockerFound,
-    chosen_backend,
+    DockerStatus,
+    configured_backend,
     docker_images,
     recorded_backend,
 )
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.docker_probe import look
+from codehub.embedded.docker_probe import probe_docker
 from codehub.embedded.free_ports import NoFreePort, choose_ports
-from codehub.embedded.state import read_running
+from codehub.embedded.state import read_running_stack
 from codehub.formatting import format_size
 from codehub.settings import Settings, SettingsError, load_settings
 
@@ -51,8 +51,8 @@ def doctor() -> None:
 def examine(settings: Settings) -> Iterator[Finding]:
     data = DataDir(settings.general.data_dir.absolute())
     images = docker_images(settings)
-    docker = asyncio.run(look(settings.docker.url, images))
-    backend = chosen_backend(settings) or recorded_backend(data)
+    docker = asyncio.run(probe_docker(settings.docker.url, images))
+    backend = configured_backend(settings) or recorded_backend(data)
     # Where nothing is decided yet, `codehub up` takes what there is.
     local = backend == LOCAL or (backend is None and bool(docker.problem))
     yield _python()
@@ -99,7 +99,7 @@ def _ports(settings: Settings, data: DataDir) -> Finding:
     except (NoFreePort, OSError) as error:
         return Finding("ports", False, str(error), "allow this machine to listen on 127.0.0.1")
     taken = [f"{name} {port}" for name, port in wanted.items() if chosen[name] != port]
-    if not taken or read_running(data):
+    if not taken or read_running_stack(data):
         return Finding("ports", True, "loopback ports are free")
     remedy = "end who has it, or set CODEHUB_PROXY_PORT, CODEHUB_API_PORT"
     return Finding("ports", False, f"taken: {', '.join(taken)}", remedy, required=False)
@@ -115,7 +115,7 @@ def _embedded_servers() -> Finding:
     return Finding("embedded servers", not missing, detail, remedy)
 
 
-def _docker(docker: DockerFound, images: tuple[str, ...], *, required: bool) -> Finding:
+def _docker(docker: DockerStatus, images: tuple[str, ...], *, required: bool) -> Finding:
     what = f"without {', '.join(docker.missing)}" if docker.missing else f"with {', '.join(images)}"
     detail = f"engine {docker.version} {what}" if docker.version else docker.problem
     return Finding("Docker", not docker.problem, detail, docker.remedy, required)

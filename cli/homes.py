@@ -15,7 +15,7 @@ from cli.errors import Failed
 from codehub.bootstrap import open_database
 from codehub.db.session import Database, DatabaseUnavailable
 from codehub.domain.failures import Failure
-from codehub.embedded.backends import chosen_backend, recorded_backend
+from codehub.embedded.backends import configured_backend, recorded_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.providers import open_providers
 from codehub.services.home_store import (
@@ -98,7 +98,7 @@ async def _adopt(settings: Settings, *, yes: bool) -> Found:
 async def _opened(settings: Settings) -> AsyncIterator[tuple[Database, Homes]]:
     """The database and the homes that CodeHub would use on this machine."""
     data = DataDir(settings.general.data_dir.absolute())
-    backend = chosen_backend(settings) or recorded_backend(data) or settings.workspaces.instance_backend
+    backend = configured_backend(settings) or recorded_backend(data) or settings.workspaces.instance_backend
     effective = settings.model_copy(
         update={
             "database": settings.database.model_copy(update={"url": SecretUrl(database_url(settings))}),

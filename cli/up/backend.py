@@ -9,17 +9,17 @@ from codehub.bootstrap import claim_homes
 from codehub.db.session import Database
 from codehub.embedded.backends import (
     LOCAL,
+    BackendChoice,
     BackendUnavailable,
-    Choice,
-    DockerFound,
-    chosen_backend,
-    decide,
+    DockerStatus,
+    configured_backend,
+    decide_backend,
     docker_images,
-    may_be_docker,
+    needs_docker_probe,
     record_backend,
     recorded_backend,
 )
-from codehub.embedded.docker_probe import look_and_pull
+from codehub.embedded.docker_probe import probe_and_pull
 from codehub.embedded.stack import EmbeddedStack
 from codehub.services.home_store import require_backend, require_homes_imported
 from codehub.settings import Settings, load_settings
@@ -55,10 +55,10 @@ def _check_local(view: View) -> None:
         raise BackendUnavailable(f"This machine lacks what workspaces need: {', '.join(lacking)}.")
 
 
-async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> Choice:
-    chosen, recorded = chosen_backend(settings), recorded_backend(stack.data)
+async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> BackendChoice:
+    chosen, recorded = configured_backend(settings), recorded_backend(stack.data)
     images = docker_images(settings)
-    docker = DockerFound()
-    if may_be_docker(chosen, recorded):
-        docker = await look_and_pull(settings.docker.url, images, view.say)
-    return decide(chosen, recorded, docker, images[0])
+    docker = DockerStatus()
+    if needs_docker_probe(chosen, recorded):
+        docker = await probe_and_pull(settings.docker.url, images, view.say)
+    return decide_backend(chosen, recorded, docker, images[0])

@@ -9,7 +9,7 @@ import typer
 
 from codehub.embedded.child_process import ChildState
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.state import RunningStack, is_locked, read_running
+from codehub.embedded.state import RunningStack, is_locked, read_running_stack
 from codehub.settings import load_settings
 
 
@@ -35,7 +35,7 @@ PATIENCE_SECONDS = 120.0
 def down() -> None:
     """Stop CodeHub on this machine; running workspaces go on."""
     data = DataDir(load_settings().general.data_dir.absolute())
-    running = read_running(data)
+    running = read_running_stack(data)
     supervisor = running.supervisor() if running else None
     if supervisor is None:
         typer.echo(f"CodeHub does not run on {data.root}.")
@@ -56,7 +56,7 @@ def _wait(data: DataDir) -> bool:
     while is_locked(data):
         if time.monotonic() > deadline:
             return False
-        said |= _say_stopped(read_running(data), said)
+        said |= _say_stopped(read_running_stack(data), said)
         time.sleep(LOOK_SECONDS)
     return True
 

@@ -12,7 +12,7 @@ from cli.up.view import View
 from codehub.db.session import Database, DatabaseUnavailable, create_engine
 from codehub.embedded.backends import BackendUnavailable
 from codehub.embedded.child_process import CannotPrepare, StartFailed
-from codehub.embedded.data_dir import CredentialsDamaged
+from codehub.embedded.data_dir import DamagedCredentials
 from codehub.embedded.free_ports import NoFreePort
 from codehub.embedded.processes import CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
@@ -29,7 +29,7 @@ FAILURES = (
     AlreadyRunning,
     BackendUnavailable,
     CannotPrepare,
-    CredentialsDamaged,
+    DamagedCredentials,
     DatabaseUnavailable,
     HomesNotImported,
     MigrationError,
@@ -62,7 +62,7 @@ async def run(settings: Settings, processes: Sequence[CodeHubProcess]) -> int:
 async def _run_until_stopped(
     stack: EmbeddedStack, settings: Settings, processes: Sequence[CodeHubProcess], view: View
 ) -> None:
-    stack.claim()
+    stack.prepare()
     _log_to_file(stack)
     stopping = _stop_signal(stack, view)
     # Servers alone run no workspaces.
@@ -119,7 +119,7 @@ def _stop_signal(stack: EmbeddedStack, view: View) -> asyncio.Event:
 
     def stop() -> None:
         if stopping.is_set():
-            stack.hurry()
+            stack.stop_now()
         else:
             view.say("Stopping ... (Ctrl-C again: at once)")
             stopping.set()

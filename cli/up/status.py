@@ -12,10 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from codehub.embedded.backends import SENTENCES
-from codehub.embedded.child_process import ChildState, Status
+from codehub.embedded.backends import DESCRIPTIONS
+from codehub.embedded.child_process import ChildState, ChildStatus
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.state import RunningStack, read_running
+from codehub.embedded.state import RunningStack, read_running_stack
 from codehub.settings import load_settings
 
 NOT_RUNNING = 3
@@ -37,7 +37,7 @@ def status(
 ) -> None:
     """Show what runs on this machine; the exit code is 0 if CodeHub runs and 3 if not."""
     data = DataDir(load_settings().general.data_dir.absolute())
-    running = read_running(data)
+    running = read_running_stack(data)
     if as_json:
         typer.echo(render_json(data, running))
     elif running is None:
@@ -51,7 +51,7 @@ def status(
         raise typer.Exit(NOT_RUNNING)
 
 
-def render_table(parts: Sequence[Status], now: datetime) -> Table:
+def render_table(parts: Sequence[ChildStatus], now: datetime) -> Table:
     table = Table("", "part", "state", "pid", "address", "since", "", box=box.SIMPLE_HEAD, show_edge=False)
     for part in parts:
         mark, style = LOOKS[part.state]
@@ -87,8 +87,8 @@ def print_urls(console: Console, running: RunningStack) -> None:
 
 
 def print_backend(console: Console, running: RunningStack) -> None:
-    if running.instance_backend in SENTENCES:
-        console.print(f"{SENTENCES[running.instance_backend]}.", highlight=False)
+    if running.instance_backend in DESCRIPTIONS:
+        console.print(f"{DESCRIPTIONS[running.instance_backend]}.", highlight=False)
 
 
 def describe_duration(duration: timedelta) -> str:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.up.status import LOOKS, describe_duration
-from codehub.embedded.child_process import ChildState, StartFailed, Status, last_lines
+from codehub.embedded.child_process import ChildState, ChildStatus, StartFailed, last_lines
 from codehub.embedded.data_dir import DataDir
 
 SHOWN_LOG_LINES = 15
@@ -30,7 +30,7 @@ class View:
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False)
-        self._parts: dict[str, Status] = {}
+        self._parts: dict[str, ChildStatus] = {}
         self._live = False
         self._began = monotonic()
 
@@ -47,7 +47,7 @@ class View:
             finally:
                 self._live = False
 
-    def show(self, status: Status) -> None:
+    def show(self, status: ChildStatus) -> None:
         before = self._parts.get(status.name)
         self._parts[status.name] = status
         changed = before is None or (before.state, before.note) != (status.state, status.note)
@@ -82,10 +82,10 @@ class View:
             for line in lines:
                 self.console.print(Text(f"  {line}", "dim"), soft_wrap=True)
         self.console.print("What is missing on this machine is shown by: codehub doctor")
-        if error.child.instead:
-            self.console.print(f"To use one that runs elsewhere, set {error.child.instead}.")
+        if error.child.external_setting:
+            self.console.print(f"To use one that runs elsewhere, set {error.child.external_setting}.")
 
-    def _print_line(self, status: Status) -> None:
+    def _print_line(self, status: ChildStatus) -> None:
         mark, style = LOOKS[status.state]
         now = datetime.now(UTC).astimezone()
         address = "" if status.state is ChildState.STOPPED else status.address

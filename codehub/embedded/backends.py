@@ -12,8 +12,9 @@ LOCAL: Final = "local"
 LOCAL_DOCKER: Final = "local-docker"
 KUBERNETES: Final = "k8s"
 VARIABLE = "CODEHUB_WORKSPACES_INSTANCE_BACKEND"
+RECORD_KEY = "instance_backend"
 
-SENTENCES = {
+DESCRIPTIONS = {
     LOCAL: "Workspaces run as processes on this machine",
     LOCAL_DOCKER: "Workspaces run as Docker containers",
     KUBERNETES: "Workspaces run as pods on Kubernetes",
@@ -21,92 +22,96 @@ SENTENCES = {
 
 
 class BackendUnavailable(Exception):
-    """The backend that it has to be cannot be used; the message is for a person."""
+    """The required backend cannot be used; the message is for a person."""
 
 
 @dataclass(frozen=True)
-class DockerFound:
-    """What a look at Docker has shown."""
+class DockerStatus:
+    """Whether workspaces can run in Docker."""
 
     version: str = ""
     missing: tuple[str, ...] = ()
-    """Images that are needed and not there."""
+    """Required images that Docker does not have."""
 
     problem: str = ""
-    """Why workspaces cannot run on it, as a part of a sentence; empty if they can."""
+    """Why workspaces cannot run in Docker, as part of a sentence; empty if they can."""
 
     remedy: str = ""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What runs workspaces from now on, and the words for it."""
+class BackendChoice:
+    """The chosen backend and a sentence about it."""
 
     backend: str
     sentence: str
 
 
-def chosen_backend(settings: Settings) -> str | None:
-    """The one that a person has set; what only goes with one backend chooses it too."""
+def configured_backend(settings: Settings) -> str | None:
+    """Return the backend that the settings name, directly or through the storage backend, or None."""
     workspaces = settings.workspaces
     is_set = workspaces.model_fields_set & {"instance_backend", "storage_backend"}
     return workspaces.instance_backend if is_set else None
 
 
 def docker_images(settings: Settings) -> tuple[str, str]:
-    """What Docker needs: the image of a workspace that names none, and that of the storage job."""
+    """Return the images that Docker needs: the default workspace image and the storage job image."""
     workspaces = settings.workspaces
     is_set = "default_image_ref" in workspaces.model_fields_set
     workspace = workspaces.default_image_ref if is_set else IMAGE_OF_INSTANCE[LOCAL_DOCKER]
     return workspace, settings.docker.job_image
 
 
-def may_be_docker(chosen: str | None, recorded: str | None) -> bool:
-    """Whether it is worth looking at Docker."""
+def needs_docker_probe(chosen: str | None, recorded: str | None) -> bool:
+    """Return whether the choice depends on Docker."""
     return (chosen or recorded or LOCAL_DOCKER) == LOCAL_DOCKER
 
 
-def decide(chosen: str | None, recorded: str | None, docker: DockerFound, image: str) -> Choice:
-    """Raise BackendUnavailable rather than change to a backend that does not have the homes."""
+def decide_backend(
+    chosen: str | None, recorded: str | None, docker: DockerStatus, image: str
+) -> BackendChoice:
+    """Choose the backend: the configured one, the recorded one, or Docker if it works, else local.
+
+    Raise BackendUnavailable instead of switching to a backend that does not have the homes.
+    """
     backend = chosen or recorded
     if backend is None:
-        return _whatever_works(docker, image)
+        return _choose_available(docker, image)
     if backend == LOCAL_DOCKER and docker.problem:
         raise BackendUnavailable(_explain(recorded, docker))
     if backend == LOCAL_DOCKER:
         return _in_docker(image)
-    return Choice(backend, f"{SENTENCES[backend]}, as {f'{VARIABLE} says' if chosen else 'before'}.")
+    return BackendChoice(
+        backend, f"{DESCRIPTIONS[backend]}, as {f'{VARIABLE} says' if chosen else 'before'}."
+    )
 
 
-def _whatever_works(docker: DockerFound, image: str) -> Choice:
+def _choose_available(docker: DockerStatus, image: str) -> BackendChoice:
     if not docker.problem:
         return _in_docker(image)
     remedy = f"; {docker.remedy}" if docker.missing else ""
-    return Choice(LOCAL, f"{SENTENCES[LOCAL]}: {docker.problem}{remedy}.")
+    return BackendChoice(LOCAL, f"{DESCRIPTIONS[LOCAL]}: {docker.problem}{remedy}.")
 
 
-def _in_docker(image: str) -> Choice:
-    return Choice(LOCAL_DOCKER, f"{SENTENCES[LOCAL_DOCKER]} ({image}).")
+def _in_docker(image: str) -> BackendChoice:
+    return BackendChoice(LOCAL_DOCKER, f"{DESCRIPTIONS[LOCAL_DOCKER]} ({image}).")
 
 
-def _explain(recorded: str | None, docker: DockerFound) -> str:
+def _explain(recorded: str | None, docker: DockerStatus) -> str:
     if recorded == LOCAL_DOCKER:
         return f"The homes of this CodeHub are Docker volumes, but {docker.problem}: {docker.remedy}."
     instead = f"or set the variable to {LOCAL}"
     return f"{VARIABLE} is {LOCAL_DOCKER}, but {docker.problem}: {docker.remedy}, {instead}."
 
 
-KEY = "instance_backend"
-
-
 def recorded_backend(data: DataDir) -> str | None:
-    """The one that was used last; None if there was none yet."""
-    recorded = read_json(data.backend).get(KEY)
-    if recorded in SENTENCES:
+    """Return the backend of the last start, or None before the first."""
+    recorded = read_json(data.backend).get(RECORD_KEY)
+    if recorded in DESCRIPTIONS:
         return str(recorded)
-    # Before there was this record, there was only one backend, and its worker made this directory.
+    # Older versions kept no record. They had only the local backend, which creates this directory.
     return LOCAL if data.local_homes.exists() else None
 
 
 def record_backend(data: DataDir, backend: str) -> None:
-    write_private(data.backend, json.dumps({KEY: backend}, indent=2))
+    write_private(data.backend, json.dumps({RECORD_KEY: backend}, indent=2))

@@ -16,12 +16,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+KEPT_LOGS = 3
+PR_SET_PDEATHSIG = 1
+TAIL_BYTES = 16_384
 
-async def _nothing_to_prepare() -> None:
+# Loaded here, because nothing can be imported between fork and exec.
+_libc = ctypes.CDLL(None)
+
+
+async def _prepare_nothing() -> None:
     pass
 
 
-def _nothing_to_remove() -> None:
+def _remove_nothing() -> None:
     pass
 
 
@@ -35,14 +42,14 @@ class Child:
     directory: Path
     address: str
     is_ready: Callable[[], Awaitable[bool]]
-    """Looks once, soon; False as long as it cannot serve."""
+    """Checks once whether the child can serve, without waiting for it."""
 
     environment: Mapping[str, str] = field(repr=False, default_factory=dict)
-    prepare: Callable[[], Awaitable[None]] = _nothing_to_prepare
-    """Runs before every start, so it can be run again."""
+    prepare: Callable[[], Awaitable[None]] = _prepare_nothing
+    """Runs before every start, so it must be idempotent."""
 
-    remove_leftovers: Callable[[], None] = _nothing_to_remove
-    """Runs after every end, however it came about."""
+    remove_leftovers: Callable[[], None] = _remove_nothing
+    """Runs after every exit, also after a crash."""
 
     user: str | None = None
     stop_signal: signal.Signals = signal.SIGTERM
@@ -51,12 +58,12 @@ class Child:
     death_signal: signal.Signals = signal.SIGKILL
     """Sent by the kernel when the supervisor dies."""
 
-    instead: str = ""
-    """The setting that makes this child unnecessary."""
+    external_setting: str = ""
+    """The setting that names an external server instead of this child."""
 
 
 class ChildState(StrEnum):
-    """Where a child is in its life."""
+    """The state of a child."""
 
     WAITING = "waiting"
     STARTING = "starting"
@@ -69,8 +76,8 @@ class ChildState(StrEnum):
 
 
 @dataclass(frozen=True)
-class Status:
-    """What is known of a child right now."""
+class ChildStatus:
+    """The current state of a child, for people."""
 
     name: str
     title: str
@@ -81,11 +88,11 @@ class Status:
     note: str = ""
 
 
-Observer = Callable[[Status], None]
+StatusListener = Callable[[ChildStatus], None]
 
 
 class CannotPrepare(Exception):
-    """What a child needs cannot be made; the message is for a person."""
+    """A child cannot be prepared; the message is for a person."""
 
 
 class StartFailed(Exception):
@@ -97,15 +104,8 @@ class StartFailed(Exception):
         self.log = log
 
 
-KEPT_LOGS = 3
-PR_SET_PDEATHSIG = 1
-TAIL_BYTES = 16_384
-
-# Loaded here: between fork and exec nothing may be imported.
-_libc = ctypes.CDLL(None)
-
-
 async def spawn(child: Child, log: Path) -> Process:
+    """Start the child. It cannot outlive this process, and its output goes to the log."""
     with log.open("ab") as output:
         return await asyncio.create_subprocess_exec(
             *child.command,
@@ -122,7 +122,7 @@ async def spawn(child: Child, log: Path) -> Process:
 
 
 def user_options(user: str | None) -> dict[str, Any]:
-    """What makes a subprocess run as another user and with that one's groups only."""
+    """Return the subprocess options that switch to this user and its group only."""
     if user is None:
         return {}
     entry = pwd.getpwnam(user)
@@ -130,7 +130,7 @@ def user_options(user: str | None) -> dict[str, Any]:
 
 
 def signal_group(process: Process, number: signal.Signals) -> None:
-    """Signal a child and whatever it started in its group; nothing happens if all of them are gone."""
+    """Signal a child and the processes in its group. Do nothing if all of them are gone."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, number)
 

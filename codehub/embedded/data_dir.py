@@ -13,7 +13,7 @@ PRIVATE_DIRECTORY = 0o700
 
 @dataclass(frozen=True)
 class DataDir:
-    """One installation on this machine; everything of it is below `root`, an absolute path."""
+    """The paths of one installation, all below the absolute path `root`."""
 
     root: Path
 
@@ -55,8 +55,8 @@ class DataDir:
     def ready_file(self, name: str) -> Path:
         return self.run / f"{name}.ready"
 
-    def part(self, name: str) -> Path:
-        """The directory of one server, made if need be."""
+    def server_directory(self, name: str) -> Path:
+        """Return the directory of a server; create it if necessary."""
         return make_private_directory(self.root / name)
 
     def create(self) -> None:
@@ -70,8 +70,8 @@ def make_private_directory(path: Path) -> Path:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replace the file at once, so that nobody ever reads half of it; only the owner may read it."""
-    # mkstemp makes it 0600 from the first moment on.
+    """Replace the file atomically. Only its owner can read it."""
+    # mkstemp creates the file with mode 0600.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     with os.fdopen(descriptor, "w") as file:
         file.write(text)
@@ -79,7 +79,7 @@ def write_private(path: Path, text: str) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """What the file holds; nothing if it does not exist or is damaged."""
+    """Return the content of the file, or an empty dict if it is missing or damaged."""
     try:
         content = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -87,8 +87,8 @@ def read_json(path: Path) -> dict[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-class CredentialsDamaged(Exception):
-    """The file is there but cannot be used; new credentials would not open the existing servers' data."""
+class DamagedCredentials(Exception):
+    """The file cannot be read. New credentials would not open the data of the servers."""
 
 
 def _new_secret() -> str:
@@ -97,7 +97,7 @@ def _new_secret() -> str:
 
 @dataclass(frozen=True)
 class Credentials:
-    """None of them is ever on a command line or in a log."""
+    """The passwords and keys of the embedded servers. They never appear on a command line or in a log."""
 
     database_password: str = field(repr=False, default_factory=_new_secret)
     redis_password: str = field(repr=False, default_factory=_new_secret)
@@ -106,7 +106,7 @@ class Credentials:
     s3_signing_key: str = field(repr=False, default_factory=_new_secret)
 
 
-def load_or_create(path: Path) -> Credentials:
+def load_or_create_credentials(path: Path) -> Credentials:
     try:
         text = path.read_text()
     except FileNotFoundError:
@@ -116,6 +116,6 @@ def load_or_create(path: Path) -> Credentials:
     try:
         return Credentials(**json.loads(text))
     except (ValueError, TypeError) as error:
-        raise CredentialsDamaged(
-            f"{path} is damaged. It holds the passwords of the embedded servers: bring it back from a backup."
+        raise DamagedCredentials(
+            f"{path} is damaged. It holds the passwords of the embedded servers; restore it from a backup."
         ) from error

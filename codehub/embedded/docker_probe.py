@@ -1,4 +1,4 @@
-"""Whether Docker can run workspaces: one quick look at the engine and its images, and a bounded pull."""
+"""Checks whether Docker can run workspaces, and pulls missing images within a time limit."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -8,55 +8,56 @@ from aiodocker import Docker, DockerError
 
 from codehub.adapters.docker.engine import NO_CONNECTION, error_text, open_engine
 from codehub.adapters.docker.images import find_image
-from codehub.embedded.backends import DockerFound, docker_images
+from codehub.embedded.backends import DockerStatus, docker_images
 from codehub.settings import Settings
 
-LOOK_SECONDS = 5.0
+PROBE_SECONDS = 5.0
 PULL_SECONDS = 60.0
 MAX_ERROR_LENGTH = 200
-OUR_IMAGES = frozenset(docker_images(Settings()))
+CODEHUB_IMAGES = frozenset(docker_images(Settings()))
 
 
-async def look(url: str, images: Sequence[str], seconds: float = LOOK_SECONDS) -> DockerFound:
-    """What is there, without changing anything."""
+async def probe_docker(url: str, images: Sequence[str], seconds: float = PROBE_SECONDS) -> DockerStatus:
+    """Check the engine and the images without changing anything."""
     async with open_engine(url) as engine:
         try:
             async with asyncio.timeout(seconds):
-                return await _look(engine, images)
+                return await _probe(engine, images)
         except TimeoutError:
             return _unusable(f"Docker does not answer within {seconds:.0f} s", "restart Docker")
         except DockerError as error:
             return _refused(error)
         except (aiohttp.ClientError, LookupError, TypeError, ValueError) as error:
-            # Some other server, whose answers can be anything.
+            # Another server can send anything.
             return _unusable(
-                f"what answers is no Docker ({_in_one_line(error)})", "correct CODEHUB_DOCKER_URL"
+                f"the server at that address is not Docker ({_in_one_line(error)})",
+                "correct CODEHUB_DOCKER_URL",
             )
 
 
-async def look_and_pull(
+async def probe_and_pull(
     url: str, images: Sequence[str], say: Callable[[str], None], pull_seconds: float = PULL_SECONDS
-) -> DockerFound:
-    """The same, after an attempt to pull what is missing; each attempt is announced and bounded."""
-    found = await look(url, images)
+) -> DockerStatus:
+    """Check Docker, and pull missing images. Announce each pull and limit its time."""
+    found = await probe_docker(url, images)
     if not found.missing:
         return found
     async with open_engine(url) as engine:
         for image in found.missing:
-            say(f"Docker has no image {image}: pulling it, for at most {pull_seconds:.0f} s ...")
+            say(f"Docker has no image {image}: pulling it (at most {pull_seconds:.0f} s) ...")
             if reason := await _pull(engine, image, pull_seconds):
-                return _without(found.version, (image,), f" and cannot pull it ({reason})")
-    return await look(url, images)
+                return _missing_images(found.version, (image,), f" and cannot pull it ({reason})")
+    return await probe_docker(url, images)
 
 
-async def _look(engine: Docker, images: Sequence[str]) -> DockerFound:
+async def _probe(engine: Docker, images: Sequence[str]) -> DockerStatus:
     version = str((await engine.version())["Version"])
     missing = tuple([image for image in images if await find_image(engine, image) is None])
-    return _without(version, missing) if missing else DockerFound(version)
+    return _missing_images(version, missing) if missing else DockerStatus(version)
 
 
 async def _pull(engine: Docker, image: str, seconds: float) -> str:
-    """Why it could not be pulled; empty if it could."""
+    """Pull the image. Return the reason if that fails, or an empty string."""
     try:
         async with asyncio.timeout(seconds):
             await engine.images.pull(image)
@@ -67,24 +68,24 @@ async def _pull(engine: Docker, image: str, seconds: float) -> str:
     return ""
 
 
-def _refused(error: DockerError) -> DockerFound:
+def _refused(error: DockerError) -> DockerStatus:
     if error.status != NO_CONNECTION:
-        return _unusable(f"Docker answers with an error ({_in_one_line(error)})", "look at Docker's log")
+        return _unusable(f"Docker returns an error ({_in_one_line(error)})", "check Docker's log")
     if "Permission denied" in error.message:
-        return _unusable("this user may not use Docker's socket", "add the user to the group docker")
+        return _unusable("this user has no access to Docker's socket", "add the user to the group docker")
     return _unusable("Docker does not answer", "start Docker")
 
 
-def _unusable(problem: str, remedy: str) -> DockerFound:
-    return DockerFound(problem=problem, remedy=remedy)
+def _unusable(problem: str, remedy: str) -> DockerStatus:
+    return DockerStatus(problem=problem, remedy=remedy)
 
 
-def _without(version: str, missing: tuple[str, ...], addition: str = "") -> DockerFound:
+def _missing_images(version: str, missing: tuple[str, ...], addition: str = "") -> DockerStatus:
     problem = f"Docker has no image {' and no image '.join(missing)}{addition}"
     remedy = f"`make images` builds {'it' if len(missing) == 1 else 'them'}"
-    if not OUR_IMAGES.issuperset(missing):
-        remedy = "pull or build what is missing, or name another image"
-    return DockerFound(version, missing, problem, remedy)
+    if not CODEHUB_IMAGES.issuperset(missing):
+        remedy = "pull or build the missing image, or choose another one"
+    return DockerStatus(version, missing, problem, remedy)
 
 
 def _in_one_line(error: Exception) -> str:

@@ -1,4 +1,4 @@
-"""Free ports of the loopback interface, chosen once and kept while nobody else takes them."""
+"""Chooses free ports of the loopback interface, and keeps them across restarts if possible."""
 
 import random
 import socket
@@ -12,29 +12,31 @@ EPHEMERAL_PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 USUAL_FIRST_EPHEMERAL_PORT = 32768
 ATTEMPTS = 1000
 
-# Ports that this process has chosen; another CodeHub on this machine chooses others, even before ours listen.
+# Ports that this process has chosen. Another CodeHub here avoids them even before a server listens.
 _reserved: set[int] = set()
 
 
 class NoFreePort(Exception):
-    """Every port that was tried is taken."""
+    """All tried ports are taken."""
 
 
 def choose_ports(names: Iterable[str], remembered: Mapping[str, int]) -> dict[str, int]:
-    """A port for each name: the remembered one if it is free, else another; no port comes twice."""
-    with ExitStack() as held:
-        return {name: _take(held, remembered.get(name)) for name in names}
+    """Return a different port for each name: the remembered one if it is free, or else another."""
+    with ExitStack() as sockets:
+        return {name: _choose_port(sockets, remembered.get(name)) for name in names}
 
 
-def _take(held: ExitStack, preferred: int | None) -> int:
-    # Below the range for outgoing connections, or one of those could get the port while its child restarts.
+def _choose_port(sockets: ExitStack, preferred: int | None) -> int:
+    # Below the range for outgoing connections, which could take the port while its server restarts.
     candidates = range(LOWEST_PORT, _first_ephemeral_port())
-    choices = random.choices(candidates, k=ATTEMPTS)  # noqa: S311 (nothing secret about it)
-    if preferred is not None and _hold(held, preferred):
-        _reserve(preferred)  # whoever chose this port for us may have reserved it already
+    choices = random.choices(candidates, k=ATTEMPTS)  # noqa: S311 (not a secret)
+    if preferred is not None and _listen(sockets, preferred):
+        _reserve(
+            preferred
+        )  # the result does not matter: the port is free, so the reservation is this installation's
         return preferred
     for port in choices:
-        if _hold(held, port) and _reserve(port):
+        if _listen(sockets, port) and _reserve(port):
             return port
     raise NoFreePort(f"no free port found between {candidates.start} and {candidates.stop}")
 
@@ -45,7 +47,7 @@ def _reserve(port: int) -> bool:
         return True
     name = socket.socket(socket.AF_UNIX)
     try:
-        # An abstract socket name is scoped to the network namespace, like a port, and freed with the process.
+        # An abstract socket name belongs to the network namespace, like a port, and ends with the process.
         name.bind(f"\0codehub-port-{port}")
     except OSError:
         name.close()
@@ -55,14 +57,14 @@ def _reserve(port: int) -> bool:
     return True
 
 
-def _hold(held: ExitStack, port: int) -> bool:
-    """Listen until all ports are known; False if somebody else has it, also if that is us."""
-    bound = held.enter_context(socket.socket())
-    # What lingers of closed connections does not count; a server that listens does.
+def _listen(sockets: ExitStack, port: int) -> bool:
+    """Listen until all ports are chosen. Return False if the port is taken, also by an earlier choice."""
+    bound = sockets.enter_context(socket.socket())
+    # Ignore closed connections that linger, but not a server that listens.
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         bound.bind((LOOPBACK, port))
-        # Bound alone, it could be bound a second time with that option.
+        # Without this, another socket with the same option could bind the port too.
         bound.listen()
     except OSError:
         return False

@@ -1,4 +1,4 @@
-"""CodeHub's own processes on this machine: each is a line in this table."""
+"""The processes of CodeHub itself: worker, API and proxy."""
 
 import socket
 import sys
@@ -11,8 +11,8 @@ from codehub.settings import Settings
 
 
 @dataclass(frozen=True)
-class Listening:
-    """Where a process takes connections, and the setting to change where that is taken already."""
+class ListenAddress:
+    """The address that a process listens on, and the setting that changes its port."""
 
     host: str
     port: int
@@ -23,22 +23,22 @@ class Listening:
         return f"{self.host}:{self.port}"
 
 
-def _api(settings: Settings) -> Listening:
-    return Listening(settings.api.host, settings.api.port, "CODEHUB_API_PORT")
+def _api(settings: Settings) -> ListenAddress:
+    return ListenAddress(settings.api.host, settings.api.port, "CODEHUB_API_PORT")
 
 
-def _proxy(settings: Settings) -> Listening:
-    return Listening(settings.proxy.host, settings.proxy.port, "CODEHUB_PROXY_PORT")
+def _proxy(settings: Settings) -> ListenAddress:
+    return ListenAddress(settings.proxy.host, settings.proxy.port, "CODEHUB_PROXY_PORT")
 
 
 @dataclass(frozen=True)
 class CodeHubProcess:
-    """A module that is run; it makes the file named by CODEHUB_<MODULE>_READY_FILE once it is ready."""
+    """A module to run. When it is ready, it creates the file that CODEHUB_<MODULE>_READY_FILE names."""
 
     name: str
     module: str
     title: str
-    listening: Callable[[Settings], Listening] | None = None
+    listening: Callable[[Settings], ListenAddress] | None = None
     stop_seconds: float = 30
 
 
@@ -66,7 +66,7 @@ def child(
     return Child(
         name=process.name,
         title=process.title,
-        # -P: the working directory is no place to import from.
+        # -P: do not import from the working directory.
         command=(sys.executable, "-P", "-m", process.module),
         directory=data.root,
         address=listening.address if listening else "",
@@ -78,10 +78,10 @@ def child(
     )
 
 
-def _require_free(listening: Listening, title: str) -> None:
+def _require_free(listening: ListenAddress, title: str) -> None:
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     with socket.socket(family) as probe:
-        # What lingers of closed connections does not count; a server that listens does.
+        # Ignore closed connections that linger, but not a server that listens.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((listening.host, listening.port))

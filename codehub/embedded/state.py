@@ -1,4 +1,4 @@
-"""What a running `codehub up` tells other commands, and whether it really runs."""
+"""The state file of a running `codehub up`, which other commands read."""
 
 import fcntl
 import json
@@ -10,34 +10,34 @@ from datetime import datetime
 
 import psutil
 
-from codehub.embedded.child_process import ChildState, Status
+from codehub.embedded.child_process import ChildState, ChildStatus
 from codehub.embedded.data_dir import DataDir, read_json, write_private
 
-# A process is the same if it began at the same time, within what the kernel's clock ticks allow.
+# Two start times within this difference are the same; the kernel counts in clock ticks.
 SAME_START_SECONDS = 0.1
 
 
 class AlreadyRunning(Exception):
-    """Somebody else has this data directory."""
+    """Another process uses this data directory."""
 
     def __init__(self, data: DataDir, pid: int | None) -> None:
-        who = f"process {pid}" if pid else "another process"
-        super().__init__(f"CodeHub already runs on {data.root} ({who}).")
+        process = f"process {pid}" if pid else "another process"
+        super().__init__(f"CodeHub already runs on {data.root} ({process}).")
 
 
 @dataclass(frozen=True)
 class RunningStack:
-    """The supervisor and its parts, as they were when something last changed."""
+    """The supervisor and its children, as of the last change."""
 
     pid: int
     started: float
-    parts: tuple[Status, ...]
+    parts: tuple[ChildStatus, ...]
     urls: Mapping[str, str]
     instance_backend: str | None
-    """What runs workspaces; None if nothing does."""
+    """The backend that runs workspaces, or None before it is chosen."""
 
     def supervisor(self) -> psutil.Process | None:
-        """The process, unless the number now belongs to another one."""
+        """Return the process, or None if it is gone or its id belongs to another one now."""
         try:
             process = psutil.Process(self.pid)
             same = abs(process.create_time() - self.started) < SAME_START_SECONDS
@@ -47,8 +47,8 @@ class RunningStack:
 
 
 @contextmanager
-def locked(data: DataDir) -> Iterator[None]:
-    """Hold the data directory; the kernel lets go of it when this process dies."""
+def lock_data_dir(data: DataDir) -> Iterator[None]:
+    """Lock the data directory; the kernel releases it when this process dies."""
     with data.lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -61,7 +61,7 @@ def locked(data: DataDir) -> Iterator[None]:
 def is_locked(data: DataDir) -> bool:
     try:
         with data.lock.open("a") as file:
-            # Shared, so that two who ask do not take each other for somebody who runs.
+            # A shared lock, so that two checks at once do not mistake each other for a running CodeHub.
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -71,7 +71,7 @@ def is_locked(data: DataDir) -> bool:
 
 
 def write_state(
-    data: DataDir, parts: Sequence[Status], urls: Mapping[str, str], instance_backend: str | None = None
+    data: DataDir, parts: Sequence[ChildStatus], urls: Mapping[str, str], instance_backend: str | None = None
 ) -> None:
     content = {
         "pid": os.getpid(),
@@ -83,8 +83,8 @@ def write_state(
     write_private(data.state, json.dumps(content, indent=2))
 
 
-def read_running(data: DataDir) -> RunningStack | None:
-    """The stack that runs on this directory now; None if there is none."""
+def read_running_stack(data: DataDir) -> RunningStack | None:
+    """Return the stack that runs on this directory, or None."""
     recorded = _read(data)
     if recorded is None or not is_locked(data) or recorded.supervisor() is None:
         return None
@@ -94,17 +94,17 @@ def read_running(data: DataDir) -> RunningStack | None:
 def _read(data: DataDir) -> RunningStack | None:
     content = read_json(data.state)
     try:
-        parts = tuple(_part(each) for each in content["parts"])
+        parts = tuple(_parse_status(each) for each in content["parts"])
         backend = content.get("instance_backend")
         return RunningStack(content["pid"], content["started"], parts, content["urls"], backend)
     except (KeyError, TypeError, ValueError):
         return None
 
 
-def _part(content: Mapping[str, str]) -> Status:
+def _parse_status(content: Mapping[str, str]) -> ChildStatus:
     since = datetime.fromisoformat(content["since"])
     pid = int(content["pid"]) if content["pid"] else None
-    return Status(
+    return ChildStatus(
         name=content["name"],
         title=content["title"],
         address=content["address"],

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from codehub.embedded.child_process import ChildState, Status
+from codehub.embedded.child_process import ChildState, ChildStatus
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class RecoveryLog:
         """Return the parts that are not ready."""
         return sorted(self._unavailable_since)
 
-    def update(self, status: Status) -> None:
+    def update(self, status: ChildStatus) -> None:
         if not self._enabled:
             return
         if status.state is not ChildState.RUNNING:

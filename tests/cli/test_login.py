@@ -9,7 +9,7 @@ import pytest
 from cli.connection import DEFAULT_URL, find_address
 from cli.errors import ExitCode
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.state import locked, write_state
+from codehub.embedded.state import lock_data_dir, write_state
 from testkit.processes import free_port
 from testkit.seaweed import S3Server
 from tests.api.harness import PASSWORD
@@ -147,6 +147,6 @@ def test_the_codehub_of_this_machine_is_found(tmp_path: Path, monkeypatch: pytes
     }.items():
         monkeypatch.setenv(name, str(value))
     assert find_address(None).url == DEFAULT_URL
-    with locked(data):
+    with lock_data_dir(data):
         write_state(data, (), {"CodeHub": "http://127.0.0.1:1234"})
         assert find_address(None).url == "http://127.0.0.1:1234"

@@ -17,7 +17,7 @@ from codehub.bootstrap import connect_temporal, open_database
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import choose_ports
-from codehub.embedded.servers.registry import environment, last_known
+from codehub.embedded.servers.registry import environment, load_config
 from codehub.origins import PLAIN_COOKIE
 from codehub.settings import Settings, load_settings
 from testkit.deployment import Deployment
@@ -175,7 +175,7 @@ async def running_codehub(
             return READY in said.read_text()
 
         await until(ready, "codehub up says that it is ready")
-        variables = environment(last_known(DataDir(data_dir), Settings()))
+        variables = environment(load_config(DataDir(data_dir), Settings()))
         loaded = load_settings(variables)
         client = await connect_temporal(loaded)
         url = API_URL.search(said.read_text())

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.state import read_running
+from codehub.embedded.state import read_running_stack
 from testkit.deployment import Deployment
 from tests.e2e.harness import HOUR_SECONDS, Person
 
@@ -38,7 +38,7 @@ def proxy_memory(deployment: Deployment, what: str) -> int:
 
 
 def proxy_files(deployment: Deployment) -> Path:
-    running = read_running(DataDir(deployment.settings.general.data_dir))
+    running = read_running_stack(DataDir(deployment.settings.general.data_dir))
     assert running is not None
     return Path("/proc") / str(next(part.pid for part in running.parts if part.name == "proxy"))
 

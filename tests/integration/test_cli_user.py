@@ -13,9 +13,9 @@ from typer.testing import CliRunner, Result
 
 from cli.main import app
 from codehub.db.session import Database
-from codehub.embedded.child_process import ChildState, Status
-from codehub.embedded.data_dir import DataDir, load_or_create, write_private
-from codehub.embedded.state import locked, write_state
+from codehub.embedded.child_process import ChildState, ChildStatus
+from codehub.embedded.data_dir import DataDir, load_or_create_credentials, write_private
+from codehub.embedded.state import lock_data_dir, write_state
 from codehub.services import users
 from codehub.services.errors import SignInRefused
 from codehub.services.passwords import Passwords
@@ -232,13 +232,13 @@ async def test_running_stack_leads_to_its_database(codehub: Run, tmp_path: Path)
     """Nobody listens on the port, but it is the stack's own that is asked."""
     data = DataDir(tmp_path / "data")
     data.create()
-    load_or_create(data.credentials)
+    load_or_create_credentials(data.credentials)
     write_private(data.ports, json.dumps({"ports": {"postgres": 1}}))
-    with locked(data):
-        write_state(data, [Status("postgres", "PostgreSQL", "", ChildState.RUNNING, NOW)], {})
+    with lock_data_dir(data):
+        write_state(data, [ChildStatus("postgres", "PostgreSQL", "", ChildState.RUNNING, NOW)], {})
         result = await codehub("ls", CODEHUB_DATABASE_URL=None)
         assert "PostgreSQL cannot be used" in result.stderr
         assert "'127.0.0.1', 1" in result.stderr
-        write_state(data, [Status("postgres", "PostgreSQL", "", ChildState.EXTERNAL, NOW)], {})
+        write_state(data, [ChildStatus("postgres", "PostgreSQL", "", ChildState.EXTERNAL, NOW)], {})
         result = await codehub("ls", CODEHUB_DATABASE_URL=None)
         assert "set it for this command too" in result.stderr

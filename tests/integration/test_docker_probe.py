@@ -1,4 +1,4 @@
-"""A look at Docker: at a real engine, at none, and at engines that answer badly."""
+"""Probes of a real Docker engine, of a missing one and of engines that respond badly."""
 
 import socket
 from collections.abc import AsyncIterator, Iterator
@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from codehub.embedded.docker_probe import look, look_and_pull
+from codehub.embedded.docker_probe import probe_and_pull, probe_docker
 from codehub.settings import Settings
 from testkit.needs import do_without_engine
 from tests.stand_in_engine import StandInEngine, stand_in_engine
@@ -63,29 +63,29 @@ def silent_socket(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_real_engine_has_its_images(docker_url: str, real_image: str) -> None:
-    found = await look(docker_url, [real_image])
+    found = await probe_docker(docker_url, [real_image])
     assert (found.missing, found.problem, found.remedy) == ((), "", "")
     assert found.version[0].isdigit()
 
 
 async def test_a_real_engine_lacks_what_nobody_built(docker_url: str, real_image: str) -> None:
     missing = f"{real_image}-not"
-    found = await look(docker_url, [real_image, missing])
+    found = await probe_docker(docker_url, [real_image, missing])
     assert found.missing == (missing,)
     assert found.problem == f"Docker has no image {missing}"
 
 
 async def test_a_real_engine_says_why_it_cannot_pull(docker_url: str) -> None:
     said: list[str] = []
-    found = await look_and_pull(docker_url, [NO_REGISTRY], said.append)
-    assert said == [f"Docker has no image {NO_REGISTRY}: pulling it, for at most 60 s ..."]
+    found = await probe_and_pull(docker_url, [NO_REGISTRY], said.append)
+    assert said == [f"Docker has no image {NO_REGISTRY}: pulling it (at most 60 s) ..."]
     assert found.problem.startswith(f"Docker has no image {NO_REGISTRY} and cannot pull it (")
     assert "127.0.0.1:1" in found.problem.partition("(")[2]
-    assert found.remedy == "pull or build what is missing, or name another image"
+    assert found.remedy == "pull or build the missing image, or choose another one"
 
 
 async def test_no_socket(tmp_path: Path) -> None:
-    found = await look_and_pull(f"unix://{tmp_path}/none.sock", IMAGES, pytest.fail)
+    found = await probe_and_pull(f"unix://{tmp_path}/none.sock", IMAGES, pytest.fail)
     assert (found.version, found.problem, found.remedy) == ("", "Docker does not answer", "start Docker")
 
 
@@ -93,11 +93,11 @@ async def test_a_socket_that_nobody_listens_on(tmp_path: Path) -> None:
     left_behind = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(left_behind))
-    assert (await look(f"unix://{left_behind}", IMAGES)).problem == "Docker does not answer"
+    assert (await probe_docker(f"unix://{left_behind}", IMAGES)).problem == "Docker does not answer"
 
 
 async def test_a_socket_that_never_answers(silent_socket: Path) -> None:
-    found = await look(f"unix://{silent_socket}", IMAGES, seconds=0.2)
+    found = await probe_docker(f"unix://{silent_socket}", IMAGES, seconds=0.2)
     assert found.problem.startswith("Docker does not answer within")
     assert found.remedy == "restart Docker"
 
@@ -111,20 +111,20 @@ async def test_something_else_that_answers(tmp_path: Path) -> None:
     runner = web.AppRunner(app)
     await runner.setup()
     await web.UnixSite(runner, str(tmp_path / "other.sock")).start()
-    found = await look(f"unix://{tmp_path}/other.sock", IMAGES)
+    found = await probe_docker(f"unix://{tmp_path}/other.sock", IMAGES)
     await runner.cleanup()
-    assert found.problem.startswith("what answers is no Docker (")
+    assert found.problem.startswith("the server at that address is not Docker (")
     assert found.remedy == "correct CODEHUB_DOCKER_URL"
 
 
 async def test_an_engine_with_both_images(engine: StandInEngine) -> None:
     engine.images.update(IMAGES)
-    found = await look_and_pull(engine.url, IMAGES, pytest.fail)
+    found = await probe_and_pull(engine.url, IMAGES, pytest.fail)
     assert (found.version, found.problem, engine.pulled) == ("99.1", "", [])
 
 
 async def test_a_look_pulls_nothing(engine: StandInEngine) -> None:
-    found = await look(engine.url, IMAGES)
+    found = await probe_docker(engine.url, IMAGES)
     assert found.missing == IMAGES
     assert found.problem == f"Docker has no image {WORKSPACE} and no image {JOB}"
     assert found.remedy == "`make images` builds them"
@@ -135,13 +135,13 @@ async def test_what_is_missing_is_pulled(engine: StandInEngine) -> None:
     said: list[str] = []
     engine.images.add(WORKSPACE)
     engine.in_registry.add(JOB)
-    found = await look_and_pull(engine.url, IMAGES, said.append)
+    found = await probe_and_pull(engine.url, IMAGES, said.append)
     assert (found.problem, engine.pulled) == ("", [JOB])
-    assert said == [f"Docker has no image {JOB}: pulling it, for at most 60 s ..."]
+    assert said == [f"Docker has no image {JOB}: pulling it (at most 60 s) ..."]
 
 
 async def test_a_refused_pull_ends_the_attempts(engine: StandInEngine) -> None:
-    found = await look_and_pull(engine.url, IMAGES, lambda _words: None)
+    found = await probe_and_pull(engine.url, IMAGES, lambda _words: None)
     assert engine.pulled == [WORKSPACE]
     assert found.missing == (WORKSPACE,)
     assert found.problem == (
@@ -152,5 +152,5 @@ async def test_a_refused_pull_ends_the_attempts(engine: StandInEngine) -> None:
 
 async def test_a_pull_that_takes_too_long_is_given_up(engine: StandInEngine) -> None:
     engine.registry_answers.clear()
-    found = await look_and_pull(engine.url, [WORKSPACE], lambda _words: None, pull_seconds=0.2)
+    found = await probe_and_pull(engine.url, [WORKSPACE], lambda _words: None, pull_seconds=0.2)
     assert found.problem.startswith(f"Docker has no image {WORKSPACE} and cannot pull it (not within")

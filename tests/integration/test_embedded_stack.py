@@ -18,7 +18,7 @@ from temporalio.client import Client
 
 from codehub.db.session import connect
 from codehub.embedded.child_process import ChildState
-from codehub.embedded.data_dir import load_or_create
+from codehub.embedded.data_dir import load_or_create_credentials
 from codehub.embedded.servers.base import http_status
 from codehub.embedded.servers.seaweed import SERVERS
 from codehub.embedded.stack import EmbeddedStack
@@ -126,7 +126,7 @@ async def test_everything_listens_on_loopback_only(stack: EmbeddedStack) -> None
 
 
 async def test_no_secret_is_seen_by_others(stack: EmbeddedStack, data_dir: Path) -> None:
-    secrets = list(asdict(load_or_create(stack.data.credentials)).values())
+    secrets = list(asdict(load_or_create_credentials(stack.data.credentials)).values())
     arguments = [
         argument
         for pid in pids(stack).values()

@@ -1,4 +1,4 @@
-"""A child is kept running: crashes, starts that fail, ends that take too long."""
+"""A child is managed running: crashes, starts that fail, ends that take too long."""
 
 import asyncio
 import os
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from codehub.embedded import supervisor as keeper_module
-from codehub.embedded.child_process import CannotPrepare, Child, ChildState, StartFailed, Status
+from codehub.embedded import supervisor as supervisor_module
+from codehub.embedded.child_process import CannotPrepare, Child, ChildState, ChildStatus, StartFailed
 from codehub.embedded.supervisor import ManagedProcess
 from testkit.processes import process_tree, wait_until_ended
 
@@ -23,16 +23,16 @@ SERVE = "touch ready; while :; do sleep 60 & wait; done"
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     """How long the pauses are is tested elsewhere."""
-    monkeypatch.setattr(keeper_module, "restart_delay", lambda _crashes: 0.01)
+    monkeypatch.setattr(supervisor_module, "restart_delay", lambda _crashes: 0.01)
 
 
 class History:
     """All that was said about a child."""
 
     def __init__(self) -> None:
-        self.statuses: list[Status] = []
+        self.statuses: list[ChildStatus] = []
 
-    def __call__(self, status: Status) -> None:
+    def __call__(self, status: ChildStatus) -> None:
         self.statuses.append(status)
 
     @property
@@ -58,23 +58,23 @@ def child(directory: Path, script: str) -> Child:
 
 
 @asynccontextmanager
-async def kept(described: Child, observer: Callable[[Status], None]) -> AsyncIterator[ManagedProcess]:
-    keeper = ManagedProcess(described, described.directory / "child.log", observer)
+async def managed(described: Child, observer: Callable[[ChildStatus], None]) -> AsyncIterator[ManagedProcess]:
+    process = ManagedProcess(described, described.directory / "child.log", observer)
     try:
-        yield keeper
+        yield process
     finally:
-        await keeper.stop()
+        await process.stop()
 
 
 async def test_crashed_child_is_started_again_and_that_is_said(tmp_path: Path) -> None:
     history = History()
-    async with kept(child(tmp_path, SERVE), history) as keeper:
-        await keeper.start()
-        first = keeper.status.pid
-        await keeper.kill()
-        await keeper.wait_ready()
-        assert keeper.status.state is ChildState.RUNNING
-        assert keeper.status.pid != first
+    async with managed(child(tmp_path, SERVE), history) as process:
+        await process.start()
+        first = process.status.pid
+        await process.kill()
+        await process.wait_ready()
+        assert process.status.state is ChildState.RUNNING
+        assert process.status.pid != first
     notes = [status.note for status in history.statuses if status.state is ChildState.RESTARTING]
     assert notes == ["it was ended by SIGKILL; next start in 0.01 s"]
     assert history.states[-2:] == [ChildState.STOPPING, ChildState.STOPPED]
@@ -82,50 +82,50 @@ async def test_crashed_child_is_started_again_and_that_is_said(tmp_path: Path) -
 
 async def test_wanted_restart_is_no_crash(tmp_path: Path) -> None:
     history = History()
-    async with kept(child(tmp_path, SERVE), history) as keeper:
-        await keeper.start()
-        first = keeper.status.pid
-        await keeper.restart()
-        assert keeper.status.pid != first
+    async with managed(child(tmp_path, SERVE), history) as process:
+        await process.start()
+        first = process.status.pid
+        await process.restart()
+        assert process.status.pid != first
     assert ChildState.RESTARTING not in history.states
 
 
 async def test_child_that_never_starts_is_given_up_with_its_log(tmp_path: Path) -> None:
-    async with kept(child(tmp_path, "echo no luck >&2; exit 7"), History()) as keeper:
+    async with managed(child(tmp_path, "echo no luck >&2; exit 7"), History()) as process:
         with pytest.raises(StartFailed, match="Child did not start: it ended with exit code 7") as failed:
-            await keeper.start()
+            await process.start()
     assert failed.value.log.read_text() == "no luck\n" * 3
 
 
 async def test_child_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
     described = replace(child(tmp_path, "exec sleep 60"), start_seconds=0.05)
-    async with kept(described, History()) as keeper:
+    async with managed(described, History()) as process:
         with pytest.raises(StartFailed, match="not ready within"):
-            await keeper.start()
+            await process.start()
 
 
 async def test_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     described = replace(child(tmp_path, ""), command=("no-such-program",))
-    async with kept(described, History()) as keeper:
+    async with managed(described, History()) as process:
         with pytest.raises(StartFailed, match="no-such-program"):
-            await keeper.start()
+            await process.start()
 
 
 async def test_failed_preparation_is_the_reason(tmp_path: Path) -> None:
     async def prepare() -> None:
         raise CannotPrepare("the disk is full")
 
-    async with kept(replace(child(tmp_path, SERVE), prepare=prepare), History()) as keeper:
+    async with managed(replace(child(tmp_path, SERVE), prepare=prepare), History()) as process:
         with pytest.raises(StartFailed, match="the disk is full"):
-            await keeper.start()
+            await process.start()
 
 
 async def test_stubborn_child_is_killed_in_the_end_with_all_that_it_started(tmp_path: Path) -> None:
     script = f"trap '' TERM; {SERVE}"
-    async with kept(replace(child(tmp_path, script), stop_seconds=0.1), History()) as keeper:
-        await keeper.start()
-        family = process_tree(keeper.status.pid or 0)
-        await keeper.stop()
+    async with managed(replace(child(tmp_path, script), stop_seconds=0.1), History()) as process:
+        await process.start()
+        family = process_tree(process.status.pid or 0)
+        await process.stop()
     assert len(family) > 1
     assert wait_until_ended(family) == []
 
@@ -133,41 +133,41 @@ async def test_stubborn_child_is_killed_in_the_end_with_all_that_it_started(tmp_
 async def test_stop_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     spawned: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
-    def observer(status: Status) -> None:
+    def observer(status: ChildStatus) -> None:
         if status.pid and not spawned.done():
             spawned.set_result(status.pid)
 
-    async with kept(child(tmp_path, "exec sleep 60"), observer) as keeper:
-        starting = asyncio.create_task(keeper.start())
+    async with managed(child(tmp_path, "exec sleep 60"), observer) as process:
+        starting = asyncio.create_task(process.start())
         family = process_tree(await spawned)
-        await keeper.stop()
+        await process.stop()
         starting.cancel()
     assert wait_until_ended(family) == []
 
 
 async def test_child_has_a_session_of_its_own(tmp_path: Path) -> None:
-    async with kept(child(tmp_path, SERVE), History()) as keeper:
-        await keeper.start()
-        pid = keeper.status.pid or 0
+    async with managed(child(tmp_path, SERVE), History()) as process:
+        await process.start()
+        pid = process.status.pid or 0
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
         assert fields[2:4] == [str(pid), str(pid)]
 
 
 async def test_stop_signal_is_the_one_that_the_child_wants(tmp_path: Path) -> None:
     script = f"trap 'echo bye; exit' INT; {SERVE}"
-    async with kept(replace(child(tmp_path, script), stop_signal=signal.SIGINT), History()) as keeper:
-        await keeper.start()
-        await keeper.stop()
-        assert keeper.log.read_text() == "bye\n"
+    async with managed(replace(child(tmp_path, script), stop_signal=signal.SIGINT), History()) as process:
+        await process.start()
+        await process.stop()
+        assert process.log.read_text() == "bye\n"
 
 
 async def test_what_a_child_put_into_another_session_goes_on(tmp_path: Path) -> None:
     # So do the web IDEs of workspaces, which the worker starts.
-    async with kept(child(tmp_path, f"setsid sleep 60 & {SERVE}"), History()) as keeper:
-        await keeper.start()
-        _, *members = process_tree(keeper.status.pid or 0)
+    async with managed(child(tmp_path, f"setsid sleep 60 & {SERVE}"), History()) as process:
+        await process.start()
+        _, *members = process_tree(process.status.pid or 0)
         (outlasting,) = [member for member in members if os.getsid(member.pid) == member.pid]
-        await keeper.stop()
+        await process.stop()
     assert outlasting.is_running()
     outlasting.kill()
     assert wait_until_ended(members) == []
@@ -179,6 +179,6 @@ async def test_mistake_in_a_check_is_no_end_of_supervision(tmp_path: Path) -> No
     async def is_ready() -> bool:
         return next(looks, None) is None or 1 // 0 == 1
 
-    async with kept(replace(child(tmp_path, SERVE), is_ready=is_ready), History()) as keeper:
-        await keeper.start()
-        assert keeper.status.state is ChildState.RUNNING
+    async with managed(replace(child(tmp_path, SERVE), is_ready=is_ready), History()) as process:
+        await process.start()
+        assert process.status.state is ChildState.RUNNING

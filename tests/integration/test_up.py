@@ -11,7 +11,7 @@ from argon2 import PasswordHasher
 
 from codehub.db.session import connect
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.servers.registry import environment, last_known
+from codehub.embedded.servers.registry import environment, load_config
 from codehub.settings import load_settings
 from testkit.processes import process_tree, wait_until_ended
 from tests.codehub_command import codehub, settings_for_up, up
@@ -102,7 +102,7 @@ def test_ctrl_c_while_starting_stops_all(settings_of_test: dict[str, str]) -> No
 
 async def stored_hash_matches(variables: dict[str, str], password: str) -> bool:
     settings = load_settings(variables)
-    place = last_known(DataDir(settings.general.data_dir), settings)
+    place = load_config(DataDir(settings.general.data_dir), settings)
     connection = await connect(environment(place)["CODEHUB_DATABASE_URL"])
     try:
         row = await connection.fetchrow("SELECT password_hash, role FROM users WHERE username = 'admin'")

@@ -13,7 +13,7 @@ from codehub.db.session import Database, create_engine
 from codehub.embedded.backends import record_backend, recorded_backend
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import choose_ports
-from codehub.embedded.servers.registry import environment, last_known
+from codehub.embedded.servers.registry import environment, load_config
 from codehub.settings import load_settings
 from testkit.rows import add_user, add_workspace
 from testkit.waiting import until
@@ -72,7 +72,7 @@ async def stop(running: Up) -> None:
 
 
 async def add_row(variables: dict[str, str], data: DataDir, **columns: str) -> None:
-    url = environment(last_known(data, load_settings(variables)))["CODEHUB_DATABASE_URL"]
+    url = environment(load_config(data, load_settings(variables)))["CODEHUB_DATABASE_URL"]
     async with Database(create_engine(url, pool_size=1)) as database, database.transaction() as session:
         await add_workspace(session, await add_user(session), **columns)
 
@@ -171,7 +171,7 @@ async def test_images_are_pulled_before_it_is_given_up(
 ) -> None:
     engine.images.clear()
     with up(with_docker) as running:
-        await says(running, "^Docker has no image codehub-workspace:latest: pulling it, for at most 60 s")
+        await says(running, "^Docker has no image codehub-workspace:latest: pulling it \\(at most 60 s\\)")
         sentence = await says(running, "Workspaces run")
         assert sentence == (
             f"{ON_THIS_MACHINE}: Docker has no image codehub-workspace:latest and cannot pull it "

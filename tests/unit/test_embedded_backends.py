@@ -9,11 +9,11 @@ from codehub.embedded.backends import (
     LOCAL,
     LOCAL_DOCKER,
     BackendUnavailable,
-    DockerFound,
-    chosen_backend,
-    decide,
+    DockerStatus,
+    configured_backend,
+    decide_backend,
     docker_images,
-    may_be_docker,
+    needs_docker_probe,
     record_backend,
     recorded_backend,
 )
@@ -22,9 +22,9 @@ from codehub.providers import local_root_of
 from codehub.settings import load_settings
 
 IMAGE = "codehub-workspace:latest"
-USABLE = DockerFound(version="20.10.24")
-AWAY = DockerFound(problem="Docker does not answer", remedy="start Docker")
-EMPTY = DockerFound(
+USABLE = DockerStatus(version="20.10.24")
+AWAY = DockerStatus(problem="Docker does not answer", remedy="start Docker")
+EMPTY = DockerStatus(
     version="20.10.24",
     missing=(IMAGE,),
     problem=f"Docker has no image {IMAGE} and cannot pull it (no such host)",
@@ -82,27 +82,27 @@ def test_the_tables_name_every_case() -> None:
 
 
 @pytest.mark.parametrize(("case", "expected"), CHOICES.items())
-def test_choice(case: tuple[str | None, str | None, DockerFound], expected: tuple[str, str]) -> None:
-    choice = decide(*case, IMAGE)
+def test_choice(case: tuple[str | None, str | None, DockerStatus], expected: tuple[str, str]) -> None:
+    choice = decide_backend(*case, IMAGE)
     assert (choice.backend, choice.sentence) == expected
 
 
 @pytest.mark.parametrize(("case", "message"), REFUSALS.items())
 def test_homes_in_docker_are_not_left_behind(
-    case: tuple[str | None, str | None, DockerFound], message: str
+    case: tuple[str | None, str | None, DockerStatus], message: str
 ) -> None:
     with pytest.raises(BackendUnavailable) as refused:
-        decide(*case, IMAGE)
+        decide_backend(*case, IMAGE)
     assert str(refused.value) == message
 
 
 def test_another_backend_is_taken_at_its_word() -> None:
     sentence = "Workspaces run as pods on Kubernetes, as CODEHUB_WORKSPACES_INSTANCE_BACKEND says."
-    assert decide("k8s", None, AWAY, IMAGE).sentence == sentence
+    assert decide_backend("k8s", None, AWAY, IMAGE).sentence == sentence
 
 
 def test_docker_is_asked_only_where_it_matters() -> None:
-    asked = {case for case in product(BACKENDS, BACKENDS) if may_be_docker(*case)}
+    asked = {case for case in product(BACKENDS, BACKENDS) if needs_docker_probe(*case)}
     assert asked == {
         (None, None),
         (None, LOCAL_DOCKER),
@@ -124,7 +124,7 @@ def test_docker_is_asked_only_where_it_matters() -> None:
     ],
 )
 def test_a_person_chooses_by_setting_a_backend(variables: dict[str, str], chosen: str | None) -> None:
-    assert chosen_backend(load_settings(variables)) == chosen
+    assert configured_backend(load_settings(variables)) == chosen
 
 
 def test_docker_needs_the_images_that_are_set_and_its_own_otherwise() -> None:

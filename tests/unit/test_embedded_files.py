@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from codehub.embedded.child_process import last_lines, rotate
-from codehub.embedded.data_dir import CredentialsDamaged, DataDir, load_or_create, read_json
-from codehub.embedded.state import AlreadyRunning, is_locked, locked, read_running, write_state
+from codehub.embedded.data_dir import DamagedCredentials, DataDir, load_or_create_credentials, read_json
+from codehub.embedded.state import AlreadyRunning, is_locked, lock_data_dir, read_running_stack, write_state
 
 
 @pytest.fixture
@@ -23,22 +23,22 @@ def mode(path: Path) -> int:
 
 
 def test_credentials_are_made_once_and_for_their_owner_only(data: DataDir) -> None:
-    credentials = load_or_create(data.credentials)
+    credentials = load_or_create_credentials(data.credentials)
     assert mode(data.credentials) == 0o600
     assert mode(data.root) == 0o700
-    assert load_or_create(data.credentials) == credentials
+    assert load_or_create_credentials(data.credentials) == credentials
     assert len(set(json.loads(data.credentials.read_text()).values())) == 5
 
 
 def test_credentials_do_not_show_themselves(data: DataDir) -> None:
-    credentials = load_or_create(data.credentials)
+    credentials = load_or_create_credentials(data.credentials)
     assert credentials.database_password not in repr(credentials)
 
 
 def test_damaged_credentials_are_not_replaced(data: DataDir) -> None:
     data.credentials.write_text("{}{")
-    with pytest.raises(CredentialsDamaged, match="backup"):
-        load_or_create(data.credentials)
+    with pytest.raises(DamagedCredentials, match="backup"):
+        load_or_create_credentials(data.credentials)
     assert data.credentials.read_text() == "{}{"
 
 
@@ -66,21 +66,21 @@ def test_the_end_of_a_log_is_shown(tmp_path: Path) -> None:
 
 
 def test_one_at_a_time_has_the_data_directory(data: DataDir) -> None:
-    with locked(data):
+    with lock_data_dir(data):
         assert is_locked(data)
-        with pytest.raises(AlreadyRunning, match=str(data.root)), locked(data):
+        with pytest.raises(AlreadyRunning, match=str(data.root)), lock_data_dir(data):
             pass
     assert not is_locked(data)
 
 
 def test_state_of_a_process_that_is_gone_is_not_believed(data: DataDir) -> None:
     write_state(data, [], {})
-    assert read_running(data) is None
-    with locked(data):
-        running = read_running(data)
+    assert read_running_stack(data) is None
+    with lock_data_dir(data):
+        running = read_running_stack(data)
         assert running is not None
         assert running.supervisor() is not None
         # Somebody else has the number now.
         content = json.loads(data.state.read_text())
         data.state.write_text(json.dumps({**content, "started": content["started"] - 60}))
-        assert read_running(data) is None
+        assert read_running_stack(data) is None

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from codehub.embedded.data_dir import DataDir
-from codehub.embedded.servers.base import Place
-from codehub.embedded.servers.registry import children, environment, external_addresses, last_known, prepare
+from codehub.embedded.servers.base import StackConfig
+from codehub.embedded.servers.registry import (
+    embedded_children,
+    environment,
+    external_addresses,
+    load_config,
+    prepare_config,
+)
 from codehub.settings import Settings, load_settings
 
 EXTERNAL = {
@@ -28,26 +34,26 @@ def data(tmp_path: Path) -> DataDir:
 
 
 @pytest.fixture
-def place(data: DataDir) -> Place:
-    return prepare(data, Settings())
+def config(data: DataDir) -> StackConfig:
+    return prepare_config(data, Settings())
 
 
-def test_all_servers_are_embedded_by_default(place: Place) -> None:
-    assert [child.name for child in children(place)] == ["postgres", "redis", "s3", "temporal"]
+def test_all_servers_are_embedded_by_default(config: StackConfig) -> None:
+    assert [child.name for child in embedded_children(config)] == ["postgres", "redis", "s3", "temporal"]
 
 
-def test_environment_is_complete_for_the_settings(place: Place) -> None:
-    settings = load_settings(environment(place))
+def test_environment_is_complete_for_the_settings(config: StackConfig) -> None:
+    settings = load_settings(environment(config))
     assert settings.general.data_dir.is_absolute()
-    assert external_addresses(settings) == {child.name: child.address for child in children(place)}
-    assert settings.temporal.ui_url == f"http://127.0.0.1:{place.ports['temporal.ui']}"
+    assert external_addresses(settings) == {child.name: child.address for child in embedded_children(config)}
+    assert settings.temporal.ui_url == f"http://127.0.0.1:{config.ports['temporal.ui']}"
 
 
 def test_server_with_a_url_is_not_started(data: DataDir) -> None:
     settings = load_settings(EXTERNAL)
-    place = prepare(data, settings)
-    assert children(place) == []
-    assert environment(place).items() >= EXTERNAL.items()
+    config = prepare_config(data, settings)
+    assert embedded_children(config) == []
+    assert environment(config).items() >= EXTERNAL.items()
     assert external_addresses(settings) == {
         "postgres": "database.example",
         "redis": "redis.example:6379",
@@ -57,23 +63,25 @@ def test_server_with_a_url_is_not_started(data: DataDir) -> None:
 
 
 def test_one_external_server_leaves_the_others_embedded(data: DataDir) -> None:
-    place = prepare(data, load_settings({"CODEHUB_REDIS_URL": EXTERNAL["CODEHUB_REDIS_URL"]}))
-    assert [child.name for child in children(place)] == ["postgres", "s3", "temporal"]
-    assert environment(place)["CODEHUB_REDIS_URL"] == EXTERNAL["CODEHUB_REDIS_URL"]
+    config = prepare_config(data, load_settings({"CODEHUB_REDIS_URL": EXTERNAL["CODEHUB_REDIS_URL"]}))
+    assert [child.name for child in embedded_children(config)] == ["postgres", "s3", "temporal"]
+    assert environment(config)["CODEHUB_REDIS_URL"] == EXTERNAL["CODEHUB_REDIS_URL"]
 
 
-def test_no_secret_is_on_a_command_line_or_shown(place: Place) -> None:
-    for child in children(place):
-        for secret in asdict(place.credentials).values():
+def test_no_secret_is_on_a_command_line_or_shown(config: StackConfig) -> None:
+    for child in embedded_children(config):
+        for secret in asdict(config.credentials).values():
             assert secret not in " ".join(child.command)
             assert secret not in repr(child)
-    assert place.credentials.redis_password not in repr(place)
+    assert config.credentials.redis_password not in repr(config)
 
 
-def test_other_commands_find_the_same_servers(place: Place, data: DataDir) -> None:
-    assert environment(last_known(data, Settings())) == environment(place)
+def test_other_commands_find_the_same_servers(config: StackConfig, data: DataDir) -> None:
+    assert environment(load_config(data, Settings())) == environment(config)
 
 
-def test_ports_of_an_embedded_server_outlast_a_time_with_an_external_one(data: DataDir, place: Place) -> None:
-    prepare(data, load_settings(EXTERNAL))
-    assert prepare(data, Settings()).ports == place.ports
+def test_ports_of_an_embedded_server_outlast_a_time_with_an_external_one(
+    data: DataDir, config: StackConfig
+) -> None:
+    prepare_config(data, load_settings(EXTERNAL))
+    assert prepare_config(data, Settings()).ports == config.ports

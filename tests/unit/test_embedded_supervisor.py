@@ -3,10 +3,10 @@
 import pytest
 
 from codehub.embedded.supervisor import (
+    CRASH_LOOP_CRASHES,
     SLOW_DELAY_SECONDS,
     STABLE_SECONDS,
-    TOO_MANY_CRASHES,
-    crashes_in_a_row,
+    count_crashes,
     is_crash_loop,
     restart_delay,
 )
@@ -18,13 +18,13 @@ def test_delays_double_and_then_stay_slow() -> None:
 
 
 def test_quick_crashes_add_up() -> None:
-    assert crashes_in_a_row(2, ran_seconds=STABLE_SECONDS - 1) == 3
+    assert count_crashes(2, ran_seconds=STABLE_SECONDS - 1) == 3
 
 
 def test_child_that_ran_well_begins_a_new_row() -> None:
-    assert crashes_in_a_row(5, ran_seconds=STABLE_SECONDS) == 1
+    assert count_crashes(5, ran_seconds=STABLE_SECONDS) == 1
 
 
-@pytest.mark.parametrize(("crashes", "loop"), [(TOO_MANY_CRASHES - 1, False), (TOO_MANY_CRASHES, True)])
+@pytest.mark.parametrize(("crashes", "loop"), [(CRASH_LOOP_CRASHES - 1, False), (CRASH_LOOP_CRASHES, True)])
 def test_too_many_crashes_are_a_crash_loop(crashes: int, loop: bool) -> None:
     assert is_crash_loop(crashes) is loop

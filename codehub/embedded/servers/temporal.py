@@ -7,29 +7,29 @@ from pathlib import Path
 
 from codehub.embedded.child_process import Child
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.servers.base import Place, Server, http_ok
+from codehub.embedded.servers.base import Server, StackConfig, http_ok
 
 NAME = "temporal"
 PORTS = ("temporal", "temporal.ui", "temporal.http", "temporal.metrics")
-# Without these, every workflow task is paced at 50 ms, and timers and retries have a floor of about 1 s.
+# Without these, every workflow task takes 50 ms, and timers and retries at least about 1 s.
 DYNAMIC_CONFIGURATION = (
     "history.transferProcessorMaxPollRPS=5000",
     "history.timerProcessorMaxPollRPS=5000",
     "history.visibilityProcessorMaxPollRPS=5000",
     'history.timerProcessorMaxTimeShift="20ms"',
-    # Owners take turns in a queue. Within one partition they do so exactly, else only nearly.
+    # Owners take turns in a queue. With several partitions they would do so only approximately.
     "matching.enableFairness=true",
     "matching.numTaskqueueReadPartitions=1",
     "matching.numTaskqueueWritePartitions=1",
 )
-# Acknowledged work survives kill -9 so, at a fraction of the cost.
+# Acknowledged work survives kill -9 with these, at a fraction of the default's cost.
 SQLITE_PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 
 
-def child(place: Place) -> Child:
-    directory = place.data.part(NAME)
-    ports = place.ports
-    namespace = place.settings.temporal.namespace
+def child(config: StackConfig) -> Child:
+    directory = config.data.server_directory(NAME)
+    ports = config.ports
+    namespace = config.settings.temporal.namespace
 
     async def is_ready() -> bool:
         frontend = await http_ok(ports["temporal.http"], f"/api/v1/namespaces/{namespace}")
@@ -42,16 +42,16 @@ def child(place: Place) -> Child:
         directory=directory,
         address=f"{LOOPBACK}:{ports['temporal']}",
         is_ready=is_ready,
-        # Its own home: no configuration of the user's `temporal` command shall leak in.
+        # Its own home, without the configuration of the user's `temporal` command.
         environment={"HOME": str(directory), "PATH": os.defpath},
-        instead="CODEHUB_TEMPORAL_ADDRESS",
+        external_setting="CODEHUB_TEMPORAL_ADDRESS",
     )
 
 
-def environment(place: Place) -> dict[str, str]:
+def environment(config: StackConfig) -> dict[str, str]:
     return {
-        "CODEHUB_TEMPORAL_ADDRESS": f"{LOOPBACK}:{place.ports['temporal']}",
-        "CODEHUB_TEMPORAL_UI_URL": f"http://{LOOPBACK}:{place.ports['temporal.ui']}",
+        "CODEHUB_TEMPORAL_ADDRESS": f"{LOOPBACK}:{config.ports['temporal']}",
+        "CODEHUB_TEMPORAL_UI_URL": f"http://{LOOPBACK}:{config.ports['temporal.ui']}",
     }
 
 
