@@ -1,1 +1,1 @@
-"""The front door: an IDE proxy at protocol level."""
+"""The proxy: it serves workspaces and the API on one port."""

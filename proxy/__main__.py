@@ -1,4 +1,4 @@
-"""`python -m proxy`: the front door, until it is told to stop."""
+"""`python -m proxy`: serve workspaces and the API until stopped."""
 
 import argparse
 import asyncio
@@ -36,12 +36,12 @@ def main() -> int:
                 return runner.run(run_workers(workers, settings.proxy.ready_file))
             return runner.run(serve(settings, options.number))
     except SettingsError as error:
-        print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
+        print(error, file=sys.stderr)  # noqa: T201 (shown at any log level)
         return WRONG_SETTINGS
 
 
 async def serve(settings: Settings, number: int | None) -> int:
-    """One process; with a number it is one of several that share the port."""
+    """Run one process; with a number, it is one of several that share the port."""
     stopping = _stop_signals()
     if number is not None:
         await _stop_with_parent(stopping)
@@ -51,8 +51,8 @@ async def serve(settings: Settings, number: int | None) -> int:
         try:
             await _listen(proxy, settings, number)
         except OSError as error:
-            log.error(  # noqa: TRY400 (the reason says it all)
-                "cannot listen on %s:%s or on the port for metrics (%s); choose others with "
+            log.error(  # noqa: TRY400 (a traceback would add nothing)
+                "cannot listen on %s:%s or on the metrics port (%s); choose other ports with "
                 "CODEHUB_PROXY_PORT and CODEHUB_PROXY_METRICS_PORT",
                 settings.proxy.host,
                 settings.proxy.port,
@@ -70,46 +70,49 @@ async def _listen(proxy: Proxy, settings: Settings, number: int | None) -> None:
     wanted = settings.proxy
     if wanted.metrics_port is not None:
         serve_metrics(
-            wanted.metrics_port + (number or 0), ProxyCollector(proxy.server, proxy.door, proxy.book)
+            wanted.metrics_port + (number or 0),
+            ProxyCollector(proxy.server, proxy.front_door, proxy.activity_log),
         )
     await proxy.server.listen(wanted.host, wanted.port, reuse_port=number is not None)
 
 
 async def _until_stopped(proxy: Proxy, stopping: "asyncio.Queue[int]", drain_seconds: float) -> None:
-    """Once told, what is under way may end; told twice, it ends now."""
+    """Drain after the first signal; stop at once after the second."""
     await stopping.get()
-    log.info("stopping: what is under way gets %s s", drain_seconds)
+    log.info("stopping; open requests have %s s to finish", drain_seconds)
     draining = asyncio.create_task(proxy.server.drain(drain_seconds))
-    told_again = asyncio.create_task(stopping.get())
-    await asyncio.wait([draining, told_again], return_when=asyncio.FIRST_COMPLETED)
-    told_again.cancel()
+    second_signal = asyncio.create_task(stopping.get())
+    await asyncio.wait([draining, second_signal], return_when=asyncio.FIRST_COMPLETED)
+    second_signal.cancel()
     if not draining.done():
         draining.cancel()
         await proxy.server.drain(0)
 
 
 def _stop_signals() -> "asyncio.Queue[int]":
-    told: asyncio.Queue[int] = asyncio.Queue()
+    signals: asyncio.Queue[int] = asyncio.Queue()
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
-        loop.add_signal_handler(number, told.put_nowait, int(number))
-    return told
+        loop.add_signal_handler(number, signals.put_nowait, int(number))
+    return signals
 
 
-async def _stop_with_parent(told: "asyncio.Queue[int]") -> None:
+async def _stop_with_parent(signals: "asyncio.Queue[int]") -> None:
     class Parent(asyncio.Protocol):
         def connection_lost(self, _error: Exception | None) -> None:
-            told.put_nowait(0)
+            signals.put_nowait(0)
 
     await asyncio.get_running_loop().connect_read_pipe(Parent, sys.stdin)
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m proxy", description="The front door of CodeHub.")
+    parser = argparse.ArgumentParser(
+        prog="python -m proxy", description="Serve workspaces and the API on one port."
+    )
     parser.add_argument(
         "--workers", type=int, metavar="N", help="processes that share the port (CODEHUB_PROXY_WORKERS)"
     )
-    # How the processes are told apart that `--workers` starts.
+    # Numbers the processes that `--workers` starts.
     parser.add_argument("--number", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 

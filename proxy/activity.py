@@ -1,4 +1,4 @@
-"""When each workspace was last used: noted here at once, handed to the buffer now and then."""
+"""Records when each workspace was last used, and hands that to the buffer periodically."""
 
 import asyncio
 import logging
@@ -18,10 +18,10 @@ from proxy.transport.routing import ActivityObserver
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 30.0
-# Who types uses it all the time; nobody needs to know that to the second.
-SATED_SECONDS = 2.0
-# Nobody types as fast; what a program floods us with is not worth more looks.
-LOOKS_PER_SECOND = 100
+# Somebody who types is active all the time; two seconds are precise enough.
+SATURATED_SECONDS = 2.0
+# People type slower than this; a program that floods the connection is not worth more checks.
+CHECKS_PER_SECOND = 100
 
 
 def utc_now() -> datetime:
@@ -29,7 +29,7 @@ def utc_now() -> datetime:
 
 
 class ActivityLog:
-    """The last use of each workspace, until the buffer has it."""
+    """The last activity of each workspace that the buffer has not taken yet."""
 
     def __init__(
         self,
@@ -48,82 +48,89 @@ class ActivityLog:
 
     @property
     def pending(self) -> int:
-        """How many workspaces have been used since the buffer was told."""
+        """How many workspaces have activity that was not handed on yet."""
         return len(self._used_at)
 
     def observe(self, workspace_id: WorkspaceId, ide: str, path: bytes) -> ActivityObserver:
-        """Whom to tell of one request and its messages; the path has neither prefix nor query."""
-        return Watch(self, workspace_id, rules_for(ide), path)
+        """Return an observer for one request and its messages; the path has no prefix and no query."""
+        return WorkspaceObserver(self, workspace_id, rules_for(ide), path)
 
     def note(self, workspace_id: WorkspaceId) -> None:
         self._used_at[workspace_id] = self._now()
         self.uses_noted += 1
 
     async def run(self) -> NoReturn:
-        """Flush in every period; ends only by being cancelled."""
+        """Flush periodically, until cancelled."""
         while True:
             await asyncio.sleep(self._period)
             await self.flush()
 
     async def flush(self) -> None:
-        """Tell the buffer. What it did not take is kept for the next time, and so is what came meanwhile."""
-        told = dict(self._used_at)
-        if not told:
+        """Hand the recorded activity to the buffer; keep it for the next time if that fails."""
+        pending = dict(self._used_at)
+        if not pending:
             return
         try:
-            await self._buffer.record(told)
+            await self._buffer.record(pending)
         except Exception as error:
-            # Whatever it is, the next period tries again; until then nothing is lost.
+            # Whatever the error, the next period tries again; nothing is lost until then.
             self.flush_failures += 1
             if not isinstance(error, Transient):
-                logger.exception("the use of workspaces could not be handed on")
+                logger.exception("the activity of workspaces could not be recorded")
             elif not self._down:
-                logger.warning("the use of workspaces waits in memory: %s", error)
+                logger.warning("the activity of workspaces waits in memory: %s", error)
             self._down = True
             return
-        self._forget(told)
+        self._forget(pending)
         if self._down:
-            logger.info("the buffer takes the use of workspaces again")
+            logger.info("the activity of workspaces is recorded again")
         self._down = False
 
-    def _forget(self, told: dict[WorkspaceId, datetime]) -> None:
-        for workspace_id, moment in told.items():
+    def _forget(self, flushed: dict[WorkspaceId, datetime]) -> None:
+        for workspace_id, moment in flushed.items():
             if self._used_at.get(workspace_id) == moment:
                 del self._used_at[workspace_id]
 
 
-class Watch(ActivityObserver):
-    """Notes the use of one workspace by one request, or by the messages of one WebSocket."""
+class WorkspaceObserver(ActivityObserver):
+    """Records the activity in one request, or in the messages of one WebSocket."""
 
     __slots__ = (
-        "_book", "_counts_until", "_looks", "_messages", "_path", "_rests_until", "_rules", "_workspace_id",
+        "_checks",
+        "_log",
+        "_messages",
+        "_path",
+        "_rules",
+        "_saturated_until",
+        "_window_ends",
+        "_workspace_id",
     )  # fmt: skip
 
     def __init__(
-        self, book: ActivityLog, workspace_id: WorkspaceId, rules: ActivityRules, path: bytes
+        self, log: ActivityLog, workspace_id: WorkspaceId, rules: ActivityRules, path: bytes
     ) -> None:
-        self._book = book
+        self._log = log
         self._workspace_id = workspace_id
         self._rules = rules
         self._path = path
         self._messages: MessageRules | None = None
-        self._rests_until = self._counts_until = -math.inf
-        self._looks = 0
+        self._saturated_until = self._window_ends = -math.inf
+        self._checks = 0
 
     def request(self, head: RequestHead) -> None:
-        if self._rules.is_use_request(self._path, head):
-            self._book.note(self._workspace_id)
+        if self._rules.is_activity_request(self._path, head):
+            self._log.note(self._workspace_id)
 
     def message(self, opcode: int, length: int, start: bytes) -> None:
         if self._messages is None:
             self._messages = self._rules.messages_at(self._path)
-        if self._messages.is_use(opcode, length, start):
-            self._rests_until = time.monotonic() + SATED_SECONDS
-            self._book.note(self._workspace_id)
-        self._looks += 1
+        if self._messages.is_activity(opcode, length, start):
+            self._saturated_until = time.monotonic() + SATURATED_SECONDS
+            self._log.note(self._workspace_id)
+        self._checks += 1
 
     def is_saturated(self) -> bool:
         now = time.monotonic()
-        if now >= self._counts_until:
-            self._counts_until, self._looks = now + 1, 0
-        return now < self._rests_until or self._looks >= LOOKS_PER_SECOND
+        if now >= self._window_ends:
+            self._window_ends, self._checks = now + 1, 0
+        return now < self._saturated_until or self._checks >= CHECKS_PER_SECOND

@@ -1,4 +1,4 @@
-"""Who may pass to which workspace: the one place that every request below `/w/` goes through."""
+"""Access control: every request below `/w/` passes here."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,94 +11,96 @@ from proxy.forms import form_token_of
 from proxy.pages import Visit
 from proxy.request_kind import (
     ID_LENGTH,
-    WORKSPACES,
+    WORKSPACE_PREFIX,
+    Credentials,
     RequestKind,
-    Shown,
     WorkspacePath,
-    cookie_may_speak,
-    shown_by,
+    credentials_of,
+    may_use_cookie,
 )
 from proxy.responses import Responses
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
-ID_END = len(WORKSPACES) + ID_LENGTH
-MAX_MEMORISED = 1024
-MAX_MEMORISED_BYTES = 4096
+ID_END = len(WORKSPACE_PREFIX) + ID_LENGTH
+MAX_CACHED = 1024
+MAX_CACHED_BYTES = 4096
 
 
 @dataclass(frozen=True)
 class Admitted:
-    """A request of somebody who may use the workspace."""
+    """A request by the owner of the workspace."""
 
     head: RequestHead
-    ask: RequestKind
+    kind: RequestKind
     path: WorkspacePath
-    shown: Shown
-    known: CachedCaller
-    place: CachedWorkspace
+    credentials: Credentials
+    cached_caller: CachedCaller
+    workspace: CachedWorkspace
 
     @property
     def visit(self) -> Visit:
-        return visit_of(self.head, self.shown, self.place)
+        return visit_of(self.head, self.credentials, self.workspace)
 
 
-def visit_of(head: RequestHead, shown: Shown, place: CachedWorkspace) -> Visit:
-    token = form_token_of(shown.session, place.view.workspace_id) if shown.session else ""
-    return Visit(place.view, token, head.target.decode("latin-1"), datetime.now(UTC))
+def visit_of(head: RequestHead, credentials: Credentials, workspace: CachedWorkspace) -> Visit:
+    token = form_token_of(credentials.session, workspace.view.workspace_id) if credentials.session else ""
+    return Visit(workspace.view, token, head.target.decode("latin-1"), datetime.now(UTC))
 
 
 @dataclass
 class Admission:
-    """Session or token, then owner; what was found out is remembered for seconds."""
+    """Checks the session or token, then the owner; both are cached for seconds."""
 
     callers: CallerCache
-    directory: WorkspaceCache
-    replies: Responses
+    workspaces: WorkspaceCache
+    responses: Responses
     origins: Origins
     cookie: bytes
     outcomes: Counter[str] = field(default_factory=Counter)
-    _shown: dict[tuple[bytes | None, bytes | None], Shown] = field(default_factory=dict)
+    _credentials: dict[tuple[bytes | None, bytes | None], Credentials] = field(default_factory=dict)
 
-    def recall(self, head: RequestHead) -> tuple[CachedCaller, CachedWorkspace] | None:
-        """Who asks for what, if all of that is known and sure and the one may use the other."""
-        shown = self.shown_by(head)
-        known = self.callers.get(shown)
-        place = self.directory.get(WorkspaceId(head.target[len(WORKSPACES) : ID_END].decode("latin-1")))
-        if known is None or place is None or place.view.owner_user_id != known.caller.user_id:
+    def admit_cached(self, head: RequestHead) -> tuple[CachedCaller, CachedWorkspace] | None:
+        """Return the caller and the workspace if both are cached and the caller may use the workspace."""
+        credentials = self.credentials_of(head)
+        cached = self.callers.get(credentials)
+        workspace = self.workspaces.get(
+            WorkspaceId(head.target[len(WORKSPACE_PREFIX) : ID_END].decode("latin-1"))
+        )
+        if cached is None or workspace is None or workspace.view.owner_user_id != cached.caller.user_id:
             return None
-        if shown.session is not None and not cookie_may_speak(head, self.origins):
+        if credentials.session is not None and not may_use_cookie(head, self.origins):
             return None
-        return known, place
+        return cached, workspace
 
-    async def admit(self, head: RequestHead, path: WorkspacePath, ask: RequestKind) -> Admitted | Response:
-        """Who is it, is there such a workspace, whose is it: in this order."""
-        shown = self.shown_by(head)
-        if shown.session is not None and not cookie_may_speak(head, self.origins):
-            return self._refuse("foreign_page", self.replies.foreign_page())
-        known = await self.callers.find(shown)
-        if known is None:
-            return self._refuse("stranger", self.replies.stranger(ask, head.target))
-        place = await self.directory.look(path.workspace_id)
-        if place is None:
-            return self._refuse("not_found", self.replies.not_found(ask))
-        if place.view.owner_user_id != known.caller.user_id:
-            return self._refuse("forbidden", self.replies.forbidden(ask, known.caller.username))
-        return Admitted(head, ask, path, shown, known, place)
+    async def admit(self, head: RequestHead, path: WorkspacePath, kind: RequestKind) -> Admitted | Response:
+        """Check the caller, the workspace and its owner, in this order; return a response if one fails."""
+        credentials = self.credentials_of(head)
+        if credentials.session is not None and not may_use_cookie(head, self.origins):
+            return self._refuse("foreign_page", self.responses.cross_site())
+        cached = await self.callers.find(credentials)
+        if cached is None:
+            return self._refuse("stranger", self.responses.unauthenticated(kind, head.target))
+        workspace = await self.workspaces.find(path.workspace_id)
+        if workspace is None:
+            return self._refuse("not_found", self.responses.not_found(kind))
+        if workspace.view.owner_user_id != cached.caller.user_id:
+            return self._refuse("forbidden", self.responses.forbidden(kind, cached.caller.username))
+        return Admitted(head, kind, path, credentials, cached, workspace)
 
-    def shown_by(self, head: RequestHead) -> Shown:
-        """Most of them have been read before."""
+    def credentials_of(self, head: RequestHead) -> Credentials:
+        """Return the credentials of a request; most have been parsed before."""
         key = head.authorization, head.cookies
-        shown = self._shown.get(key)
-        if shown is None:
-            shown = shown_by(head.block, self.cookie)
-            if len(self._shown) >= MAX_MEMORISED:
-                self._shown.clear()
-            if sum(len(each or b"") for each in key) <= MAX_MEMORISED_BYTES:
-                self._shown[key] = shown
-        return shown
+        credentials = self._credentials.get(key)
+        if credentials is None:
+            credentials = credentials_of(head.block, self.cookie)
+            if len(self._credentials) >= MAX_CACHED:
+                self._credentials.clear()
+            if sum(len(each or b"") for each in key) <= MAX_CACHED_BYTES:
+                self._credentials[key] = credentials
+        return credentials
 
-    def _refuse(self, reason: str, answer: Response) -> Response:
+    def _refuse(self, reason: str, response: Response) -> Response:
         self.outcomes[reason] += 1
-        return answer
+        return response

@@ -1,4 +1,4 @@
-"""Keeps what is remembered true: asks again now and then, and at once when there is word of a change."""
+"""Keeps the caches fresh: refreshes them periodically, and at once when an event reports a change."""
 
 import asyncio
 import json
@@ -15,75 +15,75 @@ from proxy.workspace_cache import WorkspaceCache
 
 log = logging.getLogger(__name__)
 
-# With the age up to which things are believed this stays below five seconds.
+# With the caches' FRESH_SECONDS, this keeps a revoked credential alive for less than five seconds.
 PERIOD_SECONDS = 1.5
-ANSWER_SECONDS = 3.0
-# Changes come in bursts.
-GATHER_SECONDS = 0.02
+QUERY_SECONDS = 3.0
+# Events come in bursts.
+DEBOUNCE_SECONDS = 0.02
 
 
 class Connections(Protocol):
-    """Who is connected."""
+    """The open connections of the proxy."""
 
     @property
     def credentials(self) -> set[str]:
-        """With which sessions and tokens."""
+        """The ids of the sessions and tokens in use."""
 
     def end_credential(self, credential: str) -> int:
-        """End all connections with it."""
+        """End all connections that use the credential."""
 
 
 class CacheRefresher:
-    """Events make changes known at once; when they are lost, asking does within seconds."""
+    """Events report changes at once; if they are lost, polling finds them within seconds."""
 
     def __init__(
         self,
         callers: CallerCache,
-        directory: WorkspaceCache,
+        workspaces: WorkspaceCache,
         subscription: EventSubscription,
         period_seconds: float = PERIOD_SECONDS,
     ) -> None:
         self._callers = callers
-        self._directory = directory
+        self._workspaces = workspaces
         self._subscription = subscription
         self._period_seconds = period_seconds
-        self._kick = asyncio.Event()
+        self._wanted = asyncio.Event()
         self._followed: set[str] = set()
         self._down = False
 
     async def run(self, connections: Connections) -> NoReturn:
-        """Go on until cancelled, through every outage."""
+        """Run until cancelled; survive outages."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._subscription.run(self._hear))
+            tasks.create_task(self._subscription.run(self._receive))
             while True:
-                await self._confirm(connections)
+                await self._refresh(connections)
                 self._follow(tasks.create_task)
                 await self._wait()
 
-    def _hear(self, message: BusMessage) -> None:
-        """Take in a message, which anybody who can use Redis may have sent."""
+    def _receive(self, message: BusMessage) -> None:
+        """Handle a message. It is not trusted: anyone with access to Redis may have sent it."""
         try:
             document = json.loads(message.payload) if message.user_id is not None else {}
             if document.get("event") == CREDENTIALS_CHANGED:
-                self._kick.set()
+                self._wanted.set()
             else:
-                self._directory.note_change(WorkspaceId(str(UUID(document["id"]))))
+                self._workspaces.mark_changed(WorkspaceId(str(UUID(document["id"]))))
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-            # It may have been about anything.
-            self._kick.set()
+            # It may concern anything, so refresh everything.
+            self._wanted.set()
 
-    async def _confirm(self, connections: Connections) -> None:
+    async def _refresh(self, connections: Connections) -> None:
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
-                for credential in await self._callers.confirm(connections.credentials):
+            async with asyncio.timeout(QUERY_SECONDS):
+                for credential in await self._callers.revalidate(connections.credentials):
                     connections.end_credential(credential)
-                await self._directory.confirm()
+                await self._workspaces.refresh()
         except Exception as error:
-            # Whatever it is, connections that are open go on, and new requests fail closed.
+            # Whatever the error, open connections continue, and new requests fail closed.
             if not is_outage(error):
-                log.exception("what is remembered could not be confirmed")
+                log.exception("the caches could not be refreshed")
             elif not self._down:
-                log.warning("the database does not answer; new requests wait for it: %s", error)
+                log.warning("the database does not answer; new requests must wait: %s", error)
             self._down = True
         else:
             if self._down:
@@ -101,9 +101,9 @@ class CacheRefresher:
     async def _wait(self) -> None:
         try:
             async with asyncio.timeout(self._period_seconds):
-                await self._kick.wait()
-                await asyncio.sleep(GATHER_SECONDS)
+                await self._wanted.wait()
+                await asyncio.sleep(DEBOUNCE_SECONDS)
         except TimeoutError:
             return
         finally:
-            self._kick.clear()
+            self._wanted.clear()

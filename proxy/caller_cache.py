@@ -1,4 +1,4 @@
-"""Who is asking: remembered for seconds, so that the database is not asked for every request."""
+"""A cache of callers, so that requests need no database query."""
 
 import time
 from collections.abc import Callable, Collection
@@ -8,93 +8,93 @@ from datetime import UTC, datetime
 from codehub.db.credentials import find_valid
 from codehub.db.session import Database
 from codehub.services.identity import Caller, find_session, find_token
-from proxy.request_kind import Shown
+from proxy.request_kind import Credentials
 
-# A revoked credential stops within five seconds, whatever happens to the event that tells of it.
+# A revoked credential stops working within five seconds even if the event about it is lost.
 FRESH_SECONDS = 4.0
-# After that it is looked up anew, which also writes down that it is in use.
-LONGEST_SECONDS = 60.0
+# Then the caller is looked up again, which also records that the credential is in use.
+MAX_SECONDS = 60.0
 CAPACITY = 10_000
 
 
 @dataclass(slots=True)
 class CachedCaller:
-    """A caller, when that was looked up, and when it was last confirmed."""
+    """A caller, with the times when it was looked up and last validated."""
 
     caller: Caller
-    # As texts, because every request needs them.
+    # As strings, because every request needs them.
     credential: str
-    holder: str
+    user_id: str
     found_at: float
-    confirmed_at: float
+    validated_at: float
 
 
 class CallerCache:
-    """The callers of the last minute. Strangers are not remembered: they may sign in at any time."""
+    """The callers of the last minute. Invalid credentials are not cached: they may become valid."""
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.monotonic) -> None:
         self._database = database
         self._clock = clock
-        self._known: dict[Shown, CachedCaller] = {}
+        self._callers: dict[Credentials, CachedCaller] = {}
 
-    def get(self, shown: Shown) -> CachedCaller | None:
-        """Who that is, if it is known and still sure."""
-        known = self._known.get(shown)
-        if known is None or self._clock() - known.confirmed_at > FRESH_SECONDS:
+    def get(self, credentials: Credentials) -> CachedCaller | None:
+        """Return the caller if it is cached and fresh."""
+        cached = self._callers.get(credentials)
+        if cached is None or self._clock() - cached.validated_at > FRESH_SECONDS:
             return None
-        return known
+        return cached
 
-    async def find(self, shown: Shown) -> CachedCaller | None:
-        """Who that is; None for a stranger. Raises when the database cannot be asked."""
-        known = self.get(shown)
-        if known is not None:
-            return known
+    async def find(self, credentials: Credentials) -> CachedCaller | None:
+        """Return the caller, or None for invalid credentials. Raise if the database does not answer."""
+        cached = self.get(credentials)
+        if cached is not None:
+            return cached
         began = self._clock()
-        caller = await self._look_up(shown)
+        caller = await self._look_up(credentials)
         if caller is None:
-            self._known.pop(shown, None)
+            self._callers.pop(credentials, None)
             return None
-        if len(self._known) >= CAPACITY:
-            self._known.clear()
-        known = CachedCaller(caller, str(caller.credential_id), str(caller.user_id), began, began)
-        self._known[shown] = known
-        return known
+        if len(self._callers) >= CAPACITY:
+            self._callers.clear()
+        cached = CachedCaller(caller, str(caller.credential_id), str(caller.user_id), began, began)
+        self._callers[credentials] = cached
+        return cached
 
-    async def confirm(self, held: Collection[str]) -> set[str]:
-        """Ask for all at once; forget and name those that are no longer valid, of the held ones too."""
+    async def revalidate(self, in_use: Collection[str]) -> set[str]:
+        """Validate all cached credentials and those in use with one query; forget and return invalid ones."""
         began = self._clock()
         self._forget_old(began)
-        ids = {known.credential for known in self._known.values()} | set(held)
+        ids = {cached.credential for cached in self._callers.values()} | set(in_use)
         if not ids:
             return set()
         async with self._database.transaction() as session:
             valid = await find_valid(session, ids, datetime.now(UTC))
-        for shown, known in list(self._known.items()):
-            if known.credential in valid:
-                known.confirmed_at = max(known.confirmed_at, began)
+        for credentials, cached in list(self._callers.items()):
+            if cached.credential in valid:
+                cached.validated_at = max(cached.validated_at, began)
             else:
-                # One that was found after the question was asked is not meant.
-                self._forget(shown, unless_after=began)
+                # One found after the query began may be newer than its result.
+                self._forget(credentials, unless_after=began)
         return ids - valid
 
     @property
     def users(self) -> set[str]:
-        return {known.holder for known in self._known.values()}
+        return {cached.user_id for cached in self._callers.values()}
 
-    async def _look_up(self, shown: Shown) -> Caller | None:
+    async def _look_up(self, credentials: Credentials) -> Caller | None:
         now = datetime.now(UTC)
-        if shown.token is not None:
-            return await find_token(self._database, shown.token, now=now)
-        if shown.session is not None:
-            return await find_session(self._database, shown.session, now=now)
+        if credentials.token is not None:
+            return await find_token(self._database, credentials.token, now=now)
+        if credentials.session is not None:
+            return await find_session(self._database, credentials.session, now=now)
         return None
 
     def _forget_old(self, now: float) -> None:
-        for shown, known in list(self._known.items()):
-            if now - known.found_at > LONGEST_SECONDS:
-                del self._known[shown]
+        for credentials, cached in list(self._callers.items()):
+            if now - cached.found_at > MAX_SECONDS:
+                del self._callers[credentials]
 
-    def _forget(self, shown: Shown, unless_after: float) -> None:
-        known = self._known.get(shown)
-        if known is not None and known.found_at <= unless_after:
-            del self._known[shown]
+    def _forget(self, credentials: Credentials, unless_after: float) -> None:
+        cached = self._callers.get(credentials)
+        if cached is not None and cached.found_at <= unless_after:
+            del self._callers[credentials]

@@ -1,4 +1,4 @@
-"""What to answer for a workspace, by its phase and the kind of request: pure, SPEC §7."""
+"""How to respond for a workspace, by its state and the kind of request. Pure; see docs/contract.md."""
 
 from enum import StrEnum
 
@@ -8,7 +8,7 @@ from proxy.request_kind import RequestKind
 
 
 class Decision(StrEnum):
-    """What the router does."""
+    """What the proxy does with a request."""
 
     FORWARD = "forward"
     WAKE = "wake"
@@ -19,10 +19,10 @@ class Decision(StrEnum):
     REFUSE = "refuse"
 
 
-# An IDE that answers may be used before the operation that started it has been written off.
-LEAVES_OPEN = frozenset({Operation.NONE, Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING})
+# An IDE that answers is usable even before the operation that started it is recorded as complete.
+OPEN_DURING = frozenset({Operation.NONE, Operation.PROVISIONING, Operation.RESTORING, Operation.STARTING})
 
-AT_REST = {
+WHEN_SETTLED = {
     Phase.STANDBY: Decision.WAKE,
     Phase.ARCHIVED: Decision.OFFER_RESTORE,
     Phase.PENDING: Decision.OFFER_START,
@@ -30,25 +30,25 @@ AT_REST = {
 
 
 def is_open(state: LifecycleState) -> bool:
-    """Whether its IDE takes requests. What is about to be stopped takes none: they would be cut off."""
+    """Return whether the IDE takes requests. One about to stop takes none: they would be cut off."""
     wanted = state.desired_state is DesiredState.RUNNING
-    return state.phase is Phase.RUNNING and wanted and state.operation in LEAVES_OPEN
+    return state.phase is Phase.RUNNING and wanted and state.operation in OPEN_DURING
 
 
-def decide(state: LifecycleState, ask: RequestKind) -> Decision:
-    """Only somebody who waits for the answer may wake a workspace: an open tab's requests never do."""
+def decide(state: LifecycleState, kind: RequestKind) -> Decision:
+    """Return what to do. Only a client that waits may start a workspace; requests of open tabs never do."""
     if is_open(state):
         return Decision.FORWARD
     if state.needs_person:
         return Decision.EXPLAIN_ERROR
-    if ask is RequestKind.BACKGROUND:
+    if kind is RequestKind.BACKGROUND:
         return Decision.REFUSE
-    if state.desired_state is DesiredState.RUNNING or not _rests(state):
+    if state.desired_state is DesiredState.RUNNING or not _is_settled(state):
         return Decision.FOLLOW
-    return AT_REST[state.phase]
+    return WHEN_SETTLED[state.phase]
 
 
-def _rests(state: LifecycleState) -> bool:
-    # A fresh workspace that nobody started is PENDING though ARCHIVED is what it should be.
+def _is_settled(state: LifecycleState) -> bool:
+    # A new workspace is PENDING until it is started, although its desired state is ARCHIVED.
     never_started = state.phase is Phase.PENDING and state.operation is Operation.NONE
-    return state.phase in AT_REST and (state.is_settled or never_started or state.is_interruptible)
+    return state.phase in WHEN_SETTLED and (state.is_settled or never_started or state.is_interruptible)

@@ -1,4 +1,4 @@
-"""The forms on the proxy's pages: who may send them, and where they lead to."""
+"""The forms of the proxy's pages: their tokens, their fields, and where they lead."""
 
 import base64
 import hashlib
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from codehub.domain.conditions import WorkspaceId
-from proxy.request_kind import OWN_PATHS, parse_path
+from proxy.request_kind import INTERNAL_PATHS, parse_path
 from proxy.transport.request_head import TARGET
 
 FORM_TYPE = b"application/x-www-form-urlencoded"
@@ -17,7 +17,7 @@ _LABEL = b"codehub form\0"
 
 
 def form_token_of(session_secret: str, workspace_id: WorkspaceId) -> str:
-    """Derived, so it needs no place to be kept; good for this workspace and session only."""
+    """Derive a token that is valid only for this workspace and session, so none must be stored."""
     digest = hashlib.sha256(_LABEL + f"{session_secret}\0{workspace_id}".encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
@@ -30,7 +30,7 @@ def is_form_token(sent: str, session_secret: str | None, workspace_id: Workspace
 
 
 def read_form(encoded: bytes) -> Mapping[str, str] | None:
-    """The fields of a form or a query with their first values; None if it is neither."""
+    """Return the first values of a form's or query's fields, or None if it is malformed."""
     try:
         parsed = parse_qs(encoded.decode("ascii"), keep_blank_values=True, max_num_fields=MAX_FIELDS)
     except ValueError:
@@ -38,10 +38,10 @@ def read_form(encoded: bytes) -> Mapping[str, str] | None:
     return {name: values[0] for name, values in parsed.items()}
 
 
-def way_back(wanted: str, workspace_id: WorkspaceId) -> str:
-    """Where the form's page was, if that is a workspace's page: never another site or a form's address."""
+def return_path(wanted: str, workspace_id: WorkspaceId) -> str:
+    """Return the wanted path if it is a workspace's page; never another site or an internal path."""
     target = wanted.encode("latin-1", errors="replace")
     path = parse_path(target) if TARGET.fullmatch(target) else None
-    if path is None or path.rest.startswith(OWN_PATHS):
+    if path is None or path.rest.startswith(INTERNAL_PATHS):
         return f"/w/{workspace_id}/"
     return wanted

@@ -1,4 +1,4 @@
-"""Below `/w/{id}/.codehub/`: what the pages of the proxy itself need."""
+"""The paths below `/w/{id}/.codehub/` that the proxy's own pages use."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -12,13 +12,12 @@ from codehub.services.errors import InvalidState, LimitExceeded, OperationInProg
 from codehub.words import CHOICES
 from proxy.admission import Admitted
 from proxy.caller_cache import CachedCaller
-from proxy.error_responses import error_response, redirect
-from proxy.forms import FORM_TYPE, MAX_FORM_BYTES, is_form_token, read_form, way_back
+from proxy.forms import FORM_TYPE, MAX_FORM_BYTES, is_form_token, read_form, return_path
 from proxy.lifecycle import Lifecycle
 from proxy.pages import Visit
-from proxy.progress_stream import follow
-from proxy.request_kind import OWN_PATHS, RequestKind
-from proxy.responses import Responses
+from proxy.progress_stream import follow_progress
+from proxy.request_kind import INTERNAL_PATHS, RequestKind
+from proxy.responses import Responses, error_response, redirect
 from proxy.transport.routing import Collect, Response, Routed, Stream
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
@@ -28,48 +27,48 @@ STREAM_HEADERS = (
     ("X-Accel-Buffering", "no"),
 )
 
-Act = Callable[[CachedCaller, CachedWorkspace, Mapping[str, str]], Awaitable[None]]
+Action = Callable[[CachedCaller, CachedWorkspace, Mapping[str, str]], Awaitable[None]]
 
 
 @dataclass(frozen=True)
 class InternalRoutes:
-    """For whoever has passed all checks already."""
+    """Serves requests that have been admitted."""
 
-    directory: WorkspaceCache
+    workspaces: WorkspaceCache
     board: ProgressBoard
     lifecycle: Lifecycle
-    replies: Responses
+    responses: Responses
 
     def route(self, admitted: Admitted) -> Routed:
-        head, name = admitted.head, admitted.path.rest.removeprefix(OWN_PATHS)
+        head, name = admitted.head, admitted.path.rest.removeprefix(INTERNAL_PATHS)
         if name == b"progress" and head.method == b"GET":
-            return self._progress(admitted.known, admitted.place)
-        if name == b"stop" and admitted.ask is RequestKind.NAVIGATION:
+            return self._progress(admitted.cached_caller, admitted.workspace)
+        if name == b"stop" and admitted.kind is RequestKind.NAVIGATION:
             return self._confirm_stop(admitted)
-        act = self._acts().get(name)
-        if act is None:
-            return error_response(404, "NOT_FOUND", "The proxy has nothing at this path.")
+        action = self._actions().get(name)
+        if action is None:
+            return error_response(404, "NOT_FOUND", "Nothing is at this path.")
         if head.method != b"POST":
             return error_response(
-                405, "METHOD_NOT_ALLOWED", "This is for the forms of CodeHub's own pages: POST."
+                405, "METHOD_NOT_ALLOWED", "This path takes only forms of CodeHub's pages, sent with POST."
             )
         if (head.get(b"content-type") or b"").split(b";")[0].strip() != FORM_TYPE:
-            message = "This is for the forms of CodeHub's own pages; programs use the API."
+            message = "This path takes only forms of CodeHub's pages. Programs use the API."
             return error_response(415, "INVALID_REQUEST", message)
-        return Collect(MAX_FORM_BYTES, partial(self._submit, act, admitted))
+        return Collect(MAX_FORM_BYTES, partial(self._submit, action, admitted))
 
-    def _progress(self, known: CachedCaller, place: CachedWorkspace) -> Stream:
-        pieces = follow(self.directory, self.board, place.view.workspace_id)
-        return Stream(200, STREAM_HEADERS, pieces, known.credential, known.holder)
+    def _progress(self, cached: CachedCaller, workspace: CachedWorkspace) -> Stream:
+        chunks = follow_progress(self.workspaces, self.board, workspace.view.workspace_id)
+        return Stream(200, STREAM_HEADERS, chunks, cached.credential, cached.user_id)
 
     def _confirm_stop(self, admitted: Admitted) -> Response:
-        """For a link on another workspace's page, which must not have this one's token."""
-        visit = _visit_from(admitted, read_form(admitted.path.query.removeprefix(b"?")) or {})
+        """Return a page with the form: the page that links here must not have this workspace's form token."""
+        visit = _return_visit(admitted, read_form(admitted.path.query.removeprefix(b"?")) or {})
         if visit.view.desired_state is not DesiredState.RUNNING:
-            return redirect(303, self.replies.base_path + visit.path)
-        return self.replies.pages.confirm_stop(visit)
+            return redirect(303, self.responses.base_path + visit.path)
+        return self.responses.pages.confirm_stop(visit)
 
-    def _acts(self) -> Mapping[bytes, Act]:
+    def _actions(self) -> Mapping[bytes, Action]:
         return {
             b"start": self._start,
             b"stop": self._stop,
@@ -78,50 +77,58 @@ class InternalRoutes:
             b"purge": self._purge,
         }
 
-    async def _submit(self, act: Act, admitted: Admitted, body: bytes) -> Routed:
-        known, place = admitted.known, admitted.place
-        workspace_id = place.view.workspace_id
+    async def _submit(self, action: Action, admitted: Admitted, body: bytes) -> Routed:
+        cached, workspace = admitted.cached_caller, admitted.workspace
+        workspace_id = workspace.view.workspace_id
         form = read_form(body)
-        # Only a session has a form's token; a program with a personal token uses the API.
-        if form is None or not is_form_token(form.get("token", ""), admitted.shown.session, workspace_id):
-            return self.replies.pages.rejected_form()
-        visit = _visit_from(admitted, form)
+        # Form tokens belong to sessions; a program with a personal token uses the API.
+        if form is None or not is_form_token(
+            form.get("token", ""), admitted.credentials.session, workspace_id
+        ):
+            return self.responses.pages.rejected_form()
+        visit = _return_visit(admitted, form)
         try:
-            await act(known, place, form)
+            await action(cached, workspace, form)
         except LimitExceeded as refused:
-            return self.replies.limit_reached(RequestKind.NAVIGATION, visit, refused)
+            return self.responses.limit_reached(RequestKind.NAVIGATION, visit, refused)
         except (OperationInProgress, InvalidState):
-            # It has moved on since the page was made; the page that it is sent to says where it is.
+            # The workspace has changed since the page was made; the next page shows its state.
             pass
-        self.directory.note_change(workspace_id)
-        return redirect(303, self.replies.base_path + visit.path)
+        self.workspaces.mark_changed(workspace_id)
+        return redirect(303, self.responses.base_path + visit.path)
 
-    async def _start(self, known: CachedCaller, place: CachedWorkspace, _form: Mapping[str, str]) -> None:
-        await self.lifecycle.start(known.caller, place.view)
+    async def _start(
+        self, cached: CachedCaller, workspace: CachedWorkspace, _form: Mapping[str, str]
+    ) -> None:
+        await self.lifecycle.start(cached.caller, workspace.view)
 
-    async def _stop(self, known: CachedCaller, place: CachedWorkspace, _form: Mapping[str, str]) -> None:
-        await self.lifecycle.stop(known.caller, place.view)
+    async def _stop(self, cached: CachedCaller, workspace: CachedWorkspace, _form: Mapping[str, str]) -> None:
+        await self.lifecycle.stop(cached.caller, workspace.view)
 
-    async def _recover(self, known: CachedCaller, place: CachedWorkspace, form: Mapping[str, str]) -> None:
+    async def _recover(
+        self, cached: CachedCaller, workspace: CachedWorkspace, form: Mapping[str, str]
+    ) -> None:
         wanted = form.get("choice")
         choice = RecoverChoice(wanted) if wanted in set(RecoverChoice) else None
-        if choice and CHOICES[choice].consequence and not _is_understood(form):
+        if choice and CHOICES[choice].consequence and not _has_consented(form):
             return
         archive = _archive(form)
         if archive is None and "archive" in form:
             return
-        await self.lifecycle.recover(known.caller, place.view, choice, archive)
+        await self.lifecycle.recover(cached.caller, workspace.view, choice, archive)
 
-    async def _undelete(self, known: CachedCaller, place: CachedWorkspace, _form: Mapping[str, str]) -> None:
-        await self.lifecycle.undelete(known.caller, place.view)
+    async def _undelete(
+        self, cached: CachedCaller, workspace: CachedWorkspace, _form: Mapping[str, str]
+    ) -> None:
+        await self.lifecycle.undelete(cached.caller, workspace.view)
 
-    async def _purge(self, known: CachedCaller, place: CachedWorkspace, form: Mapping[str, str]) -> None:
-        if place.lifecycle.needs_person and _is_understood(form):
-            await self.lifecycle.purge(known.caller, place.view)
+    async def _purge(self, cached: CachedCaller, workspace: CachedWorkspace, form: Mapping[str, str]) -> None:
+        if workspace.lifecycle.needs_person and _has_consented(form):
+            await self.lifecycle.purge(cached.caller, workspace.view)
 
 
-def _is_understood(form: Mapping[str, str]) -> bool:
-    """A browser insists on the tick already; whoever gives up files must have seen what that means."""
+def _has_consented(form: Mapping[str, str]) -> bool:
+    """Return whether the person has confirmed giving up files; browsers already require that."""
     return form.get("understood") == "yes"
 
 
@@ -132,7 +139,7 @@ def _archive(form: Mapping[str, str]) -> UUID | None:
         return None
 
 
-def _visit_from(admitted: Admitted, fields: Mapping[str, str]) -> Visit:
-    """The visit of whoever comes from a page of ours, which says where to go next."""
-    path = way_back(fields.get("next", ""), admitted.place.view.workspace_id)
+def _return_visit(admitted: Admitted, fields: Mapping[str, str]) -> Visit:
+    """Return the visit with the path that the previous page asks to return to."""
+    path = return_path(fields.get("next", ""), admitted.workspace.view.workspace_id)
     return replace(admitted.visit, path=path)

@@ -1,4 +1,4 @@
-"""What people ask for through the front door: the same requests as through the API, and the same rules."""
+"""Requests to change a workspace, made from the proxy's pages; the API's rules apply."""
 
 import asyncio
 import time
@@ -24,32 +24,32 @@ from codehub.services.workspaces import request_state
 
 FIRST_DELAY_SECONDS = 0.1
 LONGEST_DELAY_SECONDS = 1.0
-# For a place that is just being given back; a page says more than a wait that is longer.
-PATIENCE_SECONDS = 8.0
-# An IDE that does not answer is asked about by every request for it.
-KICK_EVERY_SECONDS = 5.0
+# Enough for a running slot that is being freed; after that, a page explains more than waiting does.
+RETRY_SECONDS = 8.0
+# Every request for an IDE that does not answer asks for a check.
+CHECK_EVERY_SECONDS = 5.0
 
 
 @dataclass
 class Lifecycle:
-    """Writes the row first, then wakes the workflow."""
+    """Writes the row, then wakes the workflow."""
 
     database: Database
     waker: Waker
     limits: RunningLimits
     wakes: int = 0
-    _kicked: dict[WorkspaceId, float] = field(default_factory=dict)
+    _checked_at: dict[WorkspaceId, float] = field(default_factory=dict)
 
     async def start(self, caller: Caller, view: WorkspaceView) -> None:
-        """Ask for RUNNING; operations under way and places that are given back are waited for, for a while.
+        """Request RUNNING; retry briefly while an operation ends or a running slot is freed.
 
         Raise OperationInProgress or LimitExceeded after that.
         """
-        await _patiently(lambda: self._set(caller, view, DesiredState.RUNNING))
+        await _retry(lambda: self._request(caller, view, DesiredState.RUNNING))
         self.wakes += 1
 
     async def stop(self, caller: Caller, view: WorkspaceView) -> None:
-        await self._set(caller, view, DesiredState.STANDBY)
+        await self._request(caller, view, DesiredState.STANDBY)
 
     async def recover(
         self, caller: Caller, view: WorkspaceView, choice: RecoverChoice | None, archive: UUID | None = None
@@ -71,16 +71,16 @@ class Lifecycle:
         await delete_workspace(self.database, view.workspace_id, purge=True, context=self._request_by(caller))
         self._wake(view)
 
-    def look_after(self, view: WorkspaceView) -> None:
-        """Its instance should answer and does not: have it looked at, before the next sweep does."""
+    def request_check(self, view: WorkspaceView) -> None:
+        """Have an instance that does not answer checked now, before the next sweep."""
         now = time.monotonic()
-        if now - self._kicked.get(view.workspace_id, -KICK_EVERY_SECONDS) < KICK_EVERY_SECONDS:
+        if now - self._checked_at.get(view.workspace_id, -CHECK_EVERY_SECONDS) < CHECK_EVERY_SECONDS:
             return
-        self._kicked = {key: at for key, at in self._kicked.items() if now - at < KICK_EVERY_SECONDS}
-        self._kicked[view.workspace_id] = now
+        self._checked_at = {key: at for key, at in self._checked_at.items() if now - at < CHECK_EVERY_SECONDS}
+        self._checked_at[view.workspace_id] = now
         self._wake(view)
 
-    async def _set(self, caller: Caller, view: WorkspaceView, desired: DesiredState) -> None:
+    async def _request(self, caller: Caller, view: WorkspaceView, desired: DesiredState) -> None:
         await request_state(
             self.database,
             view.workspace_id,
@@ -96,20 +96,20 @@ class Lifecycle:
         self.waker.wake(view.workspace_id, str(view.owner_user_id))
 
 
-async def _patiently(request: Callable[[], Awaitable[None]]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+async def _retry(request: Callable[[], Awaitable[None]]) -> None:
+    deadline = time.monotonic() + RETRY_SECONDS
     failures = 0
     while True:
         try:
             return await request()
         except (OperationInProgress, LimitExceeded) as refused:
-            if not _passes_soon(refused) or time.monotonic() > deadline:
+            if not _ends_soon(refused) or time.monotonic() > deadline:
                 raise
         failures += 1
         await asyncio.sleep(delay_after(failures, FIRST_DELAY_SECONDS, LONGEST_DELAY_SECONDS))
 
 
-def _passes_soon(refused: OperationInProgress | LimitExceeded) -> bool:
+def _ends_soon(refused: OperationInProgress | LimitExceeded) -> bool:
     if isinstance(refused, OperationInProgress):
         return True
     return any(each.is_stopping for each in refused.running)

@@ -1,4 +1,4 @@
-"""What Prometheus reads of one proxy process: figures that are kept anyway, named when they are asked for."""
+"""Prometheus metrics of one proxy process."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -21,64 +21,76 @@ LOOPBACK = "127.0.0.1"
 
 
 class ProxyCollector:
-    """Reads plain numbers, so that counting costs nothing worth mentioning."""
+    """Reads plain counters when scraped, so that counting costs almost nothing."""
 
-    def __init__(self, server: ProxyServer, door: FrontDoor, book: ActivityLog) -> None:
+    def __init__(self, server: ProxyServer, front_door: FrontDoor, activity_log: ActivityLog) -> None:
         self._server = server
-        self._door = door
-        self._book = book
+        self._front_door = front_door
+        self._activity_log = activity_log
 
     def collect(self) -> Iterator[Metric]:
         counters = self._server.counters
         yield from _gauges(self._server, counters)
         yield from _counts(counters)
         yield _latencies(counters.upstream_latencies)
-        yield _by_reason("upstream_failures", "Upstreams that failed, by how.", counters.upstream_failures)
-        yield _by_reason("refused_heads", "Requests that the transport refused.", counters.refusals)
-        yield _by_reason("answers", "Answers of the proxy's own, by what was told.", _answers(self._door))
-        yield _count("wakes", "Workspaces started by requests.", self._door.hosting.lifecycle.wakes)
-        yield _count("uses", "Times that somebody's work was noted.", self._book.uses_noted)
+        yield _by_reason(
+            "upstream_failures",
+            "Failed upstream connections and responses, by reason.",
+            counters.upstream_failures,
+        )
+        yield _by_reason(
+            "refused_heads", "Requests that the transport refused, by reason.", counters.refusals
+        )
+        yield _by_reason(
+            "answers", "Responses made by the proxy itself, by reason.", _own_responses(self._front_door)
+        )
+        yield _count("wakes", "Workspaces started by requests.", self._front_door.handler.lifecycle.wakes)
+        yield _count("uses", "Recorded activity of people.", self._activity_log.uses_noted)
         yield _count(
-            "use_flush_failures", "Flushes of use that Redis did not take.", self._book.flush_failures
+            "use_flush_failures",
+            "Failed attempts to hand recorded activity to Redis.",
+            self._activity_log.flush_failures,
         )
         yield GaugeMetricFamily(
-            "codehub_proxy_uses_pending", "Workspaces whose use has not been handed on.", self._book.pending
+            "codehub_proxy_uses_pending",
+            "Workspaces whose activity has not been handed on.",
+            self._activity_log.pending,
         )
 
 
 def serve_metrics(port: int, collector: ProxyCollector) -> None:
-    """In a thread of its own, on the loopback interface only."""
+    """Serve metrics in a thread, on the loopback interface only."""
     registry = CollectorRegistry()
     registry.register(collector)
     start_http_server(port, addr=LOOPBACK, registry=registry)
 
 
-def _answers(door: FrontDoor) -> Counter[str]:
-    together: Counter[str] = Counter()
-    for outcomes in (door.outcomes, door.admission.outcomes, door.hosting.outcomes):
-        # Copied in one step, because the proxy goes on counting in its own thread.
-        together.update(dict(outcomes))
-    return together
+def _own_responses(front_door: FrontDoor) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for outcomes in (front_door.outcomes, front_door.admission.outcomes, front_door.handler.outcomes):
+        # Copied in one step, because the proxy keeps counting in another thread.
+        total.update(dict(outcomes))
+    return total
 
 
 def _gauges(server: ProxyServer, counters: Counters) -> Iterator[Metric]:
     yield GaugeMetricFamily(
-        "codehub_proxy_open_connections", "Connections of clients now.", server.open_connections
+        "codehub_proxy_open_connections", "Open client connections.", server.open_connections
     )
-    yield GaugeMetricFamily("codehub_proxy_open_websockets", "WebSockets now.", counters.open_tunnels)
+    yield GaugeMetricFamily("codehub_proxy_open_websockets", "Open WebSockets.", counters.open_tunnels)
     yield GaugeMetricFamily(
         "codehub_proxy_resting_upstreams",
-        "Upstream connections that wait for work.",
+        "Idle upstream connections.",
         server.idle_upstreams,
     )
 
 
 def _counts(counters: Counters) -> Iterator[Metric]:
-    yield _count("connections", "Connections of clients.", counters.connections)
+    yield _count("connections", "Client connections.", counters.connections)
     yield _count("requests", "Requests.", counters.requests)
     yield _count("websockets", "Connections that became WebSockets.", counters.tunnels)
-    yield _count("errors", "Mistakes of the proxy itself.", counters.errors)
-    family = CounterMetricFamily("codehub_proxy_bytes", "Bytes of clients.", labels=["direction"])
+    yield _count("errors", "Errors of the proxy itself.", counters.errors)
+    family = CounterMetricFamily("codehub_proxy_bytes", "Bytes from and to clients.", labels=["direction"])
     family.add_metric(["in"], counters.bytes_from_clients)
     family.add_metric(["out"], counters.bytes_to_clients)
     yield family
@@ -100,7 +112,7 @@ def _latencies(latencies: Latencies) -> Metric:
     buckets = list(zip(bounds, accumulate(latencies.counts), strict=True))
     return HistogramMetricFamily(
         "codehub_proxy_upstream_seconds",
-        "From a request's head to the first byte of its answer.",
+        "Time from a request's head to the first byte of its response.",
         buckets=buckets,
         sum_value=latencies.total,
     )

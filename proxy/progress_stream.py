@@ -1,4 +1,4 @@
-"""How far a workspace has come, told to the page that waits for it."""
+"""Server-sent events about a workspace, for the page that waits for it."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -15,50 +15,50 @@ from proxy.decisions import is_open
 from proxy.pages.words import under_way
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
-LOOK_SECONDS = 1.0
-# Silence for longer would make something in between give up.
-SILENT_LOOKS = 15
-STEADY = b": nothing new\n\n"
+POLL_SECONDS = 1.0
+# Longer silence would make proxies in between give up.
+MAX_SILENT_POLLS = 15
+KEEP_ALIVE = b": nothing new\n\n"
 GONE = {"phase": Phase.DELETED, "needs_person": False, "settled": True, "open": False}
 NO_PROGRESS = {"step": None, "done": None, "total": None, "unit": None}
 
 
-async def follow(
-    directory: WorkspaceCache, board: ProgressBoard, workspace_id: WorkspaceId
+async def follow_progress(
+    workspaces: WorkspaceCache, board: ProgressBoard, workspace_id: WorkspaceId
 ) -> AsyncGenerator[bytes, None]:
-    """Server-sent events until it is open or settled; what does not change is not repeated."""
+    """Yield an event for every change, until the workspace is open or settled."""
     last, silent = b"", 0
     while True:
-        frame, ends = await _look(directory, board, workspace_id)
-        if frame and frame != last:
-            last, silent = frame, 0
-            yield frame
-        elif silent >= SILENT_LOOKS:
+        event, ends = await _next_event(workspaces, board, workspace_id)
+        if event and event != last:
+            last, silent = event, 0
+            yield event
+        elif silent >= MAX_SILENT_POLLS:
             silent = 0
-            yield STEADY
+            yield KEEP_ALIVE
         if ends:
             return
         silent += 1
-        await directory.wait_for_change(workspace_id, LOOK_SECONDS)
+        await workspaces.wait_for_change(workspace_id, POLL_SECONDS)
 
 
-async def _look(
-    directory: WorkspaceCache, board: ProgressBoard, workspace_id: WorkspaceId
+async def _next_event(
+    workspaces: WorkspaceCache, board: ProgressBoard, workspace_id: WorkspaceId
 ) -> tuple[bytes, bool]:
-    """What to say, and whether that is the end; nothing while the database does not answer."""
+    """Return the event, and whether it is the last; an empty one while the database does not answer."""
     try:
-        place = await directory.look(workspace_id)
-        if place is None:
-            return _frame(GONE), True
-        running = is_open(place.lifecycle)
-        opens = running and await directory.find_upstream(place) is not None
+        workspace = await workspaces.find(workspace_id)
+        if workspace is None:
+            return _event(GONE), True
+        running = is_open(workspace.lifecycle)
+        opens = running and await workspaces.find_upstream(workspace) is not None
     except Exception as error:
         if not is_outage(error):
             raise
         return b"", False
-    progress = await progress_of(board, place.view)
-    settled = opens or (place.lifecycle.is_settled and not running)
-    return _frame(_describe(place, progress, opens=opens, settled=settled)), settled
+    progress = await progress_of(board, workspace.view)
+    settled = opens or (workspace.lifecycle.is_settled and not running)
+    return _event(_describe(workspace, progress, opens=opens, settled=settled)), settled
 
 
 async def progress_of(board: ProgressBoard, view: WorkspaceView) -> Progress | None:
@@ -69,15 +69,15 @@ async def progress_of(board: ProgressBoard, view: WorkspaceView) -> Progress | N
 
 
 def _describe(
-    place: CachedWorkspace, progress: Progress | None, *, opens: bool, settled: bool
+    workspace: CachedWorkspace, progress: Progress | None, *, opens: bool, settled: bool
 ) -> dict[str, object]:
-    view = place.view
+    view = workspace.view
     return {
         "phase": view.phase,
         "operation": view.operation,
         "desired_state": view.desired_state,
         "under_way": under_way(view),
-        "needs_person": place.lifecycle.needs_person,
+        "needs_person": workspace.lifecycle.needs_person,
         "since": view.op_started_at and view.op_started_at.isoformat(),
         **(asdict(progress) if progress else NO_PROGRESS),
         "settled": settled,
@@ -85,5 +85,5 @@ def _describe(
     }
 
 
-def _frame(document: dict[str, object]) -> bytes:
+def _event(document: dict[str, object]) -> bytes:
     return f"event: progress\ndata: {json.dumps(document)}\n\n".encode()

@@ -1,4 +1,4 @@
-"""What kind of request it is, by its head alone: pure."""
+"""Classifies requests by their heads: path, kind, credentials. Pure."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -10,30 +10,30 @@ from proxy.transport.forwarded_head import asks_for_websocket
 from proxy.transport.header_fields import cookie_name
 from proxy.transport.request_head import FieldBlock, RequestHead
 
-WORKSPACES = b"/w/"
-# Paths under a workspace that the proxy serves itself instead of forwarding to the IDE.
-OWN_PATHS = b"/.codehub/"
+WORKSPACE_PREFIX = b"/w/"
+# Paths of a workspace that the proxy serves itself instead of forwarding them to the IDE.
+INTERNAL_PATHS = b"/.codehub/"
 ID_LENGTH = 36
 ID_GROUPS = (8, 4, 4, 4, 12)
 HEXADECIMAL = frozenset("0123456789abcdef")
-# A program that wants a stopped workspace to be started says so; see docs/api.md.
+# A program sets this to start a stopped workspace; see docs/api.md.
 WAKE_FIELD = b"x-codehub-wake"
-OUR_SITES = frozenset(site.encode() for site in OWN_SITES)
+SAME_SITES = frozenset(site.encode() for site in OWN_SITES)
 READING_METHODS = frozenset(method.encode() for method in SAFE_METHODS)
 FETCH_FIELDS = (b"sec-fetch-mode", b"sec-fetch-dest", b"sec-fetch-site")
 
 
 class RequestKind(StrEnum):
-    """Who wants the answer."""
+    """Who waits for the response: a person at a page, a program that waits, or neither."""
 
     NAVIGATION = "navigation"
     WAKING = "waking"
     BACKGROUND = "background"
 
 
-# Found at once: see `Framing`.
+# Faster than the attribute of the enum; see `Framing`.
 BACKGROUND = RequestKind.BACKGROUND
-ASKS = {ask.value: ask for ask in RequestKind}
+KINDS = {kind.value: kind for kind in RequestKind}
 
 
 class WorkspacePath(NamedTuple):
@@ -44,19 +44,19 @@ class WorkspacePath(NamedTuple):
     query: bytes
 
 
-class Shown(NamedTuple):
-    """What a request shows of who is asking; a token wins, because a browser never adds one by itself."""
+class Credentials(NamedTuple):
+    """The credentials of a request; a token wins, because a browser never adds one by itself."""
 
     token: str | None
     session: str | None
 
 
 def parse_path(target: bytes) -> WorkspacePath | None:
-    """None if it names no workspace; ids are spelled in one way only."""
-    if not target.startswith(WORKSPACES):
+    """Return the parts of a path, or None if it names no workspace; only canonical ids count."""
+    if not target.startswith(WORKSPACE_PREFIX):
         return None
-    end = len(WORKSPACES) + ID_LENGTH
-    workspace_id = target[len(WORKSPACES) : end].decode("latin-1")
+    end = len(WORKSPACE_PREFIX) + ID_LENGTH
+    workspace_id = target[len(WORKSPACE_PREFIX) : end].decode("latin-1")
     rest, mark, query = target[end:].partition(b"?")
     if not _is_id(workspace_id) or (rest and not rest.startswith(b"/")):
         return None
@@ -64,17 +64,17 @@ def parse_path(target: bytes) -> WorkspacePath | None:
 
 
 def request_kind_of(head: RequestHead) -> RequestKind:
-    """Only a person who opens a page is shown one; prefetching is nobody's wish."""
+    """Return the kind of a request; only a navigation gets a page, and a prefetch is none."""
     if head.method != b"GET":
         return BACKGROUND if head.get(WAKE_FIELD) is None else RequestKind.WAKING
     block = head.block
     if block.kind is None:
-        # A block of fields that comes again keeps what was made of it.
-        block.kind = _ask_of_get(head)
-    return ASKS[block.kind]
+        # Cached on the block of fields, which repeats.
+        block.kind = _kind_of_get(head)
+    return KINDS[block.kind]
 
 
-def _ask_of_get(head: RequestHead) -> RequestKind:
+def _kind_of_get(head: RequestHead) -> RequestKind:
     if head.get(WAKE_FIELD) is not None:
         return RequestKind.WAKING
     if asks_for_websocket(head) or head.get(b"sec-purpose") is not None:
@@ -86,29 +86,29 @@ def _ask_of_get(head: RequestHead) -> RequestKind:
     return RequestKind.NAVIGATION if b"text/html" in (head.get(b"accept") or b"") else RequestKind.BACKGROUND
 
 
-def shown_by(block: FieldBlock, cookie: bytes) -> Shown:
+def credentials_of(block: FieldBlock, cookie: bytes) -> Credentials:
     scheme, _, value = (block.known.get(b"authorization") or b"").partition(b" ")
     token = value.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
     if token.startswith(API_TOKEN_PREFIX):
-        return Shown(token, None)
-    return Shown(None, _find_cookie(block.known.get(b"cookie") or b"", cookie))
+        return Credentials(token, None)
+    return Credentials(None, _find_cookie(block.known.get(b"cookie") or b"", cookie))
 
 
-def cookie_may_speak(head: RequestHead, origins: Origins) -> bool:
-    """Whether a session cookie on this request stands for its user; other sites may only open a page."""
+def may_use_cookie(head: RequestHead, origins: Origins) -> bool:
+    """Return whether the session cookie counts; requests from other sites may only open a page."""
     origin = head.origin
     if head.block.upgrade is not None and asks_for_websocket(head):
-        # Browsers always name it here, and nothing else keeps other sites' pages out.
-        return origin is not None and _is_ours(head, origin, origins)
+        # Browsers always send it here, and nothing else keeps pages of other sites out.
+        return origin is not None and _is_same_origin(head, origin, origins)
     site = head.get(b"sec-fetch-site")
-    if site is not None and site not in OUR_SITES:
+    if site is not None and site not in SAME_SITES:
         return request_kind_of(head) is RequestKind.NAVIGATION
     if head.method in READING_METHODS:
         return True
-    return origin is None or _is_ours(head, origin, origins)
+    return origin is None or _is_same_origin(head, origin, origins)
 
 
-def _is_ours(head: RequestHead, origin: bytes, origins: Origins) -> bool:
+def _is_same_origin(head: RequestHead, origin: bytes, origins: Origins) -> bool:
     return origins.is_own_origin(origin.decode("latin-1"), (head.host or b"").decode("latin-1"))
 
 
@@ -118,7 +118,7 @@ def _is_id(text: str) -> bool:
 
 
 def _find_cookie(cookies: bytes, name: bytes) -> str | None:
-    """The first of this name, as browsers send the one with the longest path first: ours has none."""
+    """Return the first cookie of this name."""
     for pair in cookies.split(b";"):
         if cookie_name(pair) == name.lower():
             return pair.partition(b"=")[2].strip(b" \t").decode("latin-1") or None

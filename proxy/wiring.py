@@ -1,4 +1,4 @@
-"""Makes a proxy out of the settings, and takes it down again."""
+"""Builds the proxy from the settings."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from proxy.caller_cache import CallerCache
 from proxy.front_door import FrontDoor
 from proxy.internal_routes import InternalRoutes
 from proxy.lifecycle import Lifecycle
-from proxy.pages import Pages, Site
+from proxy.pages import Pages
 from proxy.responses import Responses
 from proxy.transport.server import ProxyServer
 from proxy.transport.server_state import Limits
@@ -32,55 +32,59 @@ HTTP_PORT = 80
 
 @dataclass(frozen=True)
 class Proxy:
-    """The parts that whoever runs it needs."""
+    """The parts of a proxy that its process uses."""
 
     server: ProxyServer
-    door: FrontDoor
-    book: ActivityLog
+    front_door: FrontDoor
+    activity_log: ActivityLog
 
 
 @asynccontextmanager
 async def open_proxy(settings: Settings) -> AsyncIterator[Proxy]:
-    """Everything but the port, with the tasks that run beside it."""
+    """Open everything but the port, and run the background tasks."""
     client = await connect_temporal(settings, lazy=True)
     async with AsyncExitStack() as stack:
         ports = await stack.enter_async_context(open_front_ports(settings, client))
         waker = Waker(ports.convergence)
         stack.push_async_callback(waker.close)
-        book = ActivityLog(ports.buffer, period_seconds=settings.proxy.activity_seconds)
-        stack.push_async_callback(_flush_last, book)
-        door = _front_door(settings, ports, waker, book)
-        server = ProxyServer(door, _limits(settings), scheme=urlsplit(settings.public_base_url).scheme)
-        keeper = CacheRefresher(door.admission.callers, door.admission.directory, subscription_of(settings))
+        activity_log = ActivityLog(ports.buffer, period_seconds=settings.proxy.activity_seconds)
+        stack.push_async_callback(_flush_last, activity_log)
+        front_door = _build_front_door(settings, ports, waker, activity_log)
+        server = ProxyServer(front_door, _limits(settings), scheme=urlsplit(settings.public_base_url).scheme)
+        refresher = CacheRefresher(
+            front_door.admission.callers, front_door.admission.workspaces, subscription_of(settings)
+        )
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        running = [tasks.create_task(keeper.run(server)), tasks.create_task(book.run())]
+        running = [tasks.create_task(refresher.run(server)), tasks.create_task(activity_log.run())]
         try:
-            yield Proxy(server, door, book)
+            yield Proxy(server, front_door, activity_log)
         finally:
             for task in running:
                 task.cancel()
 
 
-def _front_door(settings: Settings, ports: FrontPorts, waker: Waker, book: ActivityLog) -> FrontDoor:
+def _build_front_door(
+    settings: Settings, ports: FrontPorts, waker: Waker, activity_log: ActivityLog
+) -> FrontDoor:
     public = settings.public_base_url
-    # Each statement is a transaction by itself: no BEGIN and COMMIT to wait for.
+    # Each statement is its own transaction, without the round trips for BEGIN and COMMIT.
     reading = Database(ports.database.engine.execution_options(isolation_level="AUTOCOMMIT"))
     limits = policy_of(settings).limits
     base_path = urlsplit(public).path.rstrip("/")
-    directory = WorkspaceCache(reading, ports.instances)
+    workspaces = WorkspaceCache(reading, ports.instances)
     lifecycle = Lifecycle(ports.database, waker, limits)
-    replies = Responses(Pages(Site(base_path)), limits, base_path)
+    responses = Responses(Pages(base_path), limits, base_path)
     return FrontDoor(
         admission=Admission(
             CallerCache(reading),
-            directory,
-            replies,
+            workspaces,
+            responses,
             Origins(origin_of(public)),
             session_cookie_name(public).encode(),
         ),
-        hosting=WorkspaceHandler(directory, lifecycle, ports.board, book, replies),
-        own_paths=InternalRoutes(directory, ports.board, lifecycle, replies),
-        replies=replies,
+        handler=WorkspaceHandler(workspaces, lifecycle, ports.board, activity_log, responses),
+        internal_routes=InternalRoutes(workspaces, ports.board, lifecycle, responses),
+        responses=responses,
         api=_api(settings),
     )
 
@@ -97,8 +101,8 @@ def _api(settings: Settings) -> Upstream:
     return Upstream(parts.hostname or "", parts.port or HTTP_PORT, keep_prefix=True)
 
 
-async def _flush_last(book: ActivityLog) -> None:
-    """What cannot be handed on now is lost, and is not worth more than a few seconds."""
+async def _flush_last(activity_log: ActivityLog) -> None:
+    """Hand on the last activity; give up after a few seconds and lose it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LAST_FLUSH_SECONDS):
-            await book.flush()
+            await activity_log.flush()

@@ -1,4 +1,4 @@
-"""Where workspaces are: remembered for seconds, and looked at again at the first word of a change."""
+"""A cache of workspaces and their upstreams, refreshed every few seconds and on events."""
 
 import asyncio
 import math
@@ -15,19 +15,19 @@ from codehub.ports import Instances, Upstream
 from proxy.single_flight import SingleFlight
 
 FRESH_SECONDS = 4.0
-# Those that nobody asked for since then are not kept up to date.
+# Workspaces without requests for this long are dropped.
 KEPT_SECONDS = 30.0
 CAPACITY = 10_000
 
 
 @dataclass(slots=True)
 class CachedWorkspace:
-    """A workspace as it was last seen; its upstream is kept as long as its instance is the same."""
+    """A workspace as last read; its upstream is kept as long as its instance is the same."""
 
     view: WorkspaceView
     lifecycle: LifecycleState
-    confirmed_at: float
-    asked_at: float = -math.inf
+    validated_at: float
+    requested_at: float = -math.inf
     upstream: Upstream | None = None
 
     @property
@@ -36,7 +36,7 @@ class CachedWorkspace:
 
 
 class WorkspaceCache:
-    """The workspaces that somebody asks for."""
+    """The workspaces that requests ask for."""
 
     def __init__(
         self, database: Database, instances: Instances, clock: Callable[[], float] = time.monotonic
@@ -44,50 +44,50 @@ class WorkspaceCache:
         self._database = database
         self._instances = instances
         self._clock = clock
-        self._places: dict[WorkspaceId, CachedWorkspace] = {}
+        self._workspaces: dict[WorkspaceId, CachedWorkspace] = {}
         self._changed_at: dict[WorkspaceId, float] = {}
         self._waiting: dict[WorkspaceId, asyncio.Event] = {}
-        self._looks: SingleFlight[WorkspaceId, CachedWorkspace | None] = SingleFlight()
-        self._searches: SingleFlight[WorkspaceId, Upstream | None] = SingleFlight()
+        self._loads: SingleFlight[WorkspaceId, CachedWorkspace | None] = SingleFlight()
+        self._upstream_searches: SingleFlight[WorkspaceId, Upstream | None] = SingleFlight()
 
     def get(self, workspace_id: WorkspaceId) -> CachedWorkspace | None:
-        """What is known and still sure."""
-        place = self._places.get(workspace_id)
-        if place is None:
+        """Return the workspace if it is cached and fresh."""
+        workspace = self._workspaces.get(workspace_id)
+        if workspace is None:
             return None
         now = self._clock()
-        place.asked_at = now
-        return place if now - place.confirmed_at <= FRESH_SECONDS else None
+        workspace.requested_at = now
+        return workspace if now - workspace.validated_at <= FRESH_SECONDS else None
 
-    async def look(self, workspace_id: WorkspaceId) -> CachedWorkspace | None:
-        """The workspace, None if there is none. Raises when the database cannot be asked."""
+    async def find(self, workspace_id: WorkspaceId) -> CachedWorkspace | None:
+        """Return the workspace, or None if there is none. Raise if the database does not answer."""
         known = self.get(workspace_id)
-        return known or await self._looks.run(workspace_id, lambda: self._load(workspace_id))
+        return known or await self._loads.run(workspace_id, lambda: self._load(workspace_id))
 
-    async def find_upstream(self, place: CachedWorkspace) -> Upstream | None:
-        """Where its IDE takes requests; None if it does not."""
-        if place.upstream is not None:
-            return place.upstream
-        workspace_id = place.view.workspace_id
-        return await self._searches.run(workspace_id, lambda: self._search(workspace_id))
+    async def find_upstream(self, workspace: CachedWorkspace) -> Upstream | None:
+        """Return where the IDE takes requests, or None if it takes none."""
+        if workspace.upstream is not None:
+            return workspace.upstream
+        workspace_id = workspace.view.workspace_id
+        return await self._upstream_searches.run(workspace_id, lambda: self._search(workspace_id))
 
     def forget_upstream(self, workspace_id: WorkspaceId, failed: object) -> None:
-        """It could not be reached; one that was found since then is kept."""
-        place = self._places.get(workspace_id)
-        if place is not None and place.upstream == failed:
-            place.upstream = None
+        """Forget an upstream that failed, unless a new one has been found since."""
+        workspace = self._workspaces.get(workspace_id)
+        if workspace is not None and workspace.upstream == failed:
+            workspace.upstream = None
 
-    def note_change(self, workspace_id: WorkspaceId) -> None:
-        """It is no longer what it was: what has been seen of it, or is just being read, does not count."""
-        place = self._places.get(workspace_id)
-        if place is not None:
-            place.confirmed_at = -math.inf
+    def mark_changed(self, workspace_id: WorkspaceId) -> None:
+        """Distrust what is cached, and what is being read right now."""
+        workspace = self._workspaces.get(workspace_id)
+        if workspace is not None:
+            workspace.validated_at = -math.inf
         self._changed_at[workspace_id] = self._clock()
-        self._looks.forget(workspace_id)
-        self._announce(workspace_id)
+        self._loads.forget(workspace_id)
+        self._notify(workspace_id)
 
     async def wait_for_change(self, workspace_id: WorkspaceId, seconds: float) -> None:
-        """Return when it changed, or when the time is up."""
+        """Wait until the workspace changes or the time is up."""
         changed = self._waiting.setdefault(workspace_id, asyncio.Event())
         try:
             async with asyncio.timeout(seconds):
@@ -95,11 +95,11 @@ class WorkspaceCache:
         except TimeoutError:
             return
 
-    async def confirm(self) -> None:
-        """Look at all that were asked for lately, with one question; forget the others."""
+    async def refresh(self) -> None:
+        """Read all recently requested workspaces with one query; drop the others."""
         began = self._clock()
-        self._forget_old(began)
-        asked = set(self._places)
+        self._drop_old(began)
+        asked = set(self._workspaces)
         if not asked:
             return
         async with self._database.transaction() as session:
@@ -107,62 +107,62 @@ class WorkspaceCache:
         for view in views:
             self._store(view, began)
         for workspace_id in asked - {view.workspace_id for view in views}:
-            self._places.pop(workspace_id, None)
-            self._announce(workspace_id)
+            self._workspaces.pop(workspace_id, None)
+            self._notify(workspace_id)
 
     async def _load(self, workspace_id: WorkspaceId) -> CachedWorkspace | None:
         began = self._clock()
         async with self._database.transaction() as session:
             view = await load_view(session, workspace_id)
         if view is None:
-            self._places.pop(workspace_id, None)
+            self._workspaces.pop(workspace_id, None)
             return None
-        if len(self._places) >= CAPACITY:
-            self._places.clear()
-        place = self._store(view, began)
-        place.asked_at = began
-        return place
+        if len(self._workspaces) >= CAPACITY:
+            self._workspaces.clear()
+        workspace = self._store(view, began)
+        workspace.requested_at = began
+        return workspace
 
     async def _search(self, workspace_id: WorkspaceId) -> Upstream | None:
-        before = self._places.get(workspace_id)
+        before = self._workspaces.get(workspace_id)
         upstream = await self._instances.find_upstream(workspace_id)
-        place = self._places.get(workspace_id)
-        # Only what was found out about the instance that is still there may be kept.
-        if place is not None and before is not None and place.instance_since == before.instance_since:
-            place.upstream = upstream
+        workspace = self._workspaces.get(workspace_id)
+        # Keep the result only if the instance is still the same.
+        if workspace is not None and before is not None and workspace.instance_since == before.instance_since:
+            workspace.upstream = upstream
         return upstream
 
     def _store(self, view: WorkspaceView, began: float) -> CachedWorkspace:
-        """Take in what was seen; answers may overtake each other, and changes may overtake answers."""
+        """Store a view; queries may overtake each other, and changes may overtake queries."""
         workspace_id = view.workspace_id
-        known = self._places.get(workspace_id)
+        known = self._workspaces.get(workspace_id)
         if known is not None and known.view.version > view.version:
             return known
         outdated = self._changed_at.get(workspace_id, -math.inf) >= began
         lifecycle = view.lifecycle
-        place = CachedWorkspace(view, lifecycle, -math.inf if outdated else began)
+        workspace = CachedWorkspace(view, lifecycle, -math.inf if outdated else began)
         if known is not None:
-            place.asked_at = known.asked_at
+            workspace.requested_at = known.requested_at
             if known.view.version == view.version:
-                place.confirmed_at = max(place.confirmed_at, known.confirmed_at)
-            if known.instance_since == place.instance_since:
-                place.upstream = known.upstream
+                workspace.validated_at = max(workspace.validated_at, known.validated_at)
+            if known.instance_since == workspace.instance_since:
+                workspace.upstream = known.upstream
             if known.lifecycle != lifecycle:
-                self._announce(workspace_id)
-        self._places[workspace_id] = place
-        return place
+                self._notify(workspace_id)
+        self._workspaces[workspace_id] = workspace
+        return workspace
 
-    def _announce(self, workspace_id: WorkspaceId) -> None:
+    def _notify(self, workspace_id: WorkspaceId) -> None:
         waiting = self._waiting.pop(workspace_id, None)
         if waiting is not None:
             waiting.set()
 
-    def _forget_old(self, now: float) -> None:
-        for workspace_id, place in list(self._places.items()):
-            if now - place.asked_at > KEPT_SECONDS:
-                del self._places[workspace_id]
-        for workspace_id in self._waiting.keys() - self._places.keys():
-            # Whoever waited has gone: waiting asks again and again.
+    def _drop_old(self, now: float) -> None:
+        for workspace_id, workspace in list(self._workspaces.items()):
+            if now - workspace.requested_at > KEPT_SECONDS:
+                del self._workspaces[workspace_id]
+        for workspace_id in self._waiting.keys() - self._workspaces.keys():
+            # Nobody waits any more: waiting requests the workspace again and again.
             del self._waiting[workspace_id]
         for workspace_id, moment in list(self._changed_at.items()):
             if now - moment > KEPT_SECONDS:

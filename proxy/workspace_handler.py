@@ -1,4 +1,4 @@
-"""What somebody who may use a workspace gets: its IDE, or a page about why not and what next."""
+"""Serves the owner of a workspace: the IDE, or a page that says why it is not there and what to do."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -20,83 +20,85 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward, Response, Routed
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
-OUR_COOKIES = frozenset({PLAIN_COOKIE.encode(), HOST_COOKIE.encode()})
-OUR_TOKENS = API_TOKEN_PREFIX.encode()
+SESSION_COOKIES = frozenset({PLAIN_COOKIE.encode(), HOST_COOKIE.encode()})
+TOKEN_PREFIX = API_TOKEN_PREFIX.encode()
 
 
 @dataclass
 class WorkspaceHandler:
-    """Acts on what `decide` says."""
+    """Carries out the decisions of `decide`."""
 
-    directory: WorkspaceCache
+    workspaces: WorkspaceCache
     lifecycle: Lifecycle
     board: ProgressBoard
-    book: ActivityLog
-    replies: Responses
+    activity_log: ActivityLog
+    responses: Responses
     outcomes: Counter[str] = field(default_factory=Counter)
 
     async def serve(self, admitted: Admitted) -> Routed:
-        place = admitted.place
-        decision = decide(place.lifecycle, admitted.ask)
+        workspace = admitted.workspace
+        decision = decide(workspace.lifecycle, admitted.kind)
         if decision is Decision.FORWARD:
-            upstream = await self.directory.find_upstream(place)
+            upstream = await self.workspaces.find_upstream(workspace)
             if upstream is None:
-                return self.not_answering(admitted.ask, admitted.visit)
-            return self.forward(admitted.head, admitted.known, place, upstream)
+                return self.not_answering(admitted.kind, admitted.visit)
+            return self.forward(admitted.head, admitted.cached_caller, workspace, upstream)
         if decision is Decision.WAKE:
             return await self._wake(admitted)
         if decision is Decision.FOLLOW:
             return await self._follow(admitted)
         if decision is Decision.REFUSE:
-            return self._tell("stopped", self.replies.stopped(place.view))
-        return self._tell(decision.value, self.replies.at_rest(admitted.ask, admitted.visit, decision))
+            return self._count("stopped", self.responses.stopped(workspace.view))
+        return self._count(
+            decision.value, self.responses.not_running(admitted.kind, admitted.visit, decision)
+        )
 
     def forward(
-        self, head: RequestHead, known: CachedCaller, place: CachedWorkspace, upstream: Upstream
+        self, head: RequestHead, cached: CachedCaller, workspace: CachedWorkspace, upstream: Upstream
     ) -> Forward:
         rest = head.target[ID_END:]
-        workspace_id = place.view.workspace_id
+        workspace_id = workspace.view.workspace_id
         authorization = head.authorization
         return Forward(
             upstream=upstream,
             pool_key=workspace_id,
             target=head.target if upstream.keep_prefix else rest,
-            drop_cookies=OUR_COOKIES,
-            drop_authorization=authorization is not None and OUR_TOKENS in authorization,
-            observer=self.book.observe(workspace_id, upstream.ide, rest.partition(b"?")[0]),
-            credential=known.credential,
-            user=known.holder,
+            drop_cookies=SESSION_COOKIES,
+            drop_authorization=authorization is not None and TOKEN_PREFIX in authorization,
+            observer=self.activity_log.observe(workspace_id, upstream.ide, rest.partition(b"?")[0]),
+            credential=cached.credential,
+            user=cached.user_id,
             plain_messages=True,
         )
 
-    def not_answering(self, ask: RequestKind, visit: Visit) -> Response:
-        """It should answer, so somebody should look after it now."""
-        self.lifecycle.look_after(visit.view)
-        return self._tell("not_answering", self.replies.not_answering(ask, visit))
+    def not_answering(self, kind: RequestKind, visit: Visit) -> Response:
+        """Respond for an IDE that should answer; have the instance checked at once."""
+        self.lifecycle.request_check(visit.view)
+        return self._count("not_answering", self.responses.not_answering(kind, visit))
 
     async def _wake(self, admitted: Admitted) -> Routed:
-        view = admitted.place.view
+        view = admitted.workspace.view
         try:
-            await self.lifecycle.start(admitted.known.caller, view)
+            await self.lifecycle.start(admitted.cached_caller.caller, view)
         except LimitExceeded as refused:
-            answer = self.replies.limit_reached(admitted.ask, admitted.visit, refused)
-            return self._tell("limit", answer)
+            response = self.responses.limit_reached(admitted.kind, admitted.visit, refused)
+            return self._count("limit", response)
         except (OperationInProgress, InvalidState):
-            # Somebody else was quicker; what came of that is what the answer is about.
+            # Another request was faster; respond with what it has led to.
             pass
-        self.directory.note_change(view.workspace_id)
-        woken = await self.directory.look(view.workspace_id)
+        self.workspaces.mark_changed(view.workspace_id)
+        woken = await self.workspaces.find(view.workspace_id)
         if woken is None:
             raise WorkspaceNotFound(view.workspace_id)
-        admitted = replace(admitted, place=woken)
-        if decide(woken.lifecycle, admitted.ask) is Decision.WAKE:
+        admitted = replace(admitted, workspace=woken)
+        if decide(woken.lifecycle, admitted.kind) is Decision.WAKE:
             return await self._follow(admitted)
         return await self.serve(admitted)
 
     async def _follow(self, admitted: Admitted) -> Response:
-        progress = await progress_of(self.board, admitted.place.view)
-        return self._tell("following", self.replies.following(admitted.ask, admitted.visit, progress))
+        progress = await progress_of(self.board, admitted.workspace.view)
+        return self._count("following", self.responses.following(admitted.kind, admitted.visit, progress))
 
-    def _tell(self, what: str, answer: Response) -> Response:
-        self.outcomes[what] += 1
-        return answer
+    def _count(self, outcome: str, response: Response) -> Response:
+        self.outcomes[outcome] += 1
+        return response

@@ -10,14 +10,14 @@ from codehub.domain.conditions import Condition, Conditions, Reason, Status, Wor
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.recovery import ArchiveToRestore
-from proxy.pages import Pages, Site, Visit
+from proxy.pages import Pages, Visit
 
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
 ID = WorkspaceId("6f1c0d3e-8a55-4f0e-9a6c-2f3f9f0a7c11")
 OTHER = WorkspaceId("0b0e9ad5-6d6c-4f2f-8d4c-4f7b5f1f2a22")
 PATH = f"/w/{ID}/?folder=/home"
 TOKEN = "a-token"  # noqa: S105 (not a secret)
-PAGES = Pages(Site("/hub"))
+PAGES = Pages("/hub")
 ALL_CHOICES = tuple(RecoverChoice)
 ARCHIVES = [
     ArchiveToRestore(UUID(int=7), datetime(2026, 5, 2, 10, 0, tzinfo=UTC), 311_000_000, None),

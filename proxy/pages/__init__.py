@@ -1,6 +1,5 @@
-"""What a person sees where an IDE is not, or not yet."""
+"""The pages that people see while a workspace has no IDE to show."""
 
-from proxy.pages.pages import Pages
-from proxy.pages.visit import Site, Visit
+from proxy.pages.pages import Pages, Visit
 
-__all__ = ["Pages", "Site", "Visit"]
+__all__ = ["Pages", "Visit"]

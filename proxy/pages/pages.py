@@ -1,70 +1,81 @@
-"""The pages, one method each."""
+"""The pages: one method each, with its status and template."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from codehub.db.running_slots import RunningWorkspace
+from codehub.db.views import WorkspaceView
 from codehub.domain.recovery import RecoverChoice
 from codehub.ports import Progress
 from codehub.services.recovery import ArchiveToRestore
 from codehub.words import CHOICES, NOTABLE_STEPS, PHASES, STEPS
 from proxy.pages import words
-from proxy.pages.amounts import figures, share
+from proxy.pages.formatting import bar_values, progress_text
 from proxy.pages.rendering import render
 from proxy.pages.safety import choosable, known_archive, safety
-from proxy.pages.visit import Site, Visit
 from proxy.transport.routing import Response
 
 RETRY_AFTER_SECONDS = 5
 SLOW_AFTER = timedelta(seconds=90)
 
 
-class Pages:
-    """For people, who come with a browser; other clients are answered elsewhere."""
+@dataclass(frozen=True)
+class Visit:
+    """A person's visit to a workspace; `path` is where to go when the workspace is ready."""
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
+    view: WorkspaceView
+    form_token: str
+    path: str
+    now: datetime
+
+
+class Pages:
+    """Pages for people with a browser; `base_path` is the path of the public URL, without a final slash."""
+
+    def __init__(self, base_path: str = "") -> None:
+        self._base_path = base_path
 
     def following(self, visit: Visit, progress: Progress | None, *, then_open: bool) -> Response:
-        """Something is being done: shows how far it is, and opens the IDE once it is there.
+        """Show the progress of an operation, then open the IDE.
 
-        `then_open` says that something else had to end first: the page asks again when it has.
+        With `then_open` the operation only has to end first: the page then requests the workspace again.
         """
         view = visit.view
         elapsed = visit.now - view.op_started_at if view.op_started_at else None
-        return self._about(
+        return self._render_visit(
             202,
             "following.html",
             visit,
             current=words.under_way(view),
             under_way=words.UNDER_WAY,
-            ended={phase: said for phase, said in PHASES.items() if said.arrived},
+            ended={phase: each for phase, each in PHASES.items() if each.arrived},
             steps={step: STEPS[step] for step in sorted(NOTABLE_STEPS)},
-            share=share(progress),
-            figures=figures(progress, elapsed),
+            bar=bar_values(progress),
+            progress_text=progress_text(progress, elapsed),
             slow=elapsed is not None and elapsed > SLOW_AFTER,
             slow_after=int(SLOW_AFTER.total_seconds()),
             then_open=then_open,
         )
 
     def start_needed(self, visit: Visit) -> Response:
-        """It was never started."""
-        return self._about(502, "start_needed.html", visit)
+        """Offer to start a new workspace."""
+        return self._render_visit(502, "start_needed.html", visit)
 
     def restore_needed(self, visit: Visit) -> Response:
-        """Its files are in an archive."""
-        return self._about(502, "restore_needed.html", visit)
+        """Offer to restore an archived workspace."""
+        return self._render_visit(502, "restore_needed.html", visit)
 
     def failed(
         self, visit: Visit, choices: Sequence[RecoverChoice], archives: Sequence[ArchiveToRestore] = ()
     ) -> Response:
-        """It needs a person: what happened, and what *recover* accepts, with the archives to choose from."""
+        """Explain an error, and offer the ways to recover."""
         view = visit.view
-        return self._about(
+        return self._render_visit(
             502,
             "failed.html",
             visit,
-            said=words.failure(view),
+            failure=words.failure(view),
             message=words.details(view.error_reason, view.error_message),
             safety=safety(view),
             choices=choices,
@@ -75,52 +86,53 @@ class Pages:
     def limit_reached(
         self, visit: Visit, running: Sequence[RunningWorkspace], limit: int, *, everyone: bool
     ) -> Response:
-        """No place is left: for this person, or for anybody if `everyone`."""
-        places = [(each, words.slot_state(each), each.is_stopping) for each in running]
-        return self._about(
+        """Offer to stop a workspace: this person, or `everyone`, has no running slot left."""
+        slots = [(each, words.slot_state(each), each.is_stopping) for each in running]
+        return self._render_visit(
             502,
             "limit_reached.html",
             visit,
-            places=places,
-            soon=any(stopping for _, _, stopping in places),
+            slots=slots,
+            soon=any(stopping for _, _, stopping in slots),
             limit=limit,
             everyone=everyone,
         )
 
     def confirm_stop(self, visit: Visit) -> Response:
-        """Ask before it is stopped; only this page has the token for that."""
-        return self._about(200, "confirm_stop.html", visit)
+        """Ask before stopping a workspace; only this page has the form token for that."""
+        return self._render_visit(200, "confirm_stop.html", visit)
 
     def not_answering(self, visit: Visit) -> Response:
-        """It runs, but its IDE does not answer."""
-        return self._about(502, "not_answering.html", visit)
+        """Explain that the IDE of a running workspace does not answer."""
+        return self._render_visit(502, "not_answering.html", visit)
 
     def not_found(self) -> Response:
-        return self._plain(404, "not_found.html")
+        return self._render(404, "not_found.html")
 
     def forbidden(self, username: str) -> Response:
-        """Somebody else's."""
-        return self._plain(403, "forbidden.html", username=username)
+        return self._render(403, "forbidden.html", username=username)
 
     def unavailable(self) -> Response:
-        """We cannot know who asks or for what: something that we need does not answer."""
+        """Explain that a service which CodeHub needs does not answer."""
         wait = (("Retry-After", str(RETRY_AFTER_SECONDS)),)
-        return render(503, "unavailable.html", wait, site=self._site, reload_after=RETRY_AFTER_SECONDS)
+        return render(
+            503, "unavailable.html", wait, base_path=self._base_path, reload_after=RETRY_AFTER_SECONDS
+        )
 
     def rejected_form(self) -> Response:
-        """A form that is too old, or that we did not make."""
-        return self._plain(403, "rejected_form.html")
+        """Refuse a form that is too old or did not come from CodeHub."""
+        return self._render(403, "rejected_form.html")
 
-    def _plain(self, status: int, template: str, **values: object) -> Response:
-        return render(status, template, site=self._site, **values)
+    def _render(self, status: int, template: str, **values: object) -> Response:
+        return render(status, template, base_path=self._base_path, **values)
 
-    def _about(self, status: int, template: str, visit: Visit, **values: object) -> Response:
-        return self._plain(
+    def _render_visit(self, status: int, template: str, visit: Visit, **values: object) -> Response:
+        return self._render(
             status,
             template,
             visit=visit,
             view=visit.view,
-            address=self._site.base_path + visit.path,
+            address=self._base_path + visit.path,
             archive=known_archive(visit.view),
             **values,
         )

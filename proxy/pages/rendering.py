@@ -1,4 +1,4 @@
-"""Templates to answers: everything is read and compiled on import, every page carries the same headers."""
+"""Renders templates as responses; all templates are compiled on import."""
 
 import base64
 import hashlib
@@ -6,14 +6,14 @@ from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from proxy.pages.amounts import duration, moment
+from proxy.pages.formatting import format_time
 from proxy.transport.routing import Response
 
 _TEXTS = files("proxy") / "pages" / "templates"
 
 
 def _read(name: str) -> str:
-    """Without indentation, which nobody sees in a page that is sent each time."""
+    """Read a file without its indentation, which would only make each page larger."""
     lines = (_TEXTS / name).read_text("utf-8").splitlines()
     return "\n".join(line.strip() for line in lines)
 
@@ -48,7 +48,7 @@ _environment = Environment(
     auto_reload=False,
 )
 _environment.globals.update(style=_STYLE, script=_SCRIPT)
-_environment.filters.update(duration=duration, moment=moment)
+_environment.filters["format_time"] = format_time
 _templates = {name: _environment.get_template(name) for name in _environment.list_templates(["html"])}
 
 

@@ -1,4 +1,4 @@
-"""Where a person's files are: said on every page that brings bad news, and never more than is known."""
+"""Where a person's files are, for pages with bad news; they promise no more than is known."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +13,7 @@ from codehub.services.recovery import ArchiveToRestore
 
 
 class Safety(StrEnum):
-    """What can be promised."""
+    """What a page can promise about the files."""
 
     ON_DISK = "ON_DISK"
     IN_ARCHIVE = "IN_ARCHIVE"
@@ -24,7 +24,7 @@ class Safety(StrEnum):
 
 @dataclass(frozen=True)
 class KnownArchive:
-    """The archive as its owner would recognise it."""
+    """The current archive, as its owner would recognize it."""
 
     made_at: datetime
     size: str
@@ -32,7 +32,7 @@ class KnownArchive:
 
 @dataclass(frozen=True)
 class ChoosableArchive:
-    """One that a person may go back to; what nobody knows of it is None."""
+    """An archive that a person can restore; unknown properties are None."""
 
     archive_op_id: UUID
     made_at: datetime | None
@@ -41,7 +41,7 @@ class ChoosableArchive:
 
 
 def known_archive(view: WorkspaceView) -> KnownArchive | None:
-    """The current one; None where it is known to be gone."""
+    """Return the current archive, or None if it is gone."""
     if view.archived_at is None or view.archive_size_bytes is None:
         return None
     if view.conditions.archive_ready.reason == Reason.GONE:
@@ -55,13 +55,13 @@ def choosable(archive: ArchiveToRestore) -> ChoosableArchive:
 
 
 def safety(view: WorkspaceView) -> Safety | None:
-    """None where files are being deleted; a deletion that failed deletes nothing before somebody decides."""
+    """Return what is known about the files; None while they are deleted, unless the deletion has failed."""
     if view.desired_state is DesiredState.DELETED and not view.lifecycle.needs_person:
         return None
     volume = view.conditions.volume_ready
     if volume.is_true:
         return Safety.ON_DISK
-    # Nobody has looked at the disk yet: it may hold newer files than the archive.
+    # The disk was not checked yet, and may hold newer files than the archive.
     if volume.status is Status.UNKNOWN or known_archive(view) is None:
         return Safety.UNTOUCHED
     match view.error_reason:

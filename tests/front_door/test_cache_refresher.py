@@ -18,7 +18,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.services.identity import sign_out
 from proxy.cache_refresher import CacheRefresher
 from proxy.caller_cache import CallerCache
-from proxy.request_kind import Shown
+from proxy.request_kind import Credentials
 from proxy.workspace_cache import WorkspaceCache
 from testkit.fake_world import FakeWorld
 from testkit.fakes import FakeInstances
@@ -35,7 +35,7 @@ NEVER = 3600.0
 class Guest:
     """Somebody who is connected with a session."""
 
-    shown: Shown
+    shown: Credentials
     user_id: str
     credential: str
 
@@ -69,7 +69,7 @@ class Harness:
         """Known and connected, and the keeper hears of them."""
         await add(self.database, username)
         entered = await enter(self.database, username, now=datetime.now(UTC))
-        shown, caller = Shown(None, entered.token), entered.caller
+        shown, caller = Credentials(None, entered.token), entered.caller
         await self.callers.find(shown)
         guest = Guest(shown, str(caller.user_id), str(caller.credential_id))
         self.connections.credentials.add(guest.credential)
@@ -128,7 +128,7 @@ async def test_an_event_makes_a_workspace_be_looked_at_anew(harness: Harness) ->
     async with harness.database.transaction() as session:
         changed, other = [await add_workspace(session, known.caller.user_id) for _ in range(2)]
     for workspace_id in (changed, other):
-        await harness.directory.look(workspace_id)
+        await harness.directory.find(workspace_id)
     await harness.bus.publish(ann.user_id, f'{{"event": "workspace_updated", "id": "{changed}"}}')
 
     async def forgotten() -> bool:

@@ -12,8 +12,8 @@ from codehub.db.models import User
 from codehub.db.session import create_engine
 from codehub.services.identity import SignedIn, sign_out
 from proxy import caller_cache as callers_module
-from proxy.caller_cache import FRESH_SECONDS, LONGEST_SECONDS, CallerCache
-from proxy.request_kind import Shown
+from proxy.caller_cache import FRESH_SECONDS, MAX_SECONDS, CallerCache
+from proxy.request_kind import Credentials
 from tests.front_door.responses import Clock, HeldDatabase, questions
 from tests.identities import add, enter
 
@@ -26,9 +26,9 @@ class Harness:
         self.clock = Clock()
         self.callers = CallerCache(database, self.clock)
 
-    async def enter(self, username: str = "ann") -> tuple[Shown, SignedIn]:
+    async def enter(self, username: str = "ann") -> tuple[Credentials, SignedIn]:
         entered = await enter(self.database, username, now=datetime.now(UTC))
-        return Shown(None, entered.token), entered
+        return Credentials(None, entered.token), entered
 
     async def set_disabled(self, user_id: UUID, moment: datetime | None) -> None:
         async with self.database.engine.begin() as connection:
@@ -46,7 +46,7 @@ async def test_who_was_found_is_believed_for_seconds(harness: Harness) -> None:
     shown, entered = await harness.enter()
     known = await harness.callers.find(shown)
     assert known is not None
-    assert (known.credential, known.holder) == (
+    assert (known.credential, known.user_id) == (
         str(entered.caller.credential_id),
         str(entered.caller.user_id),
     )
@@ -61,13 +61,13 @@ async def test_who_was_found_is_believed_for_seconds(harness: Harness) -> None:
 
 
 async def test_strangers_are_not_remembered(harness: Harness) -> None:
-    stranger = Shown(None, "guessed")
+    stranger = Credentials(None, "guessed")
     for _ in range(2):
         with questions(harness.database) as asked:
             assert await harness.callers.find(stranger) is None
             assert asked
     with questions(harness.database) as asked:
-        assert await harness.callers.find(Shown(None, None)) is None
+        assert await harness.callers.find(Credentials(None, None)) is None
         assert asked == []
 
 
@@ -86,7 +86,7 @@ async def test_all_are_confirmed_with_one_question(harness: Harness) -> None:
         await harness.callers.find(each)
     harness.clock.now += FRESH_SECONDS
     with questions(harness.database) as asked:
-        assert await harness.callers.confirm(()) == set()
+        assert await harness.callers.revalidate(()) == set()
         assert len(asked) == 1
     harness.clock.now += FRESH_SECONDS
     assert all(harness.callers.get(each) for each in shown)
@@ -101,7 +101,7 @@ async def test_those_that_no_longer_hold_are_forgotten_and_named(harness: Harnes
     for credential_id in ids:
         await sign_out(harness.database, credential_id, now=datetime.now(UTC))
     # Of a connection that is open the credential may have been forgotten long ago.
-    assert await harness.callers.confirm({str(ids[1])}) == set(map(str, ids))
+    assert await harness.callers.revalidate({str(ids[1])}) == set(map(str, ids))
     assert harness.callers.get(goes) is None
     assert harness.callers.get(stays) is not None
 
@@ -109,12 +109,12 @@ async def test_those_that_no_longer_hold_are_forgotten_and_named(harness: Harnes
 async def test_nobody_is_believed_for_long_without_being_looked_up(harness: Harness) -> None:
     shown, entered = await harness.enter()
     await harness.callers.find(shown)
-    for _ in range(int(LONGEST_SECONDS / FRESH_SECONDS)):
+    for _ in range(int(MAX_SECONDS / FRESH_SECONDS)):
         harness.clock.now += FRESH_SECONDS
-        await harness.callers.confirm(())
+        await harness.callers.revalidate(())
     assert harness.callers.users == {str(entered.caller.user_id)}
     harness.clock.now += 0.001
-    await harness.callers.confirm(())
+    await harness.callers.revalidate(())
     assert harness.callers.get(shown) is None
     assert harness.callers.users == set()
 
@@ -124,7 +124,7 @@ async def test_one_found_after_the_question_is_not_meant_by_the_answer(harness: 
     await harness.callers.find(shown)
     await harness.set_disabled(entered.caller.user_id, datetime.now(UTC))
     harness.database.holding = True
-    confirming = asyncio.create_task(harness.callers.confirm(()))
+    confirming = asyncio.create_task(harness.callers.revalidate(()))
     await harness.database.wait_for(1)
     harness.database.holding = False
     await harness.set_disabled(entered.caller.user_id, None)

@@ -13,10 +13,10 @@ from proxy.forms import form_token_of
 from testkit.rows import NOW
 from testkit.waiting import until
 from tests.api.workspace_rows import LONG_AGO, damage_archive
-from tests.api_pages import fields as fields_of
-from tests.api_pages import read_text
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.ide import running_ide
+from tests.html_pages import fields as fields_of
+from tests.html_pages import read_text
 from tests.proxy_visits import ID
 
 
@@ -256,7 +256,7 @@ async def test_progress_until_it_opens(harness: FrontDoorHarness, ann: Person) -
         ann, "STARTING", phase="ARCHIVED", operation="RESTORING", op_started_at=NOW
     )
     follower = Follower()
-    board = harness.proxy.door.hosting.board
+    board = harness.proxy.front_door.handler.board
     async with running_ide(harness.root, workspace_id):
         following = asyncio.create_task(follower.run(harness, ann, workspace_id))
 

@@ -129,7 +129,7 @@ async def test_a_place_that_is_being_given_back_is_waited_for(harness: FrontDoor
     await harness.workspace(ann)
     leaving = await harness.workspace(ann, "STOPPING")
     workspace_id = await harness.workspace(ann, "STANDBY")
-    with questions(harness.proxy.door.hosting.lifecycle.database) as asked:
+    with questions(harness.proxy.front_door.handler.lifecycle.database) as asked:
         opening = asyncio.create_task(harness.ask(f"/w/{workspace_id}/", ann.browser))
         await until_asked_again(asked)
         await harness.move(leaving, "STANDBY")
@@ -160,7 +160,7 @@ async def test_an_operation_that_just_began_is_waited_out(harness: FrontDoorHarn
     # Seen at rest a moment ago; the row knows better, and nobody has told.
     assert (await harness.ask(f"/w/{workspace_id}/", ann.cookie)).status == 503
     await harness.move(workspace_id, "STANDBY", operation="ARCHIVING", op_started_at=NOW)
-    with questions(harness.proxy.door.hosting.lifecycle.database) as asked:
+    with questions(harness.proxy.front_door.handler.lifecycle.database) as asked:
         opening = asyncio.create_task(harness.ask(f"/w/{workspace_id}/", ann.browser))
         await until_asked_again(asked)
         assert await desired(harness, workspace_id) == "STANDBY"

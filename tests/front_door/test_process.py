@@ -84,7 +84,7 @@ async def test_a_port_that_is_taken_is_told(
         assert await proxy.wait_ended() == 1
     log = proxy.log.read_text()
     assert "cannot listen on 127.0.0.1:" in log
-    assert "choose others with CODEHUB_PROXY_PORT" in log
+    assert "choose other ports with CODEHUB_PROXY_PORT" in log
     assert not (tmp_path / "ready").exists()
     assert_calm(proxy)
 

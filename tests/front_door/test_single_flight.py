@@ -21,7 +21,7 @@ async def fail() -> str:
 
 
 async def test_an_answer_that_never_comes_is_given_up_for_all_and_asked_for_anew() -> None:
-    calls: SingleFlight[str, str] = SingleFlight(longest_seconds=0.05)
+    calls: SingleFlight[str, str] = SingleFlight(max_seconds=0.05)
     waiting = [asyncio.create_task(calls.run("key", never)) for _ in range(3)]
     results = await asyncio.gather(*waiting, return_exceptions=True)
     assert {type(each) for each in results} == {TimeoutError}
@@ -36,7 +36,7 @@ async def test_a_failure_is_told_to_all_and_not_remembered() -> None:
 
 
 async def test_what_is_forgotten_does_not_answer_later_questions() -> None:
-    calls: SingleFlight[str, str] = SingleFlight(longest_seconds=0.05)
+    calls: SingleFlight[str, str] = SingleFlight(max_seconds=0.05)
     outdated = asyncio.create_task(calls.run("key", never))
     await asyncio.sleep(0)
     calls.forget("key")

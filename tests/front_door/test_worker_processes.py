@@ -102,7 +102,7 @@ async def test_a_worker_that_was_killed_is_replaced(
     assert set(seen) <= {200, None}
     assert 200 in seen
     assert other in workers_of(proxy)
-    assert "another one takes its place" in proxy.log.read_text()
+    assert "it is restarted" in proxy.log.read_text()
     await until_both_serve(proxy, ports, workspace_id, ann)
 
 

@@ -51,8 +51,8 @@ class Harness:
             changing = update(Workspace).where(Workspace.id == UUID(workspace_id))
             await connection.execute(changing.values(columns))
 
-    async def look(self, workspace_id: WorkspaceId) -> CachedWorkspace:
-        place = await self.directory.look(workspace_id)
+    async def find(self, workspace_id: WorkspaceId) -> CachedWorkspace:
+        place = await self.directory.find(workspace_id)
         assert place is not None
         return place
 
@@ -81,10 +81,10 @@ def instance_since(seconds: int, answers: Condition = NOT_OBSERVED) -> Mapping[s
 
 async def test_all_who_ask_at_once_share_one_question(harness: Harness, workspace_id: WorkspaceId) -> None:
     with questions(harness.database) as asked:
-        places = await asyncio.gather(*(harness.look(workspace_id) for _ in range(20)))
+        places = await asyncio.gather(*(harness.find(workspace_id) for _ in range(20)))
         assert len(asked) == 1
         assert all(place is places[0] for place in places)
-        assert await harness.look(workspace_id) is places[0]
+        assert await harness.find(workspace_id) is places[0]
         assert len(asked) == 1
 
 
@@ -92,7 +92,7 @@ async def test_one_who_leaves_takes_the_answer_from_nobody(
     harness: Harness, workspace_id: WorkspaceId
 ) -> None:
     harness.database.holding = True
-    leaves, stays = (asyncio.create_task(harness.look(workspace_id)) for _ in range(2))
+    leaves, stays = (asyncio.create_task(harness.find(workspace_id)) for _ in range(2))
     await harness.database.wait_for(1)
     leaves.cancel()
     harness.database.on_their_way[0].set()
@@ -100,29 +100,29 @@ async def test_one_who_leaves_takes_the_answer_from_nobody(
 
 
 async def test_what_was_seen_is_believed_for_seconds(harness: Harness, workspace_id: WorkspaceId) -> None:
-    place = await harness.look(workspace_id)
+    place = await harness.find(workspace_id)
     harness.clock.now += FRESH_SECONDS
     assert harness.directory.get(workspace_id) is place
     harness.clock.now += 0.001
     assert harness.directory.get(workspace_id) is None
     await harness.change(workspace_id, name="new")
-    assert (await harness.look(workspace_id)).view.name == "new"
+    assert (await harness.find(workspace_id)).view.name == "new"
 
 
 async def test_a_change_makes_a_look_under_way_not_count(harness: Harness, workspace_id: WorkspaceId) -> None:
     harness.database.holding = True
-    looking = asyncio.create_task(harness.look(workspace_id))
+    looking = asyncio.create_task(harness.find(workspace_id))
     await harness.database.wait_for(1)
     await harness.change(workspace_id, name="new")
-    harness.directory.note_change(workspace_id)
+    harness.directory.mark_changed(workspace_id)
     harness.database.on_their_way[0].set()
     assert (await looking).view.name == "home"
     assert harness.directory.get(workspace_id) is None
     harness.database.holding = False
-    assert (await harness.look(workspace_id)).view.name == "new"
+    assert (await harness.find(workspace_id)).view.name == "new"
     # At the same moment nobody can tell which came first; afterwards it is known.
     harness.clock.now += 0.001
-    assert (await harness.look(workspace_id)).view.name == "new"
+    assert (await harness.find(workspace_id)).view.name == "new"
     assert harness.directory.get(workspace_id) is not None
 
 
@@ -131,13 +131,13 @@ async def test_an_older_answer_that_comes_later_changes_nothing(
     harness: Harness, workspace_id: WorkspaceId, changed: bool
 ) -> None:
     harness.database.holding = True
-    older = asyncio.create_task(harness.look(workspace_id))
+    older = asyncio.create_task(harness.find(workspace_id))
     await harness.database.wait_for(1)
     if changed:
         await harness.change(workspace_id, name="new")
-    harness.directory.note_change(workspace_id)
+    harness.directory.mark_changed(workspace_id)
     harness.clock.now += 1
-    newer = asyncio.create_task(harness.look(workspace_id))
+    newer = asyncio.create_task(harness.find(workspace_id))
     await harness.database.wait_for(2)
     harness.database.on_their_way[1].set()
     place = await newer
@@ -145,22 +145,22 @@ async def test_an_older_answer_that_comes_later_changes_nothing(
     await older
     known = harness.directory.get(workspace_id)
     assert known is not None
-    assert (known.view, known.confirmed_at) == (place.view, harness.clock.now)
+    assert (known.view, known.validated_at) == (place.view, harness.clock.now)
 
 
 async def test_its_upstream_is_kept_as_long_as_its_instance(
     harness: Harness, workspace_id: WorkspaceId
 ) -> None:
     await harness.change(workspace_id, conditions=instance_since(0))
-    place = await harness.look(workspace_id)
+    place = await harness.find(workspace_id)
     upstream = await harness.directory.find_upstream(place)
     harness.clock.now += FRESH_SECONDS + 1
     await harness.change(workspace_id, name="new")
-    place = await harness.look(workspace_id)
+    place = await harness.find(workspace_id)
     assert (place.view.name, place.upstream, harness.searches) == ("new", upstream, 1)
     await harness.change(workspace_id, conditions=instance_since(1))
-    await harness.directory.confirm()
-    place = await harness.look(workspace_id)
+    await harness.directory.refresh()
+    place = await harness.find(workspace_id)
     assert place.upstream is None
     assert await harness.directory.find_upstream(place) == upstream
     assert (place.upstream, harness.searches) == (upstream, 2)
@@ -184,11 +184,11 @@ async def test_its_upstream_is_kept_while_its_instance_does_not_answer_for_a_mom
     harness: Harness, workspace_id: WorkspaceId
 ) -> None:
     await harness.change(workspace_id, conditions=instance_since(0))
-    upstream = await harness.directory.find_upstream(await harness.look(workspace_id))
+    upstream = await harness.directory.find_upstream(await harness.find(workspace_id))
     silent = Condition(Status.FALSE, Reason.NOT_ANSWERING, "It does not answer.", NOW)
     await harness.change(workspace_id, conditions=instance_since(0, silent))
-    await harness.directory.confirm()
-    place = await harness.look(workspace_id)
+    await harness.directory.refresh()
+    place = await harness.find(workspace_id)
     assert not place.view.conditions.container_answers.is_true
     assert (is_open(place.lifecycle), place.upstream, harness.searches) == (True, upstream, 1)
 
@@ -198,12 +198,12 @@ async def test_an_upstream_of_an_instance_that_is_gone_is_not_kept(
 ) -> None:
     instances = SlowInstances(harness.world)
     directory = WorkspaceCache(harness.database, instances, harness.clock)
-    place = await directory.look(workspace_id)
+    place = await directory.find(workspace_id)
     assert place is not None
     searching = asyncio.create_task(directory.find_upstream(place))
     await instances.asked.wait()
     await harness.change(workspace_id, conditions=instance_since(1))
-    await directory.confirm()
+    await directory.refresh()
     instances.answers.set()
     await searching
     known = directory.get(workspace_id)
@@ -214,7 +214,7 @@ async def test_an_upstream_of_an_instance_that_is_gone_is_not_kept(
 async def test_only_the_upstream_that_failed_is_forgotten(
     harness: Harness, workspace_id: WorkspaceId
 ) -> None:
-    place = await harness.look(workspace_id)
+    place = await harness.find(workspace_id)
     upstream = await harness.directory.find_upstream(place)
     harness.directory.forget_upstream(workspace_id, Upstream("127.0.0.1", 1, keep_prefix=False))
     assert place.upstream == upstream is not None
@@ -225,10 +225,10 @@ async def test_only_the_upstream_that_failed_is_forgotten(
 async def test_those_that_are_asked_for_are_confirmed_with_one_question(harness: Harness) -> None:
     ids = [await harness.add() for _ in range(3)]
     for workspace_id in ids:
-        await harness.look(workspace_id)
+        await harness.find(workspace_id)
     harness.clock.now += FRESH_SECONDS
     with questions(harness.database) as asked:
-        await harness.directory.confirm()
+        await harness.directory.refresh()
         harness.clock.now += FRESH_SECONDS
         assert all(harness.directory.get(workspace_id) for workspace_id in ids)
         assert len(asked) == 1
@@ -237,25 +237,25 @@ async def test_those_that_are_asked_for_are_confirmed_with_one_question(harness:
 async def test_those_that_nobody_asks_for_are_dropped(harness: Harness) -> None:
     asked_for, left = await harness.add(), await harness.add()
     for workspace_id in (asked_for, left):
-        await harness.look(workspace_id)
+        await harness.find(workspace_id)
     harness.clock.now += KEPT_SECONDS
     harness.directory.get(asked_for)
     harness.clock.now += 1
-    await harness.directory.confirm()
+    await harness.directory.refresh()
     assert harness.directory.get(asked_for) is not None
     assert harness.directory.get(left) is None
     harness.clock.now += KEPT_SECONDS + 1
     with questions(harness.database) as asked:
-        await harness.directory.confirm()
+        await harness.directory.refresh()
         assert asked == []
 
 
 async def test_a_deleted_workspace_is_gone(harness: Harness, workspace_id: WorkspaceId) -> None:
-    await harness.look(workspace_id)
+    await harness.find(workspace_id)
     await harness.change(workspace_id, phase="DELETED", desired_state="DELETED", deleted_at=NOW)
-    await harness.directory.confirm()
+    await harness.directory.refresh()
     assert harness.directory.get(workspace_id) is None
-    assert await harness.directory.look(workspace_id) is None
+    assert await harness.directory.find(workspace_id) is None
 
 
 async def test_no_more_are_remembered_than_there_is_room_for(
@@ -264,7 +264,7 @@ async def test_no_more_are_remembered_than_there_is_room_for(
     monkeypatch.setattr(directory_module, "CAPACITY", 3)
     ids = [await harness.add() for _ in range(5)]
     for workspace_id in ids:
-        await harness.look(workspace_id)
+        await harness.find(workspace_id)
         assert harness.directory.get(workspace_id) is not None
     assert sum(harness.directory.get(workspace_id) is not None for workspace_id in ids) <= 3
 
@@ -273,15 +273,15 @@ async def test_no_more_are_remembered_than_there_is_room_for(
 async def test_whoever_waits_for_a_change_is_told(
     harness: Harness, workspace_id: WorkspaceId, told: bool
 ) -> None:
-    await harness.look(workspace_id)
+    await harness.find(workspace_id)
     waiting = asyncio.create_task(harness.directory.wait_for_change(workspace_id, 3600))
-    await harness.directory.confirm()
+    await harness.directory.refresh()
     assert not waiting.done()
     await harness.change(workspace_id, **STATES["STOPPING"])
     if told:
-        harness.directory.note_change(workspace_id)
+        harness.directory.mark_changed(workspace_id)
     else:
-        await harness.directory.confirm()
+        await harness.directory.refresh()
 
     async def returned() -> bool:
         return waiting.done()

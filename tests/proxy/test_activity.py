@@ -172,7 +172,7 @@ async def test_the_last_use_of_each_outlives_an_outage_which_is_logged_once(
             with suppress(asyncio.CancelledError):
                 await running
     assert caplog.text.count("waits in memory") == 1
-    assert caplog.text.count("takes the use of workspaces again") == 1
+    assert caplog.text.count("is recorded again") == 1
 
 
 async def test_a_use_during_a_flush_is_kept_for_the_next_one(

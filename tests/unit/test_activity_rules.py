@@ -27,14 +27,14 @@ def head(method: str, target: str, fields: dict[str, str]) -> RequestHead:
     return RequestHeadReader().read("\r\n".join([*lines, "", ""]).encode())
 
 
-def is_use_request(ide: str, method: str, target: str, fields: dict[str, str] | None = None) -> bool:
+def is_activity_request(ide: str, method: str, target: str, fields: dict[str, str] | None = None) -> bool:
     """The target is that of the IDE; the proxy's prefix comes before it."""
     request = head(method, f"/w/some-id{target}", BACKGROUND if fields is None else fields)
-    return rules_for(ide).is_use_request(target.partition("?")[0].encode(), request)
+    return rules_for(ide).is_activity_request(target.partition("?")[0].encode(), request)
 
 
 def is_use_message(ide: str, path: bytes, payload: bytes, opcode: int = BINARY, shown: int = 1024) -> bool:
-    return rules_for(ide).messages_at(path).is_use(opcode, len(payload), payload[:shown])
+    return rules_for(ide).messages_at(path).is_activity(opcode, len(payload), payload[:shown])
 
 
 def kernel_message(channel: bytes, kind: str, content: str) -> bytes:
@@ -164,12 +164,12 @@ WORKING_CODE_SERVER_MESSAGES = (
 
 @pytest.mark.parametrize(("method", "target"), IDLE_JUPYTERLAB_REQUESTS)
 def test_what_an_untouched_jupyterlab_asks_for_is_no_use(method: str, target: str) -> None:
-    assert not is_use_request(JUPYTERLAB, method, target)
+    assert not is_activity_request(JUPYTERLAB, method, target)
 
 
 @pytest.mark.parametrize(("method", "target"), WORKING_JUPYTERLAB_REQUESTS)
 def test_what_somebody_does_in_jupyterlab_is_use(method: str, target: str) -> None:
-    assert is_use_request(JUPYTERLAB, method, target)
+    assert is_activity_request(JUPYTERLAB, method, target)
 
 
 @pytest.mark.parametrize(("path", "payload"), IDLE_JUPYTERLAB_MESSAGES)
@@ -199,8 +199,8 @@ def test_what_hands_make_code_server_say_is_use(payload: bytes) -> None:
 
 @pytest.mark.parametrize("ide", IDES)
 def test_opening_a_page_is_use(ide: str) -> None:
-    assert is_use_request(ide, "GET", "/", NAVIGATION)
-    assert is_use_request(ide, "GET", "/lab/tree/a.ipynb?reset", {"Accept": "text/html,*/*"})
+    assert is_activity_request(ide, "GET", "/", NAVIGATION)
+    assert is_activity_request(ide, "GET", "/lab/tree/a.ipynb?reset", {"Accept": "text/html,*/*"})
 
 
 @pytest.mark.parametrize("ide", IDES)
@@ -216,13 +216,13 @@ def test_opening_a_page_is_use(ide: str) -> None:
     ],
 )
 def test_what_pages_and_programs_fetch_is_no_use(ide: str, fields: dict[str, str]) -> None:
-    assert not is_use_request(ide, "GET", "/anything", fields)
+    assert not is_activity_request(ide, "GET", "/anything", fields)
 
 
 @pytest.mark.parametrize("ide", IDES)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 def test_changing_something_is_use(ide: str, method: str) -> None:
-    assert is_use_request(ide, method, "/proxy/5000/items")
+    assert is_activity_request(ide, method, "/proxy/5000/items")
 
 
 @pytest.mark.parametrize("ide", IDES)

@@ -11,7 +11,7 @@ from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.ports import Progress
 from proxy.pages import Visit
 from proxy.transport.routing import Response
-from tests.api_pages import read, shown
+from tests.html_pages import read, shown
 from tests.proxy_visits import (
     ALL_CHOICES,
     ARCHIVES,

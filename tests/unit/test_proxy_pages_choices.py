@@ -10,9 +10,9 @@ from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from codehub.words import CHOICES, FAILURES
-from proxy.pages import Pages, Site, Visit
+from proxy.pages import Pages, Visit
 from proxy.transport.routing import Response
-from tests.api_pages import fields, read, words
+from tests.html_pages import fields, read, words
 from tests.proxy_visits import (
     ALL_CHOICES,
     ARCHIVES,
@@ -118,12 +118,12 @@ def test_every_reason_is_told_in_plain_words(reason: ErrorReason) -> None:
             broken(ErrorReason.TIMEOUT, conditions=ON_DISK, archived_at=None),
             "Your files are on the workspace",
         ),
-        (broken(ErrorReason.TIMEOUT, conditions=ON_DISK), "disk; the archive of 3 May, 14:02 UTC (312 MB)"),
+        (broken(ErrorReason.TIMEOUT, conditions=ON_DISK), "and the archive of 3 May, 14:02 UTC (312 MB) is"),
         (broken(ErrorReason.TIMEOUT), "Your files are safe in the archive of 3 May"),
-        (broken(ErrorReason.DATA_LOST), "What you had by then is still in the archive of 3 May"),
+        (broken(ErrorReason.DATA_LOST), "An older version of your files is in the archive of 3 May"),
         (broken(ErrorReason.ARCHIVE_CORRUPTED), "Nothing was deleted: the archive of 3 May"),
-        (broken(ErrorReason.DATA_LOST, conditions=NOWHERE), "nothing will be before you have decided"),
-        (broken(ErrorReason.TIMEOUT, conditions=Conditions()), "nothing will be before you have decided"),
+        (broken(ErrorReason.DATA_LOST, conditions=NOWHERE), "nothing will be deleted before you decide"),
+        (broken(ErrorReason.TIMEOUT, conditions=Conditions()), "nothing will be deleted before you decide"),
         (halted(conditions=ON_DISK, archived_at=None), "Your files are on the workspace"),
         (halted(conditions=ON_DISK, purge=True), None),
     ],
@@ -197,5 +197,5 @@ def test_a_stranger_learns_who_they_are_and_no_more() -> None:
 
 
 def test_an_installation_at_the_root_has_no_prefix() -> None:
-    form = read(Pages(Site()).start_needed(visit())).one("form")
+    form = read(Pages().start_needed(visit())).one("form")
     assert form.attributes["action"] == f"/w/{ID}/.codehub/start"

@@ -10,8 +10,8 @@ from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.ports import Progress
 from codehub.services.convergence import WAITING
 from codehub.words import NOTABLE_STEPS, STEPS
-from proxy.pages.amounts import moment
-from tests.api_pages import read, shown, words
+from proxy.pages.formatting import format_time
+from tests.html_pages import read, shown, words
 from tests.proxy_visits import ID, NOW, PAGES, PATH, under_way, visit
 
 
@@ -91,7 +91,7 @@ def test_what_takes_long_is_called_so(seconds: int, slow: bool) -> None:
 def test_a_page_that_waits_for_another_operation_goes_on_afterwards() -> None:
     page = read(PAGES.following(under_way(Operation.STOPPING), None, then_open=True))
     assert page.one("main").attributes["data-then-open"] == "yes"
-    assert "this page goes on by itself" in words(page.one("main"))
+    assert "this page continues automatically" in words(page.one("main"))
 
 
 def test_the_script_finds_every_part_that_it_names() -> None:
@@ -102,4 +102,4 @@ def test_the_script_finds_every_part_that_it_names() -> None:
 
 
 def test_a_year_is_told_when_it_is_not_this_one() -> None:
-    assert moment(datetime(2025, 12, 31, 23, 5, tzinfo=UTC), NOW) == "31 December 2025, 23:05 UTC"
+    assert format_time(datetime(2025, 12, 31, 23, 5, tzinfo=UTC), NOW) == "31 December 2025, 23:05 UTC"

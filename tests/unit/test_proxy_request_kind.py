@@ -3,7 +3,14 @@
 import pytest
 
 from codehub.origins import Origins
-from proxy.request_kind import RequestKind, Shown, cookie_may_speak, parse_path, request_kind_of, shown_by
+from proxy.request_kind import (
+    Credentials,
+    RequestKind,
+    credentials_of,
+    may_use_cookie,
+    parse_path,
+    request_kind_of,
+)
 from proxy.transport.request_head import RequestHead, RequestHeadReader
 
 ID = "0b8f3c1e-9d2a-4c55-8f3e-2b1a7c9d0e4f"
@@ -84,23 +91,23 @@ def test_only_a_get_opens_a_page(method: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [
-        ({}, Shown(None, None)),
-        ({"Cookie": "a=b; codehub_session=s3cret; c=d"}, Shown(None, "s3cret")),
-        ({"Cookie": "codehub_session="}, Shown(None, None)),
-        ({"Cookie": "xcodehub_session=1"}, Shown(None, None)),
-        ({"Authorization": "Bearer codehub_pat_x"}, Shown("codehub_pat_x", None)),
-        ({"Authorization": "bearer  codehub_pat_x"}, Shown("codehub_pat_x", None)),
+        ({}, Credentials(None, None)),
+        ({"Cookie": "a=b; codehub_session=s3cret; c=d"}, Credentials(None, "s3cret")),
+        ({"Cookie": "codehub_session="}, Credentials(None, None)),
+        ({"Cookie": "xcodehub_session=1"}, Credentials(None, None)),
+        ({"Authorization": "Bearer codehub_pat_x"}, Credentials("codehub_pat_x", None)),
+        ({"Authorization": "bearer  codehub_pat_x"}, Credentials("codehub_pat_x", None)),
         (
             {"Authorization": "Bearer codehub_pat_x", "Cookie": "codehub_session=s"},
-            Shown("codehub_pat_x", None),
+            Credentials("codehub_pat_x", None),
         ),
         # Not ours: it belongs to what runs in the workspace.
-        ({"Authorization": "Bearer eyJ", "Cookie": "codehub_session=s"}, Shown(None, "s")),
-        ({"Authorization": "Basic Y29kZWh1Yl9wYXRfeA=="}, Shown(None, None)),
+        ({"Authorization": "Bearer eyJ", "Cookie": "codehub_session=s"}, Credentials(None, "s")),
+        ({"Authorization": "Basic Y29kZWh1Yl9wYXRfeA=="}, Credentials(None, None)),
     ],
 )
-def test_what_is_shown(fields: dict[str, str], expected: Shown) -> None:
-    assert shown_by(head(**fields).block, b"codehub_session") == expected
+def test_what_is_shown(fields: dict[str, str], expected: Credentials) -> None:
+    assert credentials_of(head(**fields).block, b"codehub_session") == expected
 
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
@@ -132,4 +139,4 @@ OURS, THEIRS = {"Origin": "https://dev.example"}, {"Origin": "https://evil.examp
     ],
 )
 def test_when_a_cookie_speaks(request_head: RequestHead, expected: bool) -> None:
-    assert cookie_may_speak(request_head, ORIGINS) is expected
+    assert may_use_cookie(request_head, ORIGINS) is expected
