@@ -222,8 +222,8 @@ MUTATIONS = (
     Mutation(
         "others get into a workspace",
         "proxy/admission.py",
-        "        if place.view.owner_user_id != known.caller.user_id:\n",
-        "        if place.view.owner_user_id is None:\n",
+        "        if workspace.view.owner_user_id != cached.caller.user_id:\n",
+        "        if workspace.view.owner_user_id is None:\n",
         Tests("tests/front_door/test_workspace_handler.py", "nobody_else_gets_anywhere"),
     ),
     Mutation(
