@@ -1,4 +1,4 @@
-"""The application: routes, the gate around them, error answers."""
+"""The application: routes, the guard in front of them, error handlers."""
 
 from collections.abc import Sequence
 
@@ -11,19 +11,7 @@ from api.context import Context
 from api.errors import install_error_handlers
 from api.middleware import RequestMiddleware
 from api.openapi import build_openapi
-from api.routers import (
-    admin,
-    editors,
-    events,
-    health,
-    history,
-    identity,
-    pages,
-    recovery,
-    tokens,
-    users,
-    workspaces,
-)
+from api.routers import admin, editors, events, health, history, identity, pages, tokens, users, workspaces
 from api.security.access import ACCESS, API
 from api.security.guard import GuardedRoute
 
@@ -33,7 +21,6 @@ ROUTERS = (
     tokens.router,
     editors.router,
     workspaces.router,
-    recovery.router,
     history.router,
     events.router,
     users.router,
@@ -43,12 +30,12 @@ ROUTERS = (
 
 
 def create_app(context: Context) -> ASGIApp:
-    """Around a context that is open already and outlives it."""
+    """Create the application; the context must outlive it."""
     return RequestMiddleware(create_routes(context), context.metrics, https=context.options.is_https)
 
 
 def create_routes(context: Context) -> FastAPI:
-    # Our own documents are served by our own routes: everything passes the gate.
+    # FastAPI's own documentation routes would bypass the guard.
     app = FastAPI(title="CodeHub", openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False)
     app.state.context = context
     install_error_handlers(app)
@@ -61,11 +48,11 @@ def create_routes(context: Context) -> FastAPI:
 
 
 def check_access_table(routes: Sequence[BaseRoute]) -> None:
-    """Every route passes the gate, and the gate knows no route that does not exist."""
+    """Check that every route is guarded, and that the access table lists exactly these routes."""
     guarded = [route for route in routes if isinstance(route, GuardedRoute)]
     known = {(method, route.path_format) for route in guarded for method in route.methods or ()}
     if len(guarded) != len(routes) or known != set(ACCESS):
-        raise RuntimeError(f"routes that are not as in the access table: {known ^ set(ACCESS)}")
+        raise RuntimeError(f"routes and access table differ: {known ^ set(ACCESS)}")
 
 
 def _documents(app: FastAPI, context: Context) -> APIRouter:

@@ -1,4 +1,4 @@
-"""What every request may use: made once when the API starts, and handed out by `context_of`."""
+"""The objects that requests share, created once when the API starts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from codehub.services.requests import RequestContext
 
 @dataclass(frozen=True)
 class Options:
-    """What was configured, as the routes need it."""
+    """Settings that the routes need."""
 
     public_base_url: str
     temporal_ui_url: str | None
@@ -51,7 +51,7 @@ class Options:
         return f"{self.public_base_url}/w/{workspace_id}/"
 
     def temporal_url_of(self, query: str) -> str | None:
-        """The list of workflows in the Temporal Web UI that this query finds."""
+        """Return the page of the Temporal Web UI that lists the workflows of this query."""
         if self.temporal_ui_url is None:
             return None
         return f"{self.temporal_ui_url}/namespaces/{self.temporal_namespace}/workflows?query={quote(query)}"
@@ -59,19 +59,19 @@ class Options:
 
 @dataclass(frozen=True)
 class Rates:
-    """Who is slowed down: callers by user, the unknown by address, sign-ins by address."""
+    """Rate limits: signed-in callers by user, anonymous requests and sign-ins by address."""
 
     callers: RateLimiter
-    strangers: RateLimiter
+    anonymous: RateLimiter
     sign_ins: RateLimiter
 
 
 @dataclass(frozen=True)
 class Context:
-    """Everything behind the routes."""
+    """Everything that routes may use."""
 
     database: Database
-    # The same connections, where each statement is a transaction by itself: no BEGIN and COMMIT to wait for.
+    # The same connections in autocommit mode: single reads do not wait for BEGIN and COMMIT.
     reading: Database
     passwords: Passwords
     instances: Instances
@@ -100,9 +100,9 @@ def context_of(request: Request) -> Context:
     return cast("Context", request.app.state.context)
 
 
-# FastAPI hands a dependency that is not async to a thread, which costs more than what it does.
-async def _provide(request: Request) -> Context:
+# Async, because FastAPI runs other dependencies in a thread.
+async def _context(request: Request) -> Context:
     return context_of(request)
 
 
-Provided = Annotated[Context, Depends(_provide)]
+ApiContext = Annotated[Context, Depends(_context)]

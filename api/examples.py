@@ -1,4 +1,4 @@
-"""One example for each document that the API answers; the OpenAPI document shows them."""
+"""Examples of requests and responses for the OpenAPI document."""
 
 from pydantic import JsonValue
 
@@ -35,7 +35,7 @@ POSTGRESQL: dict[str, JsonValue] = {
     "milliseconds": 1.2,
 }
 
-# By the name of the schema.
+# By schema name.
 EXAMPLES: dict[str, JsonValue] = {
     "Liveness": {"status": "ok"},
     "Readiness": {"ready": True, "dependencies": [POSTGRESQL]},
@@ -74,7 +74,7 @@ EXAMPLES: dict[str, JsonValue] = {
         },
         "purge": False,
         "message": (
-            "It is being deleted after a last archive; until that is removed, undelete brings it back."
+            "The workspace is being deleted after a last archive. Undelete restores it while that exists."
         ),
     },
     "OperationPage": {
@@ -160,7 +160,7 @@ EXAMPLES: dict[str, JsonValue] = {
     "PhaseCounts": {"phases": PHASES},
     "BulkRecovered": {
         "recovered": [ID],
-        "refused": [{"id": ARCHIVE_ID, "message": "There is no such workspace."}],
+        "refused": [{"id": ARCHIVE_ID, "message": "This workspace does not exist."}],
     },
     "SystemStatus": {
         "version": "0.1.0",

@@ -1,4 +1,4 @@
-"""The services behind the API: whether each answers, and which version it is."""
+"""Health and versions of the services that the API depends on."""
 
 import asyncio
 import time
@@ -16,16 +16,16 @@ UNAVAILABLE = (DatabaseUnavailable, SQLAlchemyError, Failure, OSError, TimeoutEr
 
 @dataclass(frozen=True)
 class Dependency:
-    """One service; `ask` returns its version, and raises if it does not answer."""
+    """One service; `read_version` raises if the service does not answer."""
 
     name: str
     required: bool
-    ask: Callable[[], Awaitable[str]]
+    read_version: Callable[[], Awaitable[str]]
 
 
 @dataclass(frozen=True)
 class Health:
-    """What one service answered. The error is a class of error, not its text: texts may hold addresses."""
+    """The state of one service; `error` is only the name of an exception: its text may contain addresses."""
 
     name: str
     required: bool
@@ -36,7 +36,7 @@ class Health:
 
 
 async def check_all(dependencies: Sequence[Dependency], deadline: float = DEADLINE_SECONDS) -> list[Health]:
-    """Ask all at once; none may take longer than the deadline."""
+    """Check all concurrently; one that takes longer than the deadline is unhealthy."""
     return list(await asyncio.gather(*(_check(dependency, deadline) for dependency in dependencies)))
 
 
@@ -45,7 +45,7 @@ async def _check(dependency: Dependency, deadline: float) -> Health:
     version, error = None, None
     try:
         async with asyncio.timeout(deadline):
-            version = await dependency.ask()
+            version = await dependency.read_version()
     except UNAVAILABLE as failure:
         error = type(failure).__name__
     milliseconds = round((time.perf_counter() - began) * 1000, 1)

@@ -1,4 +1,4 @@
-"""What Prometheus reads: counted here as it happens, or read from the database when asked."""
+"""Prometheus metrics: counted as things happen, or read from the database on each scrape."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -19,10 +19,10 @@ from codehub.db.session import Database
 from codehub.db.views import count_by_phase, count_needing_person
 from codehub.domain.states import Phase
 
-# When a series began doubles their number and tells nothing.
+# A `_created` series for each counter would double their number.
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-# Lines of the audit trail may become visible out of order; after so long they are all there.
+# Audit entries may become visible out of order; after this long, all of them are visible.
 SETTLED = timedelta(seconds=5)
 TTL_ACTOR = "ttl"
 RESULTS = {
@@ -34,36 +34,38 @@ RESULTS = {
 
 
 class Metrics:
-    """One registry per application, so that two in one process do not mix."""
+    """The metrics of one application; each has its own registry, so that two in one process do not mix."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = self._counter("http_requests", "Requests answered.", "method", "route", "code")
+        self.requests = self._counter("http_requests", "HTTP requests.", "method", "route", "code")
         self.seconds = Histogram(
             "codehub_http_request_seconds",
-            "Time to answer; streams count until they end.",
+            "Duration of requests; streams count until they end.",
             ("method", "route"),
             registry=self.registry,
         )
         self.workspaces = self._gauge("workspaces", "Workspaces by phase.", "phase")
         self.needs_person = self._gauge(
             "workspaces_needing_person",
-            "Workspaces with an error, also in a deletion, that waits for somebody.",
+            "Workspaces with an error, also in a deletion, that only a person can end.",
         )
         self.operations = self._counter(
             "operations",
-            "Operations by what became of them, since this process was first asked.",
+            "Operations by result, since the first scrape of this process.",
             "operation",
             "result",
         )
-        self.idle = self._counter("idle_requests", "State changes that the TTL sweep asked for.")
-        self.collected = self._gauge("archives_collected", "Removed archives that are still remembered.")
-        self.live_clients = self._gauge("live_clients", "Open streams of live events.")
-        self.live_dropped = self._gauge("live_dropped", "Streams ended because they were read too slowly.")
-        self.live_frames = self._gauge("live_frames", "Events and heartbeats sent on streams.")
-        self.database_up = self._gauge("database_up", "1 if the last reading of these figures succeeded.")
+        self.idle = self._counter("idle_requests", "State changes that the TTL sweep requested.")
+        self.collected = self._gauge("archives_collected", "Removed archives whose rows are still kept.")
+        self.live_clients = self._gauge("live_clients", "Open event streams.")
+        self.live_dropped = self._gauge(
+            "live_dropped", "Event streams ended because they were read too slowly."
+        )
+        self.live_frames = self._gauge("live_frames", "Events and heartbeats sent.")
+        self.database_up = self._gauge("database_up", "1 if the last scrape could read the database.")
         self._last_event: int | None = None
-        # Two readers at once would both count the same lines.
+        # Two scrapes at once would count the same entries twice.
         self._reading = asyncio.Lock()
 
     def observe(self, method: str, route: str, code: int, seconds: float) -> None:
@@ -71,7 +73,7 @@ class Metrics:
         self.seconds.labels(method, route).observe(seconds)
 
     async def read(self, database: Database, live: LiveHub, now: datetime) -> None:
-        """Bring the figures that live elsewhere up to date; work in proportion to what is new."""
+        """Update the metrics that come from the hub and the database; the cost depends on what is new."""
         self.live_clients.set(live.clients)
         self.live_dropped.set(live.dropped)
         self.live_frames.set(live.frames_sent)

@@ -1,24 +1,27 @@
-"""The outermost layer: gives each request an id, sets the headers of every answer, counts and logs."""
+"""The outermost layer: request ids, security headers, metrics, and one log line per request."""
 
 import logging
+import re
+import secrets
 import time
 
+from fastapi import Request
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.metrics import Metrics
-from api.request_ids import HEADER, choose_request_id
 
 log = logging.getLogger("api.requests")
 
+REQUEST_ID_HEADER = "X-Request-ID"
 SECURITY_HEADERS = {
-    # A document of ours that nobody meant as a page loads nothing and can be framed by nobody.
+    # If a browser shows a response that is not a page, it loads nothing and cannot be framed.
     "Content-Security-Policy": (
         "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Our pages must say where they are: requests that hide it get no identity (api/security/origin.py).
+    # Our pages must send a Referer: cookies do not authenticate requests that hide it (api/security/csrf.py).
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -28,10 +31,21 @@ HSTS = "max-age=31536000"
 UNKNOWN_ROUTE = "unknown"
 HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 SERVER_ERROR = 500
+_ACCEPTED_ID = re.compile(r"[A-Za-z0-9._-]{8,64}")
+
+
+def request_id_of(request: Request) -> str | None:
+    return getattr(request.state, "request_id", None)
+
+
+def choose_request_id(headers: Headers) -> str:
+    """Return the id that the proxy gave the request, or a new one if that is missing or malformed."""
+    sent = headers.get(REQUEST_ID_HEADER, "")
+    return sent if _ACCEPTED_ID.fullmatch(sent) else secrets.token_hex(8)
 
 
 class RequestMiddleware:
-    """Around the whole application, so that answers to unforeseen errors pass it too."""
+    """Wraps the whole application, so that responses to unexpected errors pass through it too."""
 
     def __init__(self, app: ASGIApp, metrics: Metrics, *, https: bool) -> None:
         self._app = app
@@ -45,7 +59,7 @@ class RequestMiddleware:
         began = time.perf_counter()
         request_id = choose_request_id(Headers(scope=scope))
         scope.setdefault("state", {})["request_id"] = request_id
-        # Until a first line is sent, whatever ends the request is our mistake.
+        # A request that ends without a response counts as a server error.
         status = SERVER_ERROR
 
         async def send_with_headers(message: Message) -> None:
@@ -58,24 +72,24 @@ class RequestMiddleware:
         try:
             await self._app(scope, receive, send_with_headers)
         except Exception:
-            # The error handlers have logged and answered it, unless the answer had begun by then.
+            # The error handlers have logged it, and responded unless a response had begun.
             log.debug("request %s ended with an error", request_id, exc_info=True)
         finally:
-            self._tell(scope, status, time.perf_counter() - began, request_id)
+            self._record(scope, status, time.perf_counter() - began, request_id)
 
     def _set_headers(self, headers: MutableHeaders, request_id: str) -> None:
-        headers[HEADER] = request_id
+        headers[REQUEST_ID_HEADER] = request_id
         for name, value in self._headers.items():
             headers.setdefault(name, value)
 
-    def _tell(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
+    def _record(self, scope: Scope, status: int, seconds: float, request_id: str) -> None:
         route = getattr(scope.get("route"), "path_format", UNKNOWN_ROUTE)
         self._metrics.observe(scope["method"], route, status, seconds)
         level = logging.DEBUG if scope["path"] in HEALTH else logging.INFO
         fields = {
             "request_id": request_id,
             "method": scope["method"],
-            # The route and not the path: nobody's search words belong into a log.
+            # The route, not the URL: search terms do not belong in a log.
             "route": route,
             "workspace": scope.get("path_params", {}).get("workspace_id"),
             "user": getattr(scope["state"].get("caller"), "username", None),

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what each route answers, errors included, is filled in from what guards it."""
+"""The OpenAPI document: FastAPI's, with the errors and security of each route from the access table."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,12 +8,17 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
+from api import VERSION
 from api.context import Context
+from api.errors import OUTAGE, UNEXPECTED
 from api.examples import EXAMPLES
 from api.schemas.errors import Code, ErrorBody, error_document
 from api.security.access import ACCESS, Access
-from api.security.csrf import HEADER as CSRF_HEADER
-from api.version import VERSION
+from api.security.csrf import CSRF_HEADER
+from api.security.guard import NOT_OWNER, NOT_SIGNED_IN, TOO_FAST
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import Operation
+from codehub.services.errors import OperationInProgress, VersionConflict, WorkspaceNotFound
 
 DESCRIPTION = """
 CodeHub's public contract. Sign in with `POST /api/v1/login` (a cookie, and an `X-CSRF-Token` for changes) or
@@ -24,53 +29,33 @@ TAGS = [
     {"name": "identity", "description": "Signing in and out, sessions, password."},
     {"name": "tokens", "description": "Personal tokens for programs."},
     {"name": "workspaces", "description": "Create, start, stop, archive, recover, delete."},
-    {"name": "history", "description": "Operations, steps, progress, use, audit trail, archives, logs."},
+    {"name": "history", "description": "Operations, steps, progress, activity, audit trail, archives, logs."},
     {"name": "events", "description": "Live updates."},
     {"name": "administration", "description": "For administrators."},
     {"name": "operations", "description": "Health and metrics."},
 ]
 
-Answer = tuple[str, Code, str]
-ERRORS: dict[int, Answer] = {
-    400: (
-        "The request is not valid.",
-        Code.INVALID_REQUEST,
-        "The request is not valid: body.name: Field required",
-    ),
-    401: (
-        "Nobody is signed in.",
-        Code.UNAUTHORIZED,
-        "Sign in, or send a personal token that is still valid.",
-    ),
-    403: ("Not yours to do.", Code.FORBIDDEN, "This workspace belongs to somebody else."),
-    404: ("There is none.", Code.WORKSPACE_NOT_FOUND, "There is no such workspace."),
+# By status: a description, and the code and message of an example.
+ERRORS: dict[int, tuple[str, Code, str]] = {
+    400: ("The request is invalid.", Code.INVALID_REQUEST, "Invalid request: `name` is required."),
+    401: ("The request is not authenticated.", Code.UNAUTHORIZED, NOT_SIGNED_IN),
+    403: ("The caller may not do this.", Code.FORBIDDEN, NOT_OWNER),
+    404: ("It does not exist.", Code.WORKSPACE_NOT_FOUND, str(WorkspaceNotFound(WorkspaceId("")))),
     409: (
-        "It does not go with the present state.",
+        "It conflicts with the current state.",
         Code.OPERATION_IN_PROGRESS,
-        "STARTING is under way; ask again when it has ended.",
+        str(OperationInProgress(Operation.STARTING, None)),
     ),
-    412: (
-        "It has changed meanwhile.",
-        Code.PRECONDITION_FAILED,
-        "The workspace has changed since you read it; read it again and repeat the request.",
+    412: ("It has changed meanwhile.", Code.PRECONDITION_FAILED, str(VersionConflict(5))),
+    413: (
+        "The body is too large.",
+        Code.BODY_TOO_LARGE,
+        "The body is too large. Send at most 1048576 bytes.",
     ),
-    413: ("The body is too large.", Code.BODY_TOO_LARGE, "Send at most 1048576 bytes."),
-    415: ("The body is no JSON.", Code.UNSUPPORTED_MEDIA_TYPE, "Send the body as application/json."),
-    429: (
-        "Too many, or too fast.",
-        Code.TOO_MANY_REQUESTS,
-        "You are sending requests faster than allowed; slow down.",
-    ),
-    500: (
-        "A mistake of ours.",
-        Code.INTERNAL_ERROR,
-        "CodeHub made a mistake. Tell an administrator the request id.",
-    ),
-    503: (
-        "A dependency is down; it heals by itself.",
-        Code.DEPENDENCY_UNAVAILABLE,
-        "A service that CodeHub needs does not answer; it is tried again by itself. Repeat the request soon.",
-    ),
+    415: ("The body is not JSON.", Code.UNSUPPORTED_MEDIA_TYPE, "Send the body as application/json."),
+    429: ("There are too many requests.", Code.TOO_MANY_REQUESTS, TOO_FAST),
+    500: ("CodeHub has failed.", Code.INTERNAL_ERROR, UNEXPECTED),
+    503: ("A dependency is down for now.", Code.DEPENDENCY_UNAVAILABLE, OUTAGE),
 }
 HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 CHANGES = frozenset({"POST", "PATCH", "DELETE"})
@@ -79,18 +64,23 @@ CHANGES = frozenset({"POST", "PATCH", "DELETE"})
 def security_schemes(cookie_name: str) -> dict[str, Any]:
     return {
         "token": {"type": "http", "scheme": "bearer", "description": "A personal token."},
-        "session": {"type": "apiKey", "in": "cookie", "name": cookie_name, "description": "Set by login."},
+        "session": {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": cookie_name,
+            "description": "Set by POST login.",
+        },
         "csrf": {
             "type": "apiKey",
             "in": "header",
             "name": CSRF_HEADER,
-            "description": "With a cookie's changes.",
+            "description": "Required for changes made with the session cookie.",
         },
     }
 
 
 def build_openapi(app: FastAPI, routes: Sequence[BaseRoute], context: Context) -> dict[str, Any]:
-    """Built once; nothing in it depends on a request."""
+    """Return the document; it is built once."""
     if app.openapi_schema is None:
         document = get_openapi(
             title="CodeHub", version=VERSION, description=DESCRIPTION, tags=TAGS, routes=routes
@@ -100,7 +90,7 @@ def build_openapi(app: FastAPI, routes: Sequence[BaseRoute], context: Context) -
         document["components"]["schemas"] |= schema.pop("$defs") | {"ErrorBody": schema}
         for name in ("HTTPValidationError", "ValidationError"):
             document["components"]["schemas"].pop(name, None)
-        # Not in the models: on its way through FastAPI an example loses every field that is null.
+        # Not in the models: FastAPI removes fields that are null from examples.
         for name, example in EXAMPLES.items():
             document["components"]["schemas"][name]["example"] = example
         for route in routes:
@@ -115,12 +105,12 @@ def _complete(path: dict[str, Any], route: APIRoute) -> None:
     operation = path[method.lower()]
     access = ACCESS[method, route.path_format]
     responses = operation["responses"]
-    # FastAPI's own; ours is 400.
+    # FastAPI's status for validation errors; ours is 400.
     responses.pop("422", None)
     for status in _statuses(method, access, route):
         responses.setdefault(str(status), _error_response(status))
     operation["security"] = _security(method, access)
-    # Clients that are generated from the document name their methods after it.
+    # Generated clients name their methods after it.
     operation["operationId"] = route.name
 
 

@@ -1,4 +1,4 @@
-"""Request bodies: JSON only, with one meaning, and never more of them than fits."""
+"""Request bodies: unambiguous JSON of limited size."""
 
 import json
 import re
@@ -16,7 +16,7 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def require_json(request: Request) -> None:
-    """A form of another site can send anything but this type."""
+    """Refuse other media types: a form on another site cannot send JSON."""
     has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if has_body and media_type != JSON:
@@ -24,14 +24,14 @@ def require_json(request: Request) -> None:
 
 
 class JsonRequest(Request):
-    """A request whose body is read by our rules."""
+    """A request that parses its body with `read_json`."""
 
     async def json(self) -> Any:  # noqa: ANN401
         return read_json(await self.body())
 
 
-def limited(request: Request, max_bytes: int) -> Request:
-    """The same request, of which nobody can read more than this, whether or not it says its length."""
+def limit_body(request: Request, max_bytes: int) -> Request:
+    """Return the same request, whose body is refused beyond this size, with or without a Content-Length."""
     length = request.headers.get("content-length", "0")
     if not length.isdecimal() or int(length) > max_bytes:
         raise _too_large(max_bytes)
@@ -49,40 +49,40 @@ def limited(request: Request, max_bytes: int) -> Request:
 
 
 def read_json(body: bytes) -> Any:  # noqa: ANN401
-    """What the standard calls interoperable: UTF-8, no key twice, no NaN, no half of a character."""
+    """Parse JSON strictly: UTF-8, no duplicate keys, no NaN, no lone surrogates (RFC 7493)."""
     try:
         text = body.decode()
         document = json.loads(text, object_pairs_hook=_unique, parse_constant=_refuse_constant)
         if _SURROGATE.search(text):
             json.dumps(document, ensure_ascii=False).encode()
     except RecursionError as error:
-        raise _unreadable("Send JSON that is nested less deeply.") from error
+        raise _unreadable("The JSON body is nested too deeply.") from error
     except UnicodeDecodeError as error:
-        raise _unreadable("Send the body in UTF-8.") from error
+        raise _unreadable("The body must be encoded in UTF-8.") from error
     except UnicodeEncodeError as error:
-        raise _unreadable(r"Send whole characters: a \u escape is half of a pair.") from error
+        raise _unreadable(r"The body contains a \u escape that is half of a surrogate pair.") from error
     except json.JSONDecodeError as error:
-        raise _unreadable(f"Send valid JSON: {error.msg} at character {error.pos}.") from error
+        raise _unreadable(f"The body is not valid JSON: the error is at character {error.pos}.") from error
     except ValueError as error:
-        raise _unreadable("Send numbers of fewer digits.") from error
+        raise _unreadable("The body contains a number with too many digits.") from error
     return document
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        # Whoever looked at the request before us may have read the other one.
-        raise _unreadable("Send each field once: the body names one twice.")
+        # Something in front of the API may have read the other one.
+        raise _unreadable("The body contains a field twice. Send each field once.")
     return found
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise _unreadable(f"Send valid JSON: {name} is no number there.")
+    raise _unreadable(f"The body is not valid JSON: {name} is not a number.")
 
 
-# Not ApiErrors: FastAPI turns all others that come up while it reads into a 400 without a reason.
+# Not ApiErrors: FastAPI turns other exceptions while it reads a body into a 400 without a reason.
 def _too_large(max_bytes: int) -> HTTPException:
-    return HTTPException(413, f"Send at most {max_bytes} bytes.")
+    return HTTPException(413, f"The body is too large. Send at most {max_bytes} bytes.")
 
 
 def _unreadable(message: str) -> HTTPException:

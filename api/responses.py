@@ -1,68 +1,66 @@
-"""Answers that are encoded once, by pydantic's own encoder."""
+"""Responses: documents encoded once, and logs sent line by line."""
 
-import base64
-import binascii
-import json
-from datetime import UTC, datetime
-from uuid import UUID
+import asyncio
+import logging
+from collections.abc import AsyncIterator
 
 from pydantic import BaseModel
 from starlette.responses import Response
 
-from api.errors import ApiError
-from api.schemas.errors import Code
-from codehub.db.views import Position
-from codehub.domain.conditions import WorkspaceId
+from api.context import Context
+from api.pagination import encode_position
+from api.schemas.workspaces import WorkspacePage
+from api.serializers import etag_of, serialize
+from codehub.db.views import ViewPage, WorkspaceView
+from codehub.domain.failures import Failure
+
+log = logging.getLogger(__name__)
 
 JSON = "application/json"
-MAX_DIGITS = 18
+# A followed log may be silent for hours, and its reader wants to know that it is connected.
+FIRST_LINE_SECONDS = 2.0
 
 
 def json_response(document: BaseModel, status: int = 200, **headers: str) -> Response:
-    """The document as it is: what a route returns otherwise would be validated and encoded a second time."""
+    """Encode a document; FastAPI would validate and encode a returned model a second time."""
     names = {name.replace("_", "-"): value for name, value in headers.items()}
     return Response(document.model_dump_json(), status, headers=names, media_type=JSON)
 
 
-def encode_position(position: Position | None) -> str | None:
-    if position is None:
-        return None
-    text = json.dumps([position.created_at.isoformat(), position.workspace_id])
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+def workspace_response(view: WorkspaceView, context: Context, status: int = 200, **headers: str) -> Response:
+    return json_response(serialize(view, context), status, ETag=etag_of(view.version), **headers)
 
 
-def decode_position(cursor: str | None) -> Position | None:
-    if cursor is None:
-        return None
+def workspace_page_response(page: ViewPage, context: Context) -> Response:
+    items = [serialize(view, context) for view in page.items]
+    return json_response(WorkspacePage(items=items, next_cursor=encode_position(page.next)))
+
+
+async def start_log(
+    lines: AsyncIterator[bytes], first_line_seconds: float = FIRST_LINE_SECONDS
+) -> AsyncIterator[bytes]:
+    """Return the same lines, but raise an early failure now, while it can still become an error response."""
+    first = asyncio.ensure_future(anext(lines, None))
     try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        created_at, workspace_id = json.loads(text)
-        return Position(_aware(created_at), WorkspaceId(_uuid(workspace_id)))
-    except (ValueError, TypeError, AttributeError, OverflowError, binascii.Error) as error:
-        raise unknown_cursor() from error
+        await asyncio.wait({first}, timeout=first_line_seconds)
+        if first.done():
+            first.result()
+    except BaseException:
+        first.cancel()
+        raise
+    return _continue_log(first, lines)
 
 
-def decode_number(cursor: str | None) -> int | None:
-    """A cursor that is the id of a line."""
-    if cursor is None:
-        return None
-    if not cursor.isascii() or not cursor.isdecimal() or len(cursor) > MAX_DIGITS:
-        raise unknown_cursor()
-    return int(cursor)
-
-
-def unknown_cursor() -> ApiError:
-    message = "This cursor is none of ours; start without one."
-    return ApiError(400, Code.INVALID_REQUEST, message)
-
-
-def _aware(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        raise ValueError("a time without its zone")
-    # The same moment may be none in UTC: the first and the last day of all have neighbours in no calendar.
-    return moment.astimezone(UTC)
-
-
-def _uuid(text: str) -> str:
-    return str(UUID(text))
+async def _continue_log(
+    first: asyncio.Future[bytes | None], lines: AsyncIterator[bytes]
+) -> AsyncIterator[bytes]:
+    try:
+        content = await first
+        while content is not None:
+            yield content
+            content = await anext(lines, None)
+    except Failure as failure:
+        # The response has begun, so it can only be ended.
+        log.warning("a log ended early: %s", failure)
+    finally:
+        first.cancel()

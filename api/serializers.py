@@ -1,14 +1,16 @@
-"""Turns what was read from the database into what the API shows."""
+"""Converts between database views and API documents."""
 
 from dataclasses import fields
 from datetime import datetime, timedelta
 from operator import attrgetter
+from uuid import uuid4
 
 from api.context import Context
 from api.live.wire import LiveWorkspace
 from api.schemas.workspaces import (
     ArchiveOption,
     ConditionView,
+    CreateWorkspace,
     CurrentArchive,
     ErrorView,
     NextChange,
@@ -19,11 +21,14 @@ from api.schemas.workspaces import (
     Workspace,
 )
 from codehub.db.views import WorkspaceView
-from codehub.domain.conditions import CONDITION_KEYS
+from codehub.db.workspaces import Metadata, NewWorkspace
+from codehub.domain.conditions import CONDITION_KEYS, WorkspaceId
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.limits import IdleTimes, Usage, next_idle_change
+from codehub.domain.naming import volume_name
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import Phase
+from codehub.services.identity import Caller
 from codehub.services.recovery import archives_to_restore, choices_of
 from codehub.words import CHOICES, PROVIDERS
 
@@ -56,6 +61,20 @@ def serialize(view: WorkspaceView, context: Context) -> Workspace:
         effective_archive_ttl_seconds=round(times.archive.total_seconds()),
         next_change=_next_change(view, times),
         undelete_until=_undelete_until(view, context.options.undelete_period),
+    )
+
+
+def new_workspace(form: CreateWorkspace, caller: Caller, context: Context) -> NewWorkspace:
+    workspace_id = WorkspaceId(str(uuid4()))
+    return NewWorkspace(
+        workspace_id=workspace_id,
+        owner_user_id=caller.user_id,
+        metadata=Metadata(**form.metadata_sent),
+        image_ref=form.image_ref or context.options.default_image_ref,
+        instance_backend=context.options.instance_backend,
+        storage_backend=context.options.storage_backend,
+        home_store_key=volume_name(workspace_id),
+        desired_state=form.desired_state.desired,
     )
 
 
@@ -104,11 +123,11 @@ def _error(view: WorkspaceView) -> ErrorView | None:
 def _waiting(view: WorkspaceView) -> Waiting | None:
     if not view.waiting_for or view.waiting_since is None:
         return None
-    whom = " and ".join(PROVIDERS[each] for each in view.waiting_for)
+    providers = " and ".join(PROVIDERS[each] for each in view.waiting_for)
     return Waiting(
         resources=list(view.waiting_for),
         since=view.waiting_since,
-        message=f"Waiting for {whom} to answer. It goes on by itself.",
+        message=f"Waiting for {providers} to answer. It continues by itself.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Makes a context out of the settings, and takes it down again."""
+"""Builds the context from the settings."""
 
 import asyncio
 import time
@@ -13,8 +13,8 @@ from api.live.hub import LiveHub
 from api.live.revocation import end_revoked_streams, end_suspect_streams
 from api.live.wire import LiveWorkspace
 from api.metrics import Metrics
+from api.queries import load_live
 from api.security.rate_limits import RateLimiter
-from api.serializers import serialize_live
 from codehub.bootstrap import (
     connect_temporal,
     histories_of,
@@ -25,25 +25,22 @@ from codehub.bootstrap import (
     version_checks,
 )
 from codehub.db.session import Database
-from codehub.db.views import ViewFilter, list_views, list_views_by_id
-from codehub.domain.conditions import WorkspaceId
 from codehub.origins import Origins, origin_of
 from codehub.providers import editors_of
 from codehub.services.convergence import Waker
 from codehub.services.passwords import Passwords
 from codehub.settings import Settings
 
-# The database alone is needed for every answer; what the others are for is made up for later.
+# Requests are served without the other services; what those missed is done later.
 REQUIRED = frozenset({"postgresql"})
 BURST = 4
-# A whole office may share an address.
-STRANGERS = 4
-SNAPSHOT_SIZE = 10_000
+# An office may share one address.
+USERS_PER_ADDRESS = 4
 
 
 @asynccontextmanager
 async def open_context(settings: Settings) -> AsyncIterator[Context]:
-    """Everything that requests need, with the tasks that run beside them."""
+    """Open everything that requests need, and run the background tasks."""
     client = await connect_temporal(settings, lazy=True)
     async with AsyncExitStack() as stack:
         ports = await stack.enter_async_context(open_ports(settings, client))
@@ -72,11 +69,11 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
             limits=policy.limits,
             idle_times=policy.idle_times,
             options=_options(settings),
-            dependencies=[Dependency(name, name in REQUIRED, ask) for name, ask in checks.items()],
+            dependencies=[Dependency(name, name in REQUIRED, check) for name, check in checks.items()],
         )
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        beside = (hub.run(), end_revoked_streams(context), end_suspect_streams(context))
-        running = [tasks.create_task(each) for each in beside]
+        background = (hub.run(), end_revoked_streams(context), end_suspect_streams(context))
+        running = [tasks.create_task(each) for each in background]
         try:
             yield context
         finally:
@@ -85,23 +82,14 @@ async def open_context(settings: Settings) -> AsyncIterator[Context]:
                 task.cancel()
 
 
-async def load_live(context: Context, user_id: UUID, ids: Collection[str] | None) -> Sequence[LiveWorkspace]:
-    """What a user sees: of these ids, or of everything."""
-    async with context.reading.transaction() as session:
-        if ids is None:
-            page = await list_views(session, ViewFilter(user_id), after=None, limit=SNAPSHOT_SIZE)
-            views = list(page.items)
-        else:
-            views = await list_views_by_id(session, [WorkspaceId(each) for each in ids])
-    return [serialize_live(view, context) for view in views if view.owner_user_id == user_id]
-
-
 def _rates(settings: Settings) -> Rates:
     per_second = settings.api.requests_per_second
     per_minute = settings.api.sign_ins_per_minute
     return Rates(
         callers=RateLimiter(per_second, per_second * BURST, time.monotonic),
-        strangers=RateLimiter(per_second * STRANGERS, per_second * STRANGERS * BURST, time.monotonic),
+        anonymous=RateLimiter(
+            per_second * USERS_PER_ADDRESS, per_second * USERS_PER_ADDRESS * BURST, time.monotonic
+        ),
         sign_ins=RateLimiter(per_minute / 60, per_minute, time.monotonic),
     )
 

@@ -1,1 +1,1 @@
-"""The routes, one file per subject."""
+"""The routes, one module per resource: they parse requests, call services and queries, and serialize."""

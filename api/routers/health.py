@@ -1,10 +1,10 @@
-"""For machines that watch: alive, ready, metrics."""
+"""Liveness, readiness and metrics, for monitoring."""
 
 import logging
 
 from fastapi import APIRouter, Response
 
-from api.context import Provided
+from api.context import ApiContext
 from api.health_checks import UNAVAILABLE, check_all
 from api.responses import json_response
 from api.schemas.system import DependencyHealth, Liveness, Readiness
@@ -18,23 +18,23 @@ PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 METRICS_EXAMPLE = 'codehub_workspaces{phase="RUNNING"} 1.0\n'
 
 
-@router.get("/healthz", response_model=Liveness, summary="Alive")
+@router.get("/healthz", response_model=Liveness, summary="Check liveness")
 async def read_liveness() -> Response:
-    """Asks nobody else: a process is not to be restarted because of an outage elsewhere."""
+    """Check only this process: an outage elsewhere is no reason to restart it."""
     return json_response(Liveness())
 
 
 @router.get(
     "/readyz",
     response_model=Readiness,
-    responses={503: {"model": Readiness, "description": "A dependency that nothing works without is down."}},
-    summary="Ready",
+    responses={503: {"model": Readiness, "description": "A required dependency is down."}},
+    summary="Check readiness",
 )
-async def read_readiness(context: Provided) -> Response:
-    """PostgreSQL must answer. The others are told, but requests are served without them and heal later."""
+async def read_readiness(context: ApiContext) -> Response:
+    """PostgreSQL must answer. Other dependencies are listed, but requests are served without them."""
     healths = await check_all(context.dependencies)
     ready = all(each.healthy for each in healths if each.required)
-    # Which versions run here is not for everybody.
+    # Versions are for administrators only.
     shown = [
         DependencyHealth.model_validate(each, from_attributes=True).model_copy(update={"version": None})
         for each in healths
@@ -46,10 +46,10 @@ async def read_readiness(context: Provided) -> Response:
     "/metrics",
     response_class=Response,
     responses={200: {"content": {PROMETHEUS: {"schema": {"type": "string"}, "example": METRICS_EXAMPLE}}}},
-    summary="Prometheus metrics",
+    summary="Read Prometheus metrics",
 )
-async def read_metrics(context: Provided) -> Response:
-    """What this process counts is told also while the database is down."""
+async def read_metrics(context: ApiContext) -> Response:
+    """Return metrics; those of this process also while the database is down."""
     try:
         await context.metrics.read(context.database, context.hub, context.now())
         context.metrics.database_up.set(1)

@@ -1,18 +1,17 @@
-"""What has happened to a workspace: operations, steps, audit trail, archives, the log of its instance."""
+"""History of a workspace: operations, steps, progress, activity, audit trail, archives, instance log."""
 
-from datetime import timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 from starlette.responses import StreamingResponse
 
-from api.context import Context, Provided
+from api import queries
+from api.context import ApiContext, Context
 from api.errors import ApiError
 from api.live.progress import progress_view
-from api.log_streams import begin
-from api.parameters import SeenWorkspace
-from api.responses import decode_number, json_response
-from api.routers.workspaces import Cursor, PageSize
+from api.pagination import Cursor, PageSize
+from api.parameters import LoadedWorkspace, OperationId
+from api.responses import json_response, start_log
 from api.schemas.errors import Code
 from api.schemas.history import (
     Activity,
@@ -28,10 +27,6 @@ from api.schemas.history import (
 )
 from api.security.access import API
 from api.security.guard import GuardedRoute
-from codehub.db.archive_views import list_archives
-from codehub.db.events import LAST_BIGINT, list_events
-from codehub.db.operations import list_operations, load_operation
-from codehub.db.usage import BUCKET, bucket_of, list_usage
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.history import OperationRecord, OperationResult
 from codehub.domain.states import Operation
@@ -41,32 +36,27 @@ router = APIRouter(prefix=f"{API}/workspaces/{{workspace_id}}", route_class=Guar
 
 PLAIN_TEXT = "text/plain; charset=utf-8"
 NOT_BEGUN = "No step has begun yet."
-FORGOTTEN = "Temporal remembers no steps of it any more; the audit trail tells what came of it."
-OperationId = Annotated[int, Path(ge=1, le=LAST_BIGINT, description="The id of an operation.")]
-SHOWN = timedelta(days=1)
+FORGOTTEN = "Temporal no longer has the steps of this operation. The audit trail shows its result."
 LOG_EXAMPLE = "[2026-11-16 09:30:04] The IDE listens.\n"
 
 
-@router.get("/operations", response_model=OperationPage, summary="Operations")
+@router.get("/operations", response_model=OperationPage, summary="List operations")
 async def read_operations(
-    workspace: SeenWorkspace, context: Provided, cursor: Cursor = None, limit: PageSize = 50
+    workspace: LoadedWorkspace, context: ApiContext, cursor: Cursor = None, limit: PageSize = 50
 ) -> Response:
-    """Each from its claim to its end, newest first, with a link into the Temporal Web UI."""
-    async with context.database.transaction() as session:
-        before = decode_number(cursor)
-        records = await list_operations(session, workspace.workspace_id, before=before, limit=limit)
+    """Return operations from claim to end, newest first, with links to the Temporal Web UI."""
+    records = await queries.list_operations(context, workspace.workspace_id, cursor=cursor, limit=limit)
     items = [_operation_item(record, workspace.workspace_id, context) for record in records]
     last = str(records[-1].event_id) if len(records) == limit else None
     return json_response(OperationPage(items=items, next_cursor=last))
 
 
-@router.get("/operations/{operation_id}/steps", response_model=StepList, summary="Steps of an operation")
-async def read_steps(workspace: SeenWorkspace, operation_id: OperationId, context: Provided) -> Response:
-    """Of all attempts, in order, as long as Temporal remembers them."""
-    async with context.reading.transaction() as session:
-        record = await load_operation(session, workspace.workspace_id, operation_id)
+@router.get("/operations/{operation_id}/steps", response_model=StepList, summary="List steps of an operation")
+async def read_steps(workspace: LoadedWorkspace, operation_id: OperationId, context: ApiContext) -> Response:
+    """Return the steps of all attempts, in order, as long as Temporal keeps them."""
+    record = await queries.load_operation(context, workspace.workspace_id, operation_id)
     if record is None:
-        raise ApiError(404, Code.NOT_FOUND, "There is no such operation of this workspace.")
+        raise ApiError(404, Code.NOT_FOUND, "This workspace has no such operation.")
     steps = await context.histories.read_steps(
         workspace.workspace_id, record.operation, record.started_at, record.ended_at
     )
@@ -75,49 +65,9 @@ async def read_steps(workspace: SeenWorkspace, operation_id: OperationId, contex
     return json_response(StepList(items=items, hint=None if items else missing))
 
 
-@router.get("/events", response_model=EventPage, summary="Audit trail")
-async def read_events(
-    workspace: SeenWorkspace, context: Provided, cursor: Cursor = None, limit: PageSize = 50
-) -> Response:
-    """Who asked for what, and what was done, newest first."""
-    async with context.database.transaction() as session:
-        events = await list_events(session, workspace.workspace_id, before=decode_number(cursor), limit=limit)
-    items = [EventItem.model_validate(event, from_attributes=True) for event in events]
-    last = str(events[-1].id) if len(events) == limit else None
-    return json_response(EventPage(items=items, next_cursor=last))
-
-
-@router.get("/archives", response_model=ArchiveList, summary="Archives")
-async def read_archives(workspace: SeenWorkspace, context: Provided) -> Response:
-    """Newest first; one that nothing needs is removed after a while."""
-    async with context.database.transaction() as session:
-        archives = await list_archives(session, workspace.workspace_id)
-    items = [ArchiveItem.model_validate(archive, from_attributes=True) for archive in archives]
-    return json_response(ArchiveList(items=items))
-
-
-@router.get(
-    "/logs",
-    response_class=StreamingResponse,
-    responses={200: {"content": {PLAIN_TEXT: {"schema": {"type": "string"}, "example": LOG_EXAMPLE}}}},
-    summary="Log of the instance",
-)
-async def read_logs(
-    workspace: SeenWorkspace,
-    context: Provided,
-    tail: Annotated[int, Query(ge=0, le=10_000, description="How many of the last lines.")] = 200,
-    *,
-    follow: Annotated[bool, Query(description="Stay, and send what comes.")] = False,
-) -> Response:
-    """What its IDE has printed; nothing if there is no instance."""
-    lines = await begin(context.instances.read_log(workspace.workspace_id, tail=tail, follow=follow))
-    # Nobody between us may wait for a buffer to fill.
-    return StreamingResponse(lines, media_type=PLAIN_TEXT, headers={"X-Accel-Buffering": "no"})
-
-
-@router.get("/progress", response_model=CurrentProgress, summary="Progress")
-async def read_progress(workspace: SeenWorkspace, context: Provided) -> Response:
-    """The step under way; live events tell the same as it moves."""
+@router.get("/progress", response_model=CurrentProgress, summary="Read progress")
+async def read_progress(workspace: LoadedWorkspace, context: ApiContext) -> Response:
+    """Return the progress of the running step; live events send the same whenever it changes."""
     if workspace.operation is Operation.NONE:
         return json_response(CurrentProgress(progress=None))
     now = context.now()
@@ -126,13 +76,48 @@ async def read_progress(workspace: SeenWorkspace, context: Provided) -> Response
     return json_response(CurrentProgress(progress=view))
 
 
-@router.get("/activity", response_model=Activity, summary="Use in the last day")
-async def read_activity(workspace: SeenWorkspace, context: Provided) -> Response:
-    """In which quarters of an hour of the last 24 h somebody used it; the latest comes a minute late."""
-    since = bucket_of(context.now() - SHOWN) + BUCKET
-    async with context.reading.transaction() as session:
-        used = await list_usage(session, workspace.workspace_id, since)
-    return json_response(Activity(bucket_seconds=round(BUCKET.total_seconds()), since=since, used=used))
+@router.get("/activity", response_model=Activity, summary="Read recent activity")
+async def read_activity(workspace: LoadedWorkspace, context: ApiContext) -> Response:
+    """Return the quarter hours of the last 24 hours in which somebody used it, up to a minute late."""
+    return json_response(await queries.read_activity(context, workspace.workspace_id))
+
+
+@router.get("/events", response_model=EventPage, summary="Read the audit trail")
+async def read_events(
+    workspace: LoadedWorkspace, context: ApiContext, cursor: Cursor = None, limit: PageSize = 50
+) -> Response:
+    """Return who requested what, and what was done, newest first."""
+    events = await queries.list_events(context, workspace.workspace_id, cursor=cursor, limit=limit)
+    items = [EventItem.model_validate(event, from_attributes=True) for event in events]
+    last = str(events[-1].id) if len(events) == limit else None
+    return json_response(EventPage(items=items, next_cursor=last))
+
+
+@router.get("/archives", response_model=ArchiveList, summary="List archives")
+async def read_archives(workspace: LoadedWorkspace, context: ApiContext) -> Response:
+    """Return archives, newest first; those that are no longer needed are removed after a while."""
+    archives = await queries.list_archives(context, workspace.workspace_id)
+    items = [ArchiveItem.model_validate(archive, from_attributes=True) for archive in archives]
+    return json_response(ArchiveList(items=items))
+
+
+@router.get(
+    "/logs",
+    response_class=StreamingResponse,
+    responses={200: {"content": {PLAIN_TEXT: {"schema": {"type": "string"}, "example": LOG_EXAMPLE}}}},
+    summary="Read the log of the instance",
+)
+async def read_logs(
+    workspace: LoadedWorkspace,
+    context: ApiContext,
+    tail: Annotated[int, Query(ge=0, le=10_000, description="How many of the last lines.")] = 200,
+    *,
+    follow: Annotated[bool, Query(description="Keep the response open and send new lines.")] = False,
+) -> Response:
+    """Return the output of the IDE, or nothing if there is no instance."""
+    lines = await start_log(context.instances.read_log(workspace.workspace_id, tail=tail, follow=follow))
+    # No proxy on the way may wait for a full buffer.
+    return StreamingResponse(lines, media_type=PLAIN_TEXT, headers={"X-Accel-Buffering": "no"})
 
 
 def _operation_item(record: OperationRecord, workspace_id: WorkspaceId, context: Context) -> OperationItem:

@@ -1,10 +1,10 @@
-"""Signing in and out, one's own sessions and password."""
+"""Sign-in and sign-out, and the sessions and password of the signed-in user."""
 
 from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 
-from api.context import Context, Provided
+from api.context import ApiContext, Context
 from api.errors import ApiError, too_many_requests
 from api.responses import json_response
 from api.schemas.base import Id
@@ -12,32 +12,33 @@ from api.schemas.errors import Code
 from api.schemas.identity import ChangePassword, Login, Person, SessionItem, SessionList, SessionView
 from api.security.access import API
 from api.security.authentication import SignedInCaller, read_credentials
-from api.security.csrf import csrf_token_of
+from api.security.csrf import csrf_token_of, is_cookie_trusted
 from api.security.guard import GuardedRoute, client_address
-from api.security.origin import cookie_may_speak
 from codehub.services import credentials, identity
 from codehub.services.identity import Caller, Credential
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["identity"])
 
-LONGEST_USER_AGENT = 300
+MAX_USER_AGENT_LENGTH = 300
 
 
 @router.post("/login", response_model=SessionView, summary="Sign in")
-async def login(form: Login, request: Request, context: Provided) -> Response:
-    """Sets the session cookie. After five failures in a row the account is locked for a while (429)."""
-    if not cookie_may_speak(request.method, request.headers, context.origins):
-        raise ApiError(403, Code.FORBIDDEN, "Sign in on CodeHub's own page.")
+async def login(form: Login, request: Request, context: ApiContext) -> Response:
+    """Set the session cookie. After five failures in a row, the account is locked for a while (429)."""
+    if not is_cookie_trusted(request.method, request.headers, context.origins):
+        raise ApiError(403, Code.FORBIDDEN, "Sign in on the sign-in page of CodeHub.")
     wait = context.rates.sign_ins.take(client_address(request))
     if wait is not None:
-        raise too_many_requests("Too many sign-in attempts from your address; wait a little.", wait)
+        raise too_many_requests(
+            "Too many sign-in attempts from your address. Wait before you try again.", wait
+        )
     signed_in = await identity.sign_in(
         context.database,
         context.passwords,
         form.username,
         form.password,
         lifetime=context.options.session_lifetime,
-        user_agent=request.headers.get("user-agent", "")[:LONGEST_USER_AGENT] or None,
+        user_agent=request.headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH] or None,
         now=context.now(),
     )
     response = json_response(_session_view(signed_in.caller, csrf_token_of(signed_in.token)))
@@ -46,8 +47,8 @@ async def login(form: Login, request: Request, context: Provided) -> Response:
 
 
 @router.post("/logout", status_code=204, response_class=Response, summary="Sign out")
-async def logout(caller: SignedInCaller, context: Provided) -> Response:
-    """Ends the session of the cookie, and every stream that it has open. A token is not revoked by this."""
+async def logout(caller: SignedInCaller, context: ApiContext) -> Response:
+    """End the session and its event streams. With a token, nothing is revoked."""
     if caller.credential is Credential.SESSION:
         await identity.sign_out(context.database, caller.credential_id, now=context.now())
         context.hub.end_credential(str(caller.credential_id))
@@ -58,17 +59,17 @@ async def logout(caller: SignedInCaller, context: Provided) -> Response:
     return response
 
 
-@router.get("/session", response_model=SessionView, summary="Who am I")
-async def read_session(request: Request, caller: SignedInCaller, context: Provided) -> Response:
-    """The present user, and the CSRF token that a page needs."""
+@router.get("/session", response_model=SessionView, summary="Read the current session")
+async def read_session(request: Request, caller: SignedInCaller, context: ApiContext) -> Response:
+    """Return the signed-in user, and the CSRF token that a page needs."""
     cookie = read_credentials(request, context).cookie
     is_session = caller.credential is Credential.SESSION and cookie is not None
     return json_response(_session_view(caller, csrf_token_of(cookie) if is_session and cookie else None))
 
 
 @router.post("/password", status_code=204, response_class=Response, summary="Change my password")
-async def change_password(form: ChangePassword, caller: SignedInCaller, context: Provided) -> Response:
-    """All other sessions of mine end."""
+async def change_password(form: ChangePassword, caller: SignedInCaller, context: ApiContext) -> Response:
+    """End all other sessions of the user."""
     others = await credentials.list_sessions(context.database, caller.user_id, now=context.now())
     await identity.change_password(
         context.database,
@@ -84,9 +85,9 @@ async def change_password(form: ChangePassword, caller: SignedInCaller, context:
     return Response(status_code=204)
 
 
-@router.get("/sessions", response_model=SessionList, summary="My sign-ins")
-async def list_sessions(caller: SignedInCaller, context: Provided) -> Response:
-    """Those that are still valid."""
+@router.get("/sessions", response_model=SessionList, summary="List my sessions")
+async def list_sessions(caller: SignedInCaller, context: ApiContext) -> Response:
+    """Return the sessions that are still valid."""
     found = await credentials.list_sessions(context.database, caller.user_id, now=context.now())
     items = [
         SessionItem(
@@ -103,10 +104,10 @@ async def list_sessions(caller: SignedInCaller, context: Provided) -> Response:
 
 
 @router.delete(
-    "/sessions/{session_id}", status_code=204, response_class=Response, summary="End one of my sign-ins"
+    "/sessions/{session_id}", status_code=204, response_class=Response, summary="End one of my sessions"
 )
-async def revoke_session(session_id: Id, caller: SignedInCaller, context: Provided) -> Response:
-    """It is signed out at once, wherever it is."""
+async def revoke_session(session_id: Id, caller: SignedInCaller, context: ApiContext) -> Response:
+    """The session ends at once, with its event streams."""
     await credentials.revoke_session(context.database, caller.user_id, session_id, now=context.now())
     context.hub.end_credential(str(session_id))
     return Response(status_code=204)

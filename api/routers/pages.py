@@ -1,4 +1,4 @@
-"""The dashboard: pages without any data in them, which anybody may load, and the files that they need."""
+"""The dashboard: pages without data, which anyone may load, and their assets."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, cast
@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, FastAPI, Header, Request, Response
 from starlette.exceptions import HTTPException
 
-from api.context import Context, Provided, context_of
+from api.context import ApiContext, Context, context_of
 from api.dashboard.bundle import (
     ASSETS,
     DIGEST,
@@ -26,18 +26,18 @@ IfNoneMatch = Annotated[str | None, Header(alias="If-None-Match")]
 router = APIRouter(route_class=GuardedRoute, include_in_schema=False)
 
 HTML = "text/html; charset=utf-8"
-# Nothing from elsewhere, nothing inline, and no text ever becomes markup.
+# Nothing from other origins, nothing inline, and no text that becomes markup.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; "
     "require-trusted-types-for 'script'; trusted-types 'none'"
 )
-# Asked for each time, and not sent again unless it has changed.
-CHECKED = "no-cache"
-KEPT = "public, max-age=31536000, immutable"
+# Browsers revalidate pages each time.
+REVALIDATED = "no-cache"
+IMMUTABLE = "public, max-age=31536000, immutable"
 NOT_FOUND = 404
 
-# Not the id's own pattern: who mistypes it is told so by the page, which asks the API.
+# Any id: the page asks the API, and shows its error if the id is wrong.
 SHELLS = {
     "/": Shell("Workspaces", "list/page.js"),
     "/login": Shell("Sign in", "login/page.js"),
@@ -48,8 +48,8 @@ SHELLS = {
 
 
 def _show(shell: Shell) -> Callable[..., Awaitable[Response]]:
-    async def show(context: Provided, if_none_match: IfNoneMatch = None) -> Response:
-        return _answer_shell(shell, context, if_none_match)
+    async def show(context: ApiContext, if_none_match: IfNoneMatch = None) -> Response:
+        return _shell_response(shell, context, if_none_match)
 
     return show
 
@@ -60,25 +60,25 @@ for path, shell in SHELLS.items():
 
 @router.get(f"{ASSETS}/{{digest}}/{{name:path}}")
 async def read_asset(digest: str, name: str) -> Response:
-    """A page of another version of CodeHub, from before a restart, gets what there is, but not to keep."""
+    """A page of an earlier version of CodeHub gets the current asset, which it must not cache."""
     asset = FILES.get(name)
     if asset is None:
         raise HTTPException(NOT_FOUND)
-    caching = KEPT if digest == DIGEST else "no-store"
+    caching = IMMUTABLE if digest == DIGEST else "no-store"
     return Response(asset.content, media_type=asset.media_type, headers={"Cache-Control": caching})
 
 
 def install_not_found_page(app: FastAPI) -> None:
-    """For people who follow a wrong link; programs get the one shape of all errors."""
-    otherwise = cast("Handler", app.exception_handlers[HTTPException])
+    """Show a page for unknown paths that a person opens; programs get the usual error."""
+    handle_other = cast("Handler", app.exception_handlers[HTTPException])
 
-    async def answer_not_found(request: Request, error: Exception) -> Response:
+    async def handle_not_found(request: Request, error: Exception) -> Response:
         if not _opens_page(request):
-            return await otherwise(request, error)
+            return await handle_other(request, error)
         content = render_not_found(_base_path(context_of(request)))
         return Response(content, NOT_FOUND, _headers("no-store"), HTML)
 
-    app.add_exception_handler(NOT_FOUND, answer_not_found)
+    app.add_exception_handler(NOT_FOUND, handle_not_found)
 
 
 def _opens_page(request: Request) -> bool:
@@ -86,11 +86,11 @@ def _opens_page(request: Request) -> bool:
     return is_page and "text/html" in request.headers.get("accept", "")
 
 
-def _answer_shell(shell: Shell, context: Context, if_none_match: str | None) -> Response:
+def _shell_response(shell: Shell, context: Context, if_none_match: str | None) -> Response:
     content = render_shell(shell, _base_path(context))
     etag = f'"{digest_of(content)}"'
-    headers = {**_headers(CHECKED), "ETag": etag}
-    # It may be weak by now, or one of several.
+    headers = {**_headers(REVALIDATED), "ETag": etag}
+    # The header may contain several ETags, and weak ones.
     if etag in (if_none_match or ""):
         return Response(status_code=304, headers=headers)
     return Response(content, headers=headers, media_type=HTML)

@@ -1,10 +1,10 @@
-"""Accounts, for administrators."""
+"""User accounts, for administrators."""
 
 from fastapi import APIRouter, Response
 
-from api.context import Provided
+from api.context import ApiContext
+from api.pagination import Cursor, PageSize
 from api.responses import json_response
-from api.routers.workspaces import Cursor, PageSize
 from api.schemas.base import Id
 from api.schemas.identity import CreateUser, PatchUser, UserItem, UserPage
 from api.security.access import API
@@ -15,33 +15,33 @@ from codehub.services.users import UserChange, UserView
 router = APIRouter(prefix=f"{API}/admin/users", route_class=GuardedRoute, tags=["administration"])
 
 
-@router.get("", response_model=UserPage, summary="All accounts")
-async def list_users(context: Provided, cursor: Cursor = None, limit: PageSize = 50) -> Response:
-    """By name."""
+@router.get("", response_model=UserPage, summary="List user accounts")
+async def list_users(context: ApiContext, cursor: Cursor = None, limit: PageSize = 50) -> Response:
+    """Return accounts, by name."""
     after = cursor.replace("\0", "") if cursor else None
     found = await users.list_users(context.database, after=after, limit=limit)
     last = found[-1].username if len(found) == limit else None
     return json_response(UserPage(items=[_item(user) for user in found], next_cursor=last))
 
 
-@router.post("", status_code=201, response_model=UserItem, summary="Add an account")
-async def add_user(form: CreateUser, context: Provided) -> Response:
-    """Whoever it is for should change the password."""
+@router.post("", status_code=201, response_model=UserItem, summary="Add a user account")
+async def add_user(form: CreateUser, context: ApiContext) -> Response:
+    """The user should change the password after the first sign-in."""
     user = await users.add_user(
         context.database, context.passwords, form.username, form.password, role=form.role, now=context.now()
     )
     return json_response(_item(user), 201, Location=f"{API}/admin/users/{user.id}")
 
 
-@router.get("/{user_id}", response_model=UserItem, summary="Read an account")
-async def read_user(user_id: Id, context: Provided) -> Response:
-    """One account."""
+@router.get("/{user_id}", response_model=UserItem, summary="Read a user account")
+async def read_user(user_id: Id, context: ApiContext) -> Response:
+    """Return one account."""
     return json_response(_item(await users.load_user(context.database, user_id)))
 
 
-@router.patch("/{user_id}", response_model=UserItem, summary="Change an account")
-async def change_user(user_id: Id, form: PatchUser, context: Provided) -> Response:
-    """Disabling ends all sessions and tokens at once; so does a new password, but for the tokens."""
+@router.patch("/{user_id}", response_model=UserItem, summary="Change a user account")
+async def change_user(user_id: Id, form: PatchUser, context: ApiContext) -> Response:
+    """Disabling a user ends all sessions and tokens at once; a new password ends all sessions."""
     password = form.password
     password_hash = None if password is None else await users.hash_new_password(context.passwords, password)
     change = UserChange(form.role, form.disabled, password_hash)

@@ -1,1 +1,1 @@
-"""What goes over the wire: the public contract, one file per subject."""
+"""Request and response schemas: the public contract."""

@@ -1,4 +1,4 @@
-"""Every error has one shape; the code is for programs, the message for people."""
+"""Errors: all have the same shape, with a code for programs and a message for people."""
 
 from enum import StrEnum
 from typing import Any
@@ -9,7 +9,7 @@ from api.schemas.base import Document, Timestamp
 
 
 class Code(StrEnum):
-    """What went wrong, as a program may ask."""
+    """The kind of error."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     UNAUTHORIZED = "UNAUTHORIZED"
@@ -32,14 +32,14 @@ class Code(StrEnum):
 
 
 class FieldProblem(Document):
-    """What is wrong with one field of a request."""
+    """The problem with one field of a request."""
 
     field: str = Field(examples=["body.name"])
-    message: str = Field(examples=["String should have at least 1 character"])
+    message: str = Field(examples=["`name` must not be empty."])
 
 
 class RunningItem(Document):
-    """A workspace that takes one of the places that may run."""
+    """A workspace that takes a running slot."""
 
     id: str
     name: str
@@ -48,29 +48,33 @@ class RunningItem(Document):
 
 
 class Problem(Document):
-    """One error; what goes beyond code and message depends on the code."""
+    """An error; which of the optional fields it has depends on the code."""
 
     model_config = ConfigDict(frozen=True, extra="allow")
 
     code: Code
-    message: str = Field(description="A sentence for a person that says what to do.")
-    request_id: str | None = Field(None, description="Find it in the logs of the server.")
+    message: str = Field(description="What happened and what to do, for a person.")
+    request_id: str | None = Field(None, description="The request id in the logs of the server.")
     fields: list[FieldProblem] | None = Field(None, description="With INVALID_REQUEST.")
-    operation: str | None = Field(None, description="With OPERATION_IN_PROGRESS: what is under way.")
-    since: Timestamp | None = Field(None, description="With OPERATION_IN_PROGRESS: since when.")
+    operation: str | None = Field(None, description="With OPERATION_IN_PROGRESS: the running operation.")
+    since: Timestamp | None = Field(None, description="With OPERATION_IN_PROGRESS: when it started.")
     phase: str | None = Field(None, description="With INVALID_STATE.")
-    choices: list[str] | None = Field(None, description="With INVALID_STATE of recover: what it accepts.")
+    choices: list[str] | None = Field(
+        None, description="With INVALID_STATE of a recover request: the choices that it accepts."
+    )
     scope: str | None = Field(None, description="With LIMIT_EXCEEDED: `user` or `global`.")
-    running: list[RunningItem] | None = Field(None, description="With LIMIT_EXCEEDED: your own.")
+    running: list[RunningItem] | None = Field(
+        None, description="With LIMIT_EXCEEDED: the owner's workspaces that take a running slot."
+    )
     retry_after_seconds: int | None = Field(None, description="The same as the Retry-After header.")
 
 
 class ErrorBody(Document):
-    """What every answer of 400 and above carries."""
+    """The body of every response with status 400 or above."""
 
     error: Problem
 
 
 def error_document(code: Code, message: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401
-    """The body, without what does not apply."""
+    """Return the body of an error response."""
     return {"error": {"code": code, "message": message, **more}}

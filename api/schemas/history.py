@@ -1,4 +1,4 @@
-"""What has happened to a workspace."""
+"""History of a workspace: operations, steps, progress, activity, audit trail, archives."""
 
 from typing import Any
 from uuid import UUID
@@ -14,16 +14,16 @@ from codehub.ports import StepResult
 class OperationItem(Document):
     """One operation, from its claim to its end."""
 
-    id: int = Field(description="Asks for its steps; the audit trail has it as the id of the claim.")
+    id: int = Field(description="The id for reading its steps; also the id of its claim in the audit trail.")
     operation: Operation
     result: OperationResult
     started_at: Timestamp
     ended_at: Timestamp | None
-    duration_seconds: float | None = Field(description="So far, if it is still running.")
+    duration_seconds: float | None = Field(description="Until now if it is still running.")
     attempts: int
     error_reason: ErrorReason | None
     message: str | None
-    temporal_url: str | None = Field(description="The same in the Temporal Web UI.")
+    temporal_url: str | None = Field(description="This operation in the Temporal Web UI.")
 
 
 class OperationPage(Document):
@@ -37,24 +37,24 @@ class StepItem(Document):
     """One step of an attempt of an operation."""
 
     name: str
-    operation_attempt: int = Field(description="Which attempt of the operation it belongs to, from 1 on.")
+    operation_attempt: int = Field(description="The attempt of the operation that it belongs to, from 1.")
     result: StepResult
-    scheduled_at: Timestamp = Field(description="Since when it could have started.")
-    started_at: Timestamp | None = Field(description="The last time, if its worker was lost.")
+    scheduled_at: Timestamp = Field(description="When it could have started.")
+    started_at: Timestamp | None = Field(description="When its last attempt started.")
     ended_at: Timestamp | None
-    attempts: int = Field(description="More than 1 if its worker was lost, or a dependency was down.")
-    error: str | None = Field(description="Why it failed, or had to be tried again.")
+    attempts: int = Field(description="More than 1 if a worker was lost or a dependency was down.")
+    error: str | None = Field(description="Why it failed or was retried.")
 
 
 class StepList(Document):
     """The steps of an operation, in order."""
 
     items: list[StepItem]
-    hint: str | None = Field(description="Why there are none.")
+    hint: str | None = Field(description="Why the list is empty; `null` if it is not.")
 
 
 class EventItem(Document):
-    """One line of the audit trail."""
+    """One entry of the audit trail."""
 
     id: int
     at: Timestamp
@@ -67,7 +67,7 @@ class EventItem(Document):
 
 
 class EventPage(Document):
-    """Lines of the audit trail, newest first."""
+    """Entries of the audit trail, newest first."""
 
     items: list[EventItem]
     next_cursor: str | None
@@ -81,10 +81,10 @@ class ArchiveItem(Document):
     sha256: str | None
     created_at: Timestamp
     verified_at: Timestamp | None
-    current: bool = Field(description="The one that a restore takes.")
-    orphan_since: Timestamp | None = Field(description="Since when nothing needs it.")
+    current: bool = Field(description="Whether a restore uses it.")
+    orphan_since: Timestamp | None = Field(description="Since when it is no longer needed.")
     given_up_at: Timestamp | None = Field(
-        description="When somebody recovered with something else; it is kept until the workspace is deleted."
+        description="When a recovery chose something else; it is kept until the workspace is deleted."
     )
     removed_at: Timestamp | None
 
@@ -96,28 +96,34 @@ class ArchiveList(Document):
 
 
 class ProgressView(Document):
-    """The step under way; the rate is the difference of two, by their times."""
+    """The progress of the running step; clients compute the rate from two of them."""
 
-    id: str = Field(description="Of the workspace.")
+    id: str = Field(description="The id of the workspace.")
     operation: Operation
     step: str | None = Field(
-        description="`waiting for its turn` if none has run for some seconds; `null` between two steps."
+        description="`waiting for its turn` if none has run for some seconds; `null` between steps."
     )
     done: int
-    total: int | None = Field(description="`null` while nobody knows.")
+    total: int | None = Field(description="`null` if unknown.")
     unit: str | None
-    at: Timestamp = Field(description="When this was looked up.")
+    at: Timestamp = Field(description="When this was read.")
 
 
 class CurrentProgress(Document):
-    """How far the operation of a workspace is."""
+    """The progress of the running operation."""
 
-    progress: ProgressView | None = Field(description="`null` if nothing is under way, or nobody can tell.")
+    progress: ProgressView | None = Field(
+        description="`null` if no operation runs, or its progress is unknown."
+    )
 
 
 class Activity(Document):
-    """When a workspace was used, for a sparkline."""
+    """When a workspace was used."""
 
-    bucket_seconds: int = Field(description="How long each of the times below stands for.")
-    since: Timestamp = Field(description="The first of the times that were looked at; the last one is now.")
-    used: list[Timestamp] = Field(description="The beginnings of those in which somebody used it, in order.")
+    bucket_seconds: int = Field(description="The length of a time bucket.")
+    since: Timestamp = Field(
+        description="The start of the first bucket; the last one contains the present time."
+    )
+    used: list[Timestamp] = Field(
+        description="The starts of the buckets in which somebody used it, in order."
+    )

@@ -1,4 +1,4 @@
-"""People, sessions and tokens."""
+"""Users, sessions and tokens."""
 
 from typing import Literal
 from uuid import UUID
@@ -11,7 +11,7 @@ Role = Literal["user", "admin"]
 
 
 class Login(Form):
-    """Who signs in."""
+    """Username and password to sign in with."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"username": "ada", "password": "correct horse battery"}}
@@ -22,7 +22,7 @@ class Login(Form):
 
 
 class Person(Document):
-    """Whoever is signed in."""
+    """The signed-in user."""
 
     id: UUID
     username: str
@@ -30,23 +30,25 @@ class Person(Document):
 
 
 class SessionView(Document):
-    """The present sign-in."""
+    """The current session or token."""
 
     user: Person
     credential: Literal["session", "token"]
     expires_at: Timestamp | None
-    csrf_token: str | None = Field(description="Send it as X-CSRF-Token with changes; only with a cookie.")
+    csrf_token: str | None = Field(
+        description="Send it as X-CSRF-Token with changes; `null` for a token, which needs none."
+    )
 
 
 class ChangePassword(Form):
-    """A new password for oneself."""
+    """A new password for the signed-in user."""
 
     current_password: Password
     new_password: Password
 
 
 class SessionItem(Document):
-    """One sign-in of mine."""
+    """A session of the signed-in user."""
 
     id: UUID
     created_at: Timestamp
@@ -57,22 +59,24 @@ class SessionItem(Document):
 
 
 class SessionList(Document):
-    """My sign-ins."""
+    """The sessions of the signed-in user."""
 
     items: list[SessionItem]
 
 
 class CreateToken(Form):
-    """A personal token for a program."""
+    """A new personal token for a program."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"name": "laptop", "expires_in_days": 90}})
 
     name: Name
-    expires_in_days: int | None = Field(90, ge=1, le=3650, description="`null` for one that never expires.")
+    expires_in_days: int | None = Field(
+        90, ge=1, le=3650, description="`null` for a token that never expires."
+    )
 
 
 class TokenItem(Document):
-    """One personal token; the token itself is stored nowhere."""
+    """A personal token, without the secret itself."""
 
     id: UUID
     name: str
@@ -82,19 +86,19 @@ class TokenItem(Document):
 
 
 class TokenList(Document):
-    """My personal tokens."""
+    """The personal tokens of the signed-in user."""
 
     items: list[TokenItem]
 
 
 class CreatedToken(TokenItem):
-    """A new token, shown this once."""
+    """A new token with its secret, which is shown only once."""
 
     token: str
 
 
 class UserItem(Document):
-    """An account, as administrators see it."""
+    """A user account."""
 
     id: UUID
     username: str
@@ -105,14 +109,14 @@ class UserItem(Document):
 
 
 class UserPage(Document):
-    """Accounts by name."""
+    """User accounts, by name."""
 
     items: list[UserItem]
     next_cursor: str | None
 
 
 class CreateUser(Form):
-    """A new account."""
+    """A new user account."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"username": "grace", "password": "correct horse battery"}}
@@ -124,7 +128,7 @@ class CreateUser(Form):
 
 
 class PatchUser(Form):
-    """What to change of an account; what is left out stays."""
+    """The fields of a user account to change."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"disabled": True}})
 

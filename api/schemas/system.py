@@ -1,4 +1,4 @@
-"""The system as administrators and machines see it."""
+"""Health and state of the system, for administrators and monitoring."""
 
 from pydantic import ConfigDict, Field
 
@@ -7,10 +7,10 @@ from codehub.domain.recovery import RecoverChoice
 
 
 class DependencyHealth(Document):
-    """One service that the API needs."""
+    """The health of a service that the API depends on."""
 
     name: str
-    required: bool = Field(description="Without it the API is not ready; the others heal by themselves.")
+    required: bool = Field(description="Whether the API is not ready without it.")
     healthy: bool
     version: str | None
     error: str | None
@@ -18,31 +18,31 @@ class DependencyHealth(Document):
 
 
 class Readiness(Document):
-    """Whether requests can be served."""
+    """Whether the API can serve requests."""
 
     ready: bool
     dependencies: list[DependencyHealth]
 
 
 class Liveness(Document):
-    """The process answers."""
+    """The process is running."""
 
     status: str = "ok"
 
 
 class SweepView(Document):
-    """One schedule of Temporal."""
+    """A scheduled sweep."""
 
     id: str
     paused: bool
     running: bool
     last_started_at: Timestamp | None
     next_at: Timestamp | None
-    age_seconds: float | None = Field(description="Since it last started.")
+    age_seconds: float | None = Field(description="Seconds since it last started.")
 
 
 class RunningLimitsView(Document):
-    """How many run, and how many may."""
+    """How many workspaces run, and how many may."""
 
     running: int
     max_running_global: int
@@ -50,44 +50,44 @@ class RunningLimitsView(Document):
 
 
 class SystemStatus(Document):
-    """Everything at a glance."""
+    """The state of the whole system."""
 
     version: str
     now: Timestamp
     dependencies: list[DependencyHealth]
-    sweeps: list[SweepView] = Field(description="Empty while Temporal does not answer.")
+    sweeps: list[SweepView] = Field(description="Empty if Temporal does not answer.")
     phases: dict[str, int]
     needs_person: int = Field(
-        description="Workspaces with an error, maybe in a deletion, that waits for somebody."
+        description="Workspaces with an error, possibly in a deletion, that only a person can end."
     )
     limits: RunningLimitsView
     live_clients: int
 
 
 class PhaseCounts(Document):
-    """How many workspaces are in each phase."""
+    """The number of workspaces in each phase."""
 
     phases: dict[str, int]
 
 
 class BulkRecover(Form):
-    """Which failed workspaces to recover; all that need a person, unless named."""
+    """The failed workspaces to recover; without ids, all that need a person."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"choice": "retry"}})
 
-    choice: RecoverChoice = Field(RecoverChoice.RETRY, description="The same for each.")
+    choice: RecoverChoice = Field(RecoverChoice.RETRY, description="The choice for all of them.")
     ids: list[str] | None = Field(None, max_length=500)
 
 
 class Refused(Document):
-    """One that was not recovered, and why."""
+    """A workspace that was not recovered, and why."""
 
     id: str
     message: str
 
 
 class BulkRecovered(Document):
-    """What became of each."""
+    """The result for each workspace."""
 
     recovered: list[str]
     refused: list[Refused]

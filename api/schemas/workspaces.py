@@ -1,4 +1,4 @@
-"""Workspaces as the API shows them and takes them."""
+"""Workspaces: responses and requests."""
 
 from enum import StrEnum
 from typing import Any, Self
@@ -67,14 +67,14 @@ EXAMPLE: dict[str, JsonValue] = {
 
 
 class Owner(Document):
-    """Whose it is."""
+    """The user who owns a workspace."""
 
     id: UUID
     username: str
 
 
 class ConditionView(Document):
-    """One observed property, Kubernetes style."""
+    """One observed condition, in the style of Kubernetes."""
 
     status: Status
     reason: str
@@ -83,66 +83,66 @@ class ConditionView(Document):
 
 
 class ErrorView(Document):
-    """Why it stands still, and the ways out."""
+    """The error that stopped a workspace."""
 
     reason: ErrorReason
-    message: str | None = Field(description="What happened, in one sentence.")
-    explanation: str = Field(description="What it means and what to do.")
-    recover_choices: list[RecoverChoice] = Field(description="What POST recover accepts now.")
+    message: str | None = Field(description="What happened.")
+    explanation: str = Field(description="What that means, and what to do.")
+    recover_choices: list[RecoverChoice] = Field(
+        description="Deprecated: use `recover.choices` of the workspace.", deprecated=True
+    )
 
 
 class Waiting(Document):
-    """Providers that the next step needs and that do not answer; it goes on by itself once they do."""
+    """Providers that the next step needs and that do not answer; it continues when they do."""
 
-    resources: list[Resource] = Field(description="What the silent providers hold.")
+    resources: list[Resource] = Field(description="The resources of the providers that do not answer.")
     since: Timestamp
     message: str
 
 
 class RecoverOption(Document):
-    """One way out of an error."""
+    """One way to recover from an error."""
 
     choice: RecoverChoice
     meaning: str = Field(description="What it does.")
-    consequence: str | None = Field(description="What it costs; `null` if nothing is given up.")
+    consequence: str | None = Field(description="What is lost; `null` if nothing is.")
 
 
 class ArchiveOption(Document):
-    """An archive that `restore_archive` may go back to."""
+    """An archive that `restore_archive` can restore."""
 
-    archive_op_id: UUID = Field(description="Send it as `archive`.")
+    archive_op_id: UUID = Field(description="The value to send as `archive`.")
     created_at: Timestamp | None
     size_bytes: int | None
-    verified_at: Timestamp | None = Field(
-        description="When all of it was last read and its checksum found right; `null` if never."
-    )
-    current: bool = Field(description="The one that is restored if none is named.")
+    verified_at: Timestamp | None = Field(description="When its checksum was last verified; `null` if never.")
+    current: bool = Field(description="Whether it is restored if the request names no archive.")
 
 
 class RecoverView(Document):
-    """The ways to recover from the error."""
+    """How to recover from the error."""
 
-    choices: list[RecoverOption] = Field(description="What POST recover accepts now.")
+    choices: list[RecoverOption] = Field(description="The choices that POST recover accepts now.")
     archives: list[ArchiveOption] = Field(description="For `restore_archive`, newest first.")
-    undelete: bool = Field(description="It is a deletion that failed; POST undelete keeps the workspace.")
+    undelete: bool = Field(description="Whether a deletion failed; then POST undelete keeps the workspace.")
 
 
 class CurrentArchive(Document):
-    """The archive that it would be restored from."""
+    """The archive that a restore would use."""
 
     size_bytes: int | None
     created_at: Timestamp | None
 
 
 class NextChange(Document):
-    """What happens next if nobody uses it."""
+    """The next change of state if nobody uses the workspace."""
 
     to: DesiredState
     at: Timestamp
 
 
 class Workspace(Document):
-    """A workspace: what its owner wants, and what was last observed."""
+    """A workspace: the state that its owner wants, and what was last observed."""
 
     model_config = ConfigDict(json_schema_extra={"example": EXAMPLE})
 
@@ -150,7 +150,7 @@ class Workspace(Document):
     name: str
     description: str | None
     memo: str | None
-    url: str = Field(description="Where its IDE opens.")
+    url: str = Field(description="The address of its IDE.")
     owner: Owner
     image_ref: str
     instance_backend: str
@@ -158,20 +158,20 @@ class Workspace(Document):
     phase: Phase
     phase_changed_at: Timestamp
     desired_state: DesiredState
-    operation: Operation = Field(description="What is under way; `NONE` for nothing.")
+    operation: Operation = Field(description="The running operation; `NONE` if there is none.")
     operation_started_at: Timestamp | None
     conditions: dict[str, ConditionView]
     observed_at: Timestamp | None
     restart_to_apply: bool = Field(
-        description="It runs with an earlier image or limits; `infra.configuration_current` says which."
+        description="It runs with an earlier image or limits, as `infra.configuration_current` explains."
     )
     error: ErrorView | None
-    settled: bool = Field(description="Nothing will happen until somebody asks or a TTL expires.")
+    settled: bool = Field(description="Nothing happens until somebody requests a change or a TTL expires.")
     needs_person: bool = Field(
-        description="It has an error, maybe in its deletion, that only recover or a purge ends."
+        description="It has an error, possibly in a deletion, that only recover or a purge ends."
     )
-    recover: RecoverView | None = Field(description="The ways out; `null` unless it needs a person.")
-    recovering: bool = Field(description="A recovery was asked for and is about to be carried out.")
+    recover: RecoverView | None = Field(description="How to recover; `null` unless it needs a person.")
+    recovering: bool = Field(description="A recovery was requested and has not been carried out yet.")
     waiting: Waiting | None = Field(description="`null` unless a provider does not answer.")
     archive: CurrentArchive | None
     standby_ttl_seconds: int | None = Field(description="`null` means the configured default.")
@@ -183,8 +183,8 @@ class Workspace(Document):
     created_at: Timestamp
     updated_at: Timestamp
     deleted_at: Timestamp | None
-    undelete_until: Timestamp | None = Field(description="A deletion can be taken back at least until then.")
-    version: int = Field(description="Counts visible changes; the ETag is made of it.")
+    undelete_until: Timestamp | None = Field(description="Until when it can be undeleted, at least.")
+    version: int = Field(description="The number of visible changes; the ETag contains it.")
 
 
 class WorkspacePage(Document):
@@ -195,7 +195,7 @@ class WorkspacePage(Document):
 
 
 class RequestedState(StrEnum):
-    """What may be asked for; PENDING is the older spelling of ARCHIVED. Deleting is a request of its own."""
+    """The states that can be requested; PENDING means ARCHIVED. Deletion is a request of its own."""
 
     RUNNING = "RUNNING"
     STANDBY = "STANDBY"
@@ -207,13 +207,13 @@ class RequestedState(StrEnum):
         return parse_desired_state(self)
 
 
-def _forget_default(schema: dict[str, Any]) -> None:
+def _drop_default(schema: dict[str, Any]) -> None:
     schema.pop("default", None)
 
 
-def _left_out(description: str) -> Any:  # noqa: ANN401
-    """A field that may be missing, but not `null`."""
-    return Field(default=None, description=description, json_schema_extra=_forget_default)
+def _optional(description: str) -> Any:  # noqa: ANN401
+    """Return a field that may be missing but not `null`."""
+    return Field(default=None, description=description, json_schema_extra=_drop_default)
 
 
 class _MetadataForm(Form):
@@ -237,39 +237,66 @@ class CreateWorkspace(_MetadataForm):
         json_schema_extra={"example": {"name": "compiler", "description": "The new parser"}}
     )
 
-    image_ref: ImageRef | None = Field(None, description="IDE or image; the configured one unless given.")
+    image_ref: ImageRef | None = Field(None, description="The IDE or image; the configured one by default.")
     desired_state: RequestedState = RequestedState.RUNNING
 
 
 class PatchWorkspace(_MetadataForm):
-    """What to change; what is left out stays. `null` clears a text, and gives a TTL back to the default."""
+    """The fields to change. `null` clears a text, and resets a TTL to the default."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"desired_state": "STANDBY"}})
 
-    name: Name = _left_out("A new name.")
-    desired_state: RequestedState = _left_out("Where it should be.")
+    name: Name = _optional("A new name.")
+    desired_state: RequestedState = _optional("The state that it should be in.")
 
 
 class Recover(Form):
-    """How to leave ERROR; for lost data the choice must be spelled out."""
+    """How to recover from an error; for lost or damaged data, a choice is required."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"choice": "retry"}})
 
     choice: RecoverChoice | None = None
     archive: UUID | None = Field(
-        None, description="For `restore_archive`: which one, by its `archive_op_id`; else the current one."
+        None,
+        description="For `restore_archive`: the `archive_op_id` of the archive; the current one by default.",
     )
 
     @model_validator(mode="after")
-    def _name_archives_only_to_restore(self) -> Self:
+    def _check_archive(self) -> Self:
         if self.archive is not None and self.choice is not RecoverChoice.RESTORE_ARCHIVE:
-            raise ValueError("Only `restore_archive` takes an archive.")
+            raise ValueError("must not contain `archive` unless `choice` is `restore_archive`")
         return self
 
 
 class Deletion(Document):
-    """What became of a deletion."""
+    """The result of a request to delete."""
 
     workspace: Workspace
-    purge: bool = Field(description="No last archive is made, so it cannot be taken back.")
+    purge: bool = Field(description="Whether no last archive is made, so that the deletion cannot be undone.")
     message: str
+
+
+class Editor(Document):
+    """An IDE or image for a new workspace."""
+
+    image_ref: str = Field(description="The value to send as `image_ref`.")
+    default: bool = Field(description="Whether workspaces without an `image_ref` get this one.")
+
+
+class EditorList(Document):
+    """The IDEs or images to choose from."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "items": [
+                    {"image_ref": "code-server", "default": True},
+                    {"image_ref": "jupyterlab", "default": False},
+                ],
+                "other_images": False,
+            }
+        }
+    )
+
+    items: list[Editor]
+    other_images: bool = Field(description="Whether `image_ref` may also name any other image.")

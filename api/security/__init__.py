@@ -1,1 +1,1 @@
-"""Who is asking, and what they may do: checked before any route runs."""
+"""Authentication, authorization and rate limits: checked before any route runs."""

@@ -1,14 +1,14 @@
-"""Who may use which route. With a route that is not in this table the application does not start."""
+"""The access table: who may use which route. The application does not start if a route is not in it."""
 
 from enum import StrEnum
 
 
 class Access(StrEnum):
-    """The least that a caller must be."""
+    """Who may use a route."""
 
     PUBLIC = "public"
     USER = "user"
-    # Of the workspace that the path names, or an administrator.
+    # The owner of the workspace in the path, or an administrator.
     OWNER = "owner"
     ADMIN = "admin"
 

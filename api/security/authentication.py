@@ -1,4 +1,4 @@
-"""Who is asking: a session cookie that may speak, or a personal token."""
+"""Authenticates requests by session cookie or personal token."""
 
 from dataclasses import dataclass
 from typing import Annotated, cast
@@ -8,18 +8,20 @@ from fastapi import Depends, Request
 from api.context import Context
 from api.errors import ApiError
 from api.schemas.errors import Code
-from api.security.csrf import HEADER as CSRF_HEADER
-from api.security.csrf import is_csrf_token
-from api.security.origin import cookie_may_speak
+from api.security.csrf import CSRF_HEADER, is_cookie_trusted, is_csrf_token
 from codehub.origins import SAFE_METHODS
 from codehub.services.identity import Caller, find_session, find_token
 
 BEARER = "bearer"
+CSRF_TOKEN_MISSING = (
+    f"Changes made with a session cookie need the {CSRF_HEADER} header. "
+    "GET /api/v1/session returns its value."
+)
 
 
 @dataclass(frozen=True)
 class Credentials:
-    """What a request shows; a token wins, because a browser never adds one by itself."""
+    """The credentials of a request; a token wins, because browsers never add one by themselves."""
 
     bearer: str | None
     cookie: str | None
@@ -29,13 +31,13 @@ def read_credentials(request: Request, context: Context) -> Credentials:
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     bearer = value.strip() if scheme.lower() == BEARER and value.strip() else None
     cookie = request.cookies.get(context.options.cookie_name)
-    if cookie and not cookie_may_speak(request.method, request.headers, context.origins):
+    if cookie and not is_cookie_trusted(request.method, request.headers, context.origins):
         cookie = None
     return Credentials(bearer, cookie or None)
 
 
-async def identify(request: Request, context: Context) -> Caller | None:
-    """The caller, or None for a stranger; a cookie's changes need the page's CSRF token as well."""
+async def authenticate(request: Request, context: Context) -> Caller | None:
+    """Return the caller, or None if the request is anonymous; changes by cookie also need a CSRF token."""
     credentials = read_credentials(request, context)
     if credentials.bearer is not None:
         return await find_token(context.reading, credentials.bearer, now=context.now())
@@ -49,14 +51,11 @@ async def identify(request: Request, context: Context) -> Caller | None:
 
 def _require_csrf_token(request: Request, session_token: str) -> None:
     if not is_csrf_token(request.headers.get(CSRF_HEADER), session_token):
-        message = (
-            f"Changes made with a session cookie need the {CSRF_HEADER} header; GET /api/v1/session tells it."
-        )
-        raise ApiError(403, Code.CSRF_TOKEN_MISSING, message)
+        raise ApiError(403, Code.CSRF_TOKEN_MISSING, CSRF_TOKEN_MISSING)
 
 
-async def caller_of(request: Request) -> Caller:
+async def _caller(request: Request) -> Caller:
     return cast("Caller", request.state.caller)
 
 
-SignedInCaller = Annotated[Caller, Depends(caller_of)]
+SignedInCaller = Annotated[Caller, Depends(_caller)]

@@ -1,18 +1,64 @@
-"""The token that a page must send along with every change that its session cookie makes."""
+"""Protects session cookies against requests from other pages: CSRF tokens, and rules on browser headers.
+
+A browser sends our cookie along with requests that other pages make. docs/security.md says what the page of a
+workspace can still do.
+"""
 
 import base64
 import hashlib
 import hmac
+from collections.abc import Mapping
+from urllib.parse import unquote
 
-HEADER = "X-CSRF-Token"
+from codehub.origins import OWN_SITES, SAFE_METHODS, Origins, split_url
+
+CSRF_HEADER = "X-CSRF-Token"
+WORKSPACE_PATHS = "/w/"
 _LABEL = b"codehub csrf\0"
 
 
 def csrf_token_of(session_token: str) -> str:
-    """Derived, so it needs no place to be kept; whoever knows it learns nothing of the cookie."""
+    """Derive the token from the session, so that it need not be stored; it does not reveal the cookie."""
     digest = hashlib.sha256(_LABEL + session_token.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def is_csrf_token(sent: str | None, session_token: str) -> bool:
     return sent is not None and hmac.compare_digest(sent.encode(), csrf_token_of(session_token).encode())
+
+
+def is_cookie_trusted(method: str, headers: Mapping[str, str], origins: Origins) -> bool:
+    """Return whether a session cookie authenticates this request: it must not come from another page."""
+    host = headers.get("host", "")
+    site = headers.get("sec-fetch-site")
+    if site is not None and site not in OWN_SITES:
+        return False
+    origin = headers.get("origin")
+    if origin is not None and not origins.is_own_origin(origin, host):
+        return False
+    if _comes_from_workspace(headers):
+        return False
+    return method in SAFE_METHODS or _is_program_or_our_page(headers, origins, host)
+
+
+def _comes_from_workspace(headers: Mapping[str, str]) -> bool:
+    referer = headers.get("referer")
+    if referer:
+        parts = split_url(referer)
+        return parts is None or _normalize_path(parts.path).startswith(WORKSPACE_PATHS)
+    # Our own pages always send a Referer; a page of this origin that hides it may be a workspace's.
+    navigates = headers.get("sec-fetch-mode") == "navigate"
+    return headers.get("sec-fetch-site") == "same-origin" and not navigates
+
+
+def _normalize_path(path: str) -> str:
+    """Read the path as servers do: `/%77/...` and `//w/...` may be a workspace's too."""
+    return "/" + unquote(path).lstrip("/")
+
+
+def _is_program_or_our_page(headers: Mapping[str, str], origins: Origins, host: str) -> bool:
+    """Browsers send the origin of every change; a request without one comes from a program."""
+    origin = headers.get("origin")
+    if origin is not None:
+        return origins.is_own_origin(origin, host)
+    return "sec-fetch-site" not in headers

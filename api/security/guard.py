@@ -1,4 +1,4 @@
-"""The one gate that every route passes: identity, rate, media type, access; no body is read before."""
+"""The guard in front of every route: authentication, rate limit, media type, access; in this order."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -8,21 +8,26 @@ from fastapi.routing import APIRoute
 
 from api.context import Context, context_of
 from api.errors import ApiError, too_many_requests
-from api.request_bodies import limited, require_json
-from api.schemas.base import one_spelling
+from api.queries import load_workspace
+from api.request_bodies import limit_body, require_json
+from api.schemas.base import is_id
 from api.schemas.errors import Code
 from api.security.access import ACCESS, Access
-from api.security.authentication import identify
-from codehub.db.views import load_any_view
+from api.security.authentication import authenticate
 from codehub.domain.conditions import WorkspaceId
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
+NOT_SIGNED_IN = "Sign in, or send a valid personal token."
+NOT_ADMIN = "Only administrators may do this."
+NOT_OWNER = "This workspace belongs to another user."
+TOO_FAST = "You are sending requests too fast. Wait before you send more."
+
 
 class GuardedRoute(APIRoute):
-    """A route whose handler is reached through the gate only."""
+    """A route whose handler runs only if the guard admits the request; the body is not read before."""
 
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
@@ -30,25 +35,25 @@ class GuardedRoute(APIRoute):
 
         async def guarded(request: Request) -> Response:
             await admit(request, access)
-            return await handle(limited(request, context_of(request).options.max_body_bytes))
+            return await handle(limit_body(request, context_of(request).options.max_body_bytes))
 
         return guarded
 
 
 async def admit(request: Request, access: Access) -> None:
-    """Let the request through, with its caller, or raise what is to be answered."""
+    """Store the caller and the workspace in the request's state, or raise an ApiError."""
     context = context_of(request)
     if access is Access.PUBLIC:
         require_json(request)
         return
-    caller = await identify(request, context)
-    _slow_down(request, context, caller)
+    caller = await authenticate(request, context)
+    _limit_rate(request, context, caller)
     if caller is None:
-        raise ApiError(401, Code.UNAUTHORIZED, "Sign in, or send a personal token that is still valid.")
+        raise ApiError(401, Code.UNAUTHORIZED, NOT_SIGNED_IN)
     require_json(request)
     request.state.caller = caller
     if access is Access.ADMIN and not caller.is_admin:
-        raise ApiError(403, Code.FORBIDDEN, "Only administrators may do this.")
+        raise ApiError(403, Code.FORBIDDEN, NOT_ADMIN)
     if access is Access.OWNER:
         await _require_owner(request, context, caller)
 
@@ -57,28 +62,20 @@ def client_address(request: Request) -> str:
     return request.client.host if request.client else "unknown"
 
 
-def _slow_down(request: Request, context: Context, caller: Caller | None) -> None:
+def _limit_rate(request: Request, context: Context, caller: Caller | None) -> None:
     if caller is not None:
         wait = context.rates.callers.take(str(caller.user_id))
     else:
-        wait = context.rates.strangers.take(client_address(request))
+        wait = context.rates.anonymous.take(client_address(request))
     if wait is not None:
-        raise too_many_requests("You are sending requests faster than allowed; slow down.", wait)
+        raise too_many_requests(TOO_FAST, wait)
 
 
 async def _require_owner(request: Request, context: Context, caller: Caller) -> None:
-    workspace_id = _workspace_id(request.path_params["workspace_id"])
-    async with context.reading.transaction() as session:
-        view = await load_any_view(session, workspace_id)
-    if view is None:
+    workspace_id = WorkspaceId(request.path_params["workspace_id"])
+    if not is_id(workspace_id):
         raise WorkspaceNotFound(workspace_id)
+    view = await load_workspace(context, workspace_id)
     if view.owner_user_id != caller.user_id and not caller.is_admin:
-        raise ApiError(403, Code.FORBIDDEN, "This workspace belongs to somebody else.")
+        raise ApiError(403, Code.FORBIDDEN, NOT_OWNER)
     request.state.workspace = view
-
-
-def _workspace_id(text: str) -> WorkspaceId:
-    try:
-        return WorkspaceId(str(one_spelling(text)))
-    except ValueError as error:
-        raise WorkspaceNotFound(WorkspaceId(text)) from error

@@ -1,4 +1,4 @@
-"""How many requests a caller may make: a bucket each, refilled steadily, in memory of this process."""
+"""Rate limits: a token bucket for each caller, in the memory of this process."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,7 +14,7 @@ class _Bucket:
 
 
 class RateLimiter:
-    """Forgets whom it has not heard of for longest, so that its memory is bounded."""
+    """Token buckets by key; the least recently used are dropped, so that memory is bounded."""
 
     def __init__(
         self, per_second: float, burst: float, clock: Callable[[], float], capacity: int = CAPACITY
@@ -26,7 +26,7 @@ class RateLimiter:
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
     def take(self, key: str) -> float | None:
-        """Let one through and return None, or return how many seconds to wait."""
+        """Take a token and return None, or return how many seconds to wait."""
         now = self._clock()
         bucket = self._buckets.get(key)
         if bucket is None:

@@ -12,8 +12,7 @@ import pytest
 from sqlalchemy import text, update
 
 from api.security.access import ADMIN_USER, API, WORKSPACE, Access
-from api.security.csrf import HEADER as CSRF_HEADER
-from api.security.csrf import csrf_token_of
+from api.security.csrf import CSRF_HEADER, csrf_token_of
 from codehub.db.credentials import SessionView, TokenView, insert_session, insert_token
 from codehub.db.models import ApiToken, Session, User
 from codehub.domain.states import Operation

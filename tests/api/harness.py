@@ -14,7 +14,7 @@ from starlette.types import ASGIApp
 from api.app import create_routes
 from api.context import Context
 from api.middleware import RequestMiddleware
-from api.security.csrf import HEADER as CSRF_HEADER
+from api.security.csrf import CSRF_HEADER
 from api.wiring import open_context
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.bootstrap import connect_temporal, open_ports, policy_of

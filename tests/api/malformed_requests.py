@@ -9,6 +9,7 @@ import pytest
 
 from api.schemas.errors import ErrorBody
 from api.security.access import API
+from api.validation_errors import DEFAULT
 from tests.api.harness import ApiHarness, Person
 from tests.api.module_fixtures import served, shared_environment, shared_harness
 
@@ -50,6 +51,7 @@ def assert_refused(answer: httpx.Response, *statuses: int) -> None:
     assert problem.request_id == answer.headers["x-request-id"]
     assert problem.message[0].isupper()
     assert len(problem.message.split()) > 3
+    assert f"{DEFAULT}." not in problem.message, "a kind of error without a sentence of its own"
     assert len(answer.content) < LARGEST_ANSWER, "it echoes what it was sent"
 
 

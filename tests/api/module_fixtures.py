@@ -54,4 +54,6 @@ async def served(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess
 
 def mistakes_of(api: ApiProcess) -> list[str]:
     """What it answered 500 to, or could not answer at all."""
-    return [line for line in api.log.read_text().splitlines() if "unforeseen" in line or "Traceback" in line]
+    return [
+        line for line in api.log.read_text().splitlines() if "unexpected error" in line or "Traceback" in line
+    ]

@@ -8,8 +8,7 @@ import pytest
 
 from api.middleware import SECURITY_HEADERS
 from api.security.access import ACCESS, API
-from api.security.csrf import HEADER as CSRF_HEADER
-from api.security.csrf import csrf_token_of
+from api.security.csrf import CSRF_HEADER, csrf_token_of
 from codehub.db.session import Database
 from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person, open_harness
 from tests.api.module_fixtures import shared_environment, shared_harness

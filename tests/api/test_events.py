@@ -8,7 +8,7 @@ import pytest
 
 from api.live.feed import LiveTiming
 from api.live.hub import LiveHub
-from api.wiring import load_live
+from api.queries import load_live
 from codehub.bootstrap import subscription_of
 from codehub.domain.states import Phase
 from tests.api.event_harness import (

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text, update
 
 from api.security.access import API
-from api.security.csrf import HEADER as CSRF_HEADER
+from api.security.csrf import CSRF_HEADER
 from codehub.db.models import ApiToken
 from codehub.domain.lockout import FAILURES_BEFORE_LOCK
 from codehub.services.users import disable_user

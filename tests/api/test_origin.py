@@ -2,7 +2,7 @@
 
 import pytest
 
-from api.security.origin import cookie_may_speak
+from api.security.csrf import is_cookie_trusted
 from codehub.origins import Origins, origin_of
 
 PUBLIC = "https://codehub.example"
@@ -108,14 +108,14 @@ TABLE: dict[str, tuple[Headers, bool, bool]] = {
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
 def test_a_cookie_may_read(method: str, name: str) -> None:
     headers, may_read, _ = TABLE[name]
-    assert cookie_may_speak(method, headers, OURS) is may_read
+    assert is_cookie_trusted(method, headers, OURS) is may_read
 
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT", "UNHEARD-OF"])
 def test_a_cookie_may_change(method: str, name: str) -> None:
     headers, _, may_change = TABLE[name]
-    assert cookie_may_speak(method, headers, OURS) is may_change
+    assert is_cookie_trusted(method, headers, OURS) is may_change
 
 
 def test_who_may_change_may_read() -> None:

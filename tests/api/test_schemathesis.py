@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from api.security.access import ACCESS, API
-from api.security.csrf import HEADER as CSRF_HEADER
+from api.security.csrf import CSRF_HEADER
 from codehub.domain.states import Operation
 from tests.api.harness import ApiHarness, Person
 from tests.api.module_fixtures import PAGE_ROUTES, mistakes_of, served, shared_environment, shared_harness

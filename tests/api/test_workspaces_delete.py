@@ -49,7 +49,7 @@ async def test_a_deleted_workspace_is_gone_and_comes_back(harness: ApiHarness, w
     assert answer.status_code == 202
     deletion = answer.json()
     assert deletion["purge"] is False
-    assert "undelete" in deletion["message"]
+    assert "Undelete restores it" in deletion["message"]
     assert deletion["workspace"]["desired_state"] == "DELETED"
     assert deletion["workspace"]["undelete_until"] > deletion["workspace"]["deleted_at"]
     await gone(ada, created["id"])
@@ -94,7 +94,7 @@ async def test_whoever_purges_is_told_that_it_is_for_good(harness: ApiHarness) -
     path = f"{ada.workspaces}/{created['id']}"
     deletion = (await ada.client.delete(path, params={"purge": "true"})).json()
     assert deletion["purge"] is True
-    assert "cannot be taken back" in deletion["message"]
+    assert "cannot be undone" in deletion["message"]
     assert deletion["workspace"]["undelete_until"] is None
     problem = await error_of(await ada.client.post(f"{path}/undelete"), 409, "INVALID_STATE")
     assert "last archive" in problem["message"]
@@ -116,7 +116,7 @@ async def test_deleting_a_broken_workspace_is_a_purge_and_says_so(harness: ApiHa
     await fail(harness.context.database, created["id"])
     deletion = (await ada.client.delete(f"{ada.workspaces}/{created['id']}")).json()
     assert deletion["purge"] is True
-    assert "cannot be taken back" in deletion["message"]
+    assert "cannot be undone" in deletion["message"]
 
 
 async def events_of(person: Person, workspace_id: str) -> list[dict[str, Any]]:
@@ -185,7 +185,7 @@ async def test_deleting_a_halted_deletion_again_says_that_it_waits(harness: ApiH
     await halt_deletion(harness.context.database, workspace_id)
     answer = await ada.client.delete(f"{ada.workspaces}/{workspace_id}")
     assert (answer.status_code, answer.json()["purge"]) == (202, False)
-    assert "waits for you" in answer.json()["message"]
+    assert "is waiting for you" in answer.json()["message"]
 
 
 async def test_a_purge_stays_one(harness: ApiHarness) -> None:

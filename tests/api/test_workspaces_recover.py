@@ -111,7 +111,7 @@ async def test_only_a_restore_names_an_archive(harness: ApiHarness) -> None:
     chosen = {"choice": "start_empty", "archive": str(uuid4())}
     answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
     assert (
-        "Only `restore_archive` takes an archive"
+        "must not contain `archive` unless `choice` is `restore_archive`"
         in (await error_of(answer, 400, "INVALID_REQUEST"))["message"]
     )
 

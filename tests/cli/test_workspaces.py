@@ -112,7 +112,7 @@ async def test_workspaces_of_others_are_refused(ann: Somebody, admin: Somebody) 
     result = await ann.run("ws", "show", theirs)
     assert (result.exit_code, result.stderr) == (
         ExitCode.REFUSED,
-        "This workspace belongs to somebody else.\n",
+        "This workspace belongs to another user.\n",
     )
 
 

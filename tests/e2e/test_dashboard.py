@@ -137,7 +137,7 @@ async def test_second_user_sees_nothing_of_it(dashboard: Dashboard, browser: Bro
         await expect(other.page.get_by_text("secret-plans")).to_have_count(0)
         await expect(other.page.get_by_role("link", name="Admin")).to_have_count(0)
         await other.page.goto(f"/workspaces/{workspace_id}")
-        await expect(other.page.get_by_text("This workspace belongs to somebody else.")).to_be_visible()
+        await expect(other.page.get_by_text("This workspace belongs to another user.")).to_be_visible()
         await expect(other.page.get_by_text("secret-plans")).to_have_count(0)
 
 

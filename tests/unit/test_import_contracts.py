@@ -30,6 +30,7 @@ CONTRACT_TYPES: dict[str, type[Contract]] = {
 
 ONE_WAY = "Imports point one way"
 NO_WORKFLOWS = "The API and the proxy know no workflows or activities"
+ROUTERS = "Routers write through services and read through queries"
 TRANSPORT = "The proxy's transport imports only the standard library: no product code, no web framework"
 ADAPTERS = "Adapters do not import each other"
 NO_DATABASE = "Adapters import no database code and no services"
@@ -66,6 +67,9 @@ VIOLATIONS = (
     Violation(ONE_WAY, "gameday", "cli"),
     Violation(NO_WORKFLOWS, "api", "workflows"),
     Violation(NO_WORKFLOWS, "proxy", "activities"),
+    Violation(ROUTERS, "api.routers.workspaces", "codehub.db.models"),
+    Violation(ROUTERS, "api.routers.history", "codehub.db.events"),
+    Violation(ROUTERS, "api.routers.admin", "sqlalchemy"),
     Violation(TRANSPORT, "proxy.transport.server", "codehub.services.identity"),
     Violation(TRANSPORT, "proxy.transport.routing", "codehub.ports"),
     Violation(TRANSPORT, "proxy.transport.exchange", "proxy.front_door"),

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from api.uvicorn_protocol import MAX_HEAD_BYTES
+from api.server import MAX_HEADER_BYTES
 from testkit.waiting import DEADLINE_SECONDS
 from tests.api.process import running_api
 
@@ -32,10 +32,10 @@ async def ask(port: int, pieces: list[bytes]) -> bytes:
 @pytest.mark.parametrize("piece", [1_000, 50_000], ids=["in small pieces", "in large pieces"])
 async def test_endless_head_is_refused(api_environment: dict[str, str], piece: int) -> None:
     async with running_api(api_environment) as api:
-        count = 20 * MAX_HEAD_BYTES // piece
+        count = 20 * MAX_HEADER_BYTES // piece
         answer = await ask(api.port, [HEALTH, b"X-Long: ", *[b"x" * piece] * count, b"\r\n\r\n"])
         assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
-        long_but_right = b"X-Long: " + b"x" * (MAX_HEAD_BYTES // 2)
+        long_but_right = b"X-Long: " + b"x" * (MAX_HEADER_BYTES // 2)
         answer = await ask(api.port, [HEALTH + long_but_right + b"\r\nConnection: close\r\n\r\n"])
         assert answer.startswith(b"HTTP/1.1 200")
 
@@ -43,7 +43,7 @@ async def test_endless_head_is_refused(api_environment: dict[str, str], piece: i
 async def test_body_after_a_head_does_not_count(api_environment: dict[str, str]) -> None:
     async with running_api(api_environment) as api:
         head = b"POST /api/v1/login HTTP/1.1\r\nHost: codehub\r\nContent-Type: application/json\r\n"
-        body = b'"' + b"x" * (3 * MAX_HEAD_BYTES) + b'"'
+        body = b'"' + b"x" * (3 * MAX_HEADER_BYTES) + b'"'
         length = f"Content-Length: {len(body)}\r\n\r\n".encode()
         answer = await ask(api.port, [head + length + body])
         assert answer.startswith(b"HTTP/1.1 400")

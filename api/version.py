@@ -1,5 +1,0 @@
-"""Which CodeHub this is."""
-
-from importlib.metadata import version
-
-VERSION = version("codehub")
