@@ -1,24 +1,24 @@
-# Every target bootstraps itself: only python3 (with venv) is needed.
+# Every target creates the virtual environment that it needs; only python3 with venv has to be installed.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
 PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks gameday testkit tests
-# Tests start thousands of short-lived processes: compile each module once, even if the caller's shell turned that off.
+# Tests start thousands of processes: cache the bytecode of their modules even if the caller's shell turns that off.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test check unit fmt lint types contracts docs gameday histories lock env images clean
+.PHONY: help up test t check static unit fmt lint types contracts docs gameday fixed-game new-game histories lock env images clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 
 $(SYNCED): requirements/bootstrap.lock requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "CodeHub needs Python 3.11 or newer; name one with: make PYTHON=python3.12 ..."; exit 1; }
+	  || { echo "CodeHub needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/uv || { $(PYTHON) -m venv --clear $(VENV) \
-	  || { echo "python3 has no venv module here; on Debian: apt-get install python3-venv"; exit 1; }; \
+	  || { echo "python3 has no venv module; on Debian: apt-get install python3-venv"; exit 1; }; \
 	  $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock; }
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.lock requirements/dev.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
@@ -30,10 +30,15 @@ up: $(SYNCED) ## Start CodeHub on this machine
 
 test: $(SYNCED) ## Run every test
 	$(BIN)/coverage erase
-	$(BIN)/python -m tests.parts
+	$(BIN)/python -m tests.run
 	$(BIN)/coverage report
 
-check: $(SYNCED) lint types contracts unit ## Format check, lint, types, import contracts, unit tests
+t: $(SYNCED) ## Run the tests of one area: make t AREA=proxy ARGS=-x
+	@$(BIN)/python -m tests.run "$(AREA)" $(ARGS)
+
+check: static unit ## Check format, lint, types and import contracts, and run the unit tests
+
+static: lint types contracts
 
 lint: $(SYNCED)
 	$(BIN)/ruff format --check .
@@ -45,28 +50,33 @@ types: $(SYNCED)
 contracts: $(SYNCED)
 	$(BIN)/lint-imports
 
-# Searching for what a broken rule leads to takes a while, so `make test` does that.
+# test_model_can_fail.py breaks one rule after another and takes minutes, so only `make test` runs it.
 unit: $(SYNCED) ## Run the tests that need no server
 	$(BIN)/pytest tests/unit tests/model --ignore=tests/model/test_model_can_fail.py
 
-fmt: $(SYNCED) ## Format and fix what can be fixed
+fmt: $(SYNCED) ## Format the code and fix what can be fixed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-docs: $(SYNCED) ## Write the generated pages anew
+docs: $(SYNCED) ## Write the generated pages
 	$(BIN)/codehub settings --markdown > docs/configuration.md
 	$(BIN)/python -m cli.reference > docs/cli.md
 	$(BIN)/python -m api.dashboard.words > api/dashboard/assets/words.js
 
-# One game that is the same every time, and one that never was before; both print their seed.
-gameday: $(SYNCED) ## Break everything for three minutes, and check that nothing was lost
+# Two games at once: one with the same faults every time, one with new ones. Both print their seed.
+gameday: $(SYNCED) ## Break everything for a minute and a half, twice, and check that nothing was lost
+	@$(MAKE) --jobs 2 --output-sync=target fixed-game new-game
+
+fixed-game: $(SYNCED)
 	$(BIN)/codehub gameday --minutes 1.5 --seed codehub
+
+new-game: $(SYNCED)
 	$(BIN)/codehub gameday --minutes 1.5
 
 histories: $(SYNCED) ## Record the workflow histories that the replay tests use
 	$(BIN)/pytest tests/replay/record_histories.py
 
-lock: $(SYNCED) ## Resolve the dependencies anew
+lock: $(SYNCED) ## Resolve the dependencies
 	$(COMPILE) --upgrade -o requirements/bootstrap.lock requirements/bootstrap.in
 	$(COMPILE) --upgrade --extra embedded -o requirements/runtime.lock pyproject.toml
 	$(COMPILE) --upgrade -c requirements/runtime.lock -o requirements/control-plane.lock pyproject.toml
@@ -74,12 +84,12 @@ lock: $(SYNCED) ## Resolve the dependencies anew
 	$(COMPILE) --upgrade --no-annotate -o images/workspace/node.lock images/workspace/node.in
 	$(COMPILE) --upgrade --extra embedded --extra ide --extra dev -c requirements/runtime.lock -c requirements/bootstrap.lock -o requirements/dev.lock pyproject.toml
 
-env: ## Make up the passwords of the compose deployment
+env: ## Generate the passwords for the compose deployment
 	@$(PYTHON) deploy/make_env.py
 
 images: ## Build the Docker images
 	@images/build
 
-clean: ## Remove what the other targets made
+clean: ## Remove what the other targets created
 	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find $(PACKAGES) -name __pycache__ -type d -prune -exec rm -rf {} +

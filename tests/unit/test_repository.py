@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.parts import PARTS
-
 ROOT = Path(__file__).parents[2]
 GIT = shutil.which("git") or "git"
 
@@ -136,12 +134,6 @@ def test_every_relative_link_leads_somewhere() -> None:
         f"{page.relative_to(ROOT)}: {link}" for page, link in links if not (page.parent / link).exists()
     ]
     assert broken == []
-
-
-def test_every_directory_of_tests_is_in_one_part() -> None:
-    tests = ROOT / "tests"
-    tested = {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")}
-    assert sorted(each for part in PARTS.values() for each in part) == sorted(tested)
 
 
 def test_the_script_of_the_integration_can_be_run() -> None:
