@@ -5,9 +5,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import aioboto3
 import pytest
 
+from codehub.adapters.s3.client import open_client
+from codehub.ports import ArchiveStore
 from testkit.seaweed import S3Server, seaweed
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 # One for all tests, emptied before each: the first object of a new bucket takes the server 0.2 seconds.
 NAME = "test-bucket"
 _SERVER = pytest.StashKey[S3Server]()
-# Clients of one session share its parsed service models, which take longer than most tests.
-_session = aioboto3.Session()
+# A busy machine can be slow.
+READ_SECONDS = 60
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,8 @@ def s3_server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Con
 
 @pytest.fixture
 async def bucket(s3_server: S3Server) -> AsyncIterator[Bucket]:
-    async with _session.client(
-        "s3",
-        endpoint_url=s3_server.endpoint_url,
-        region_name="us-east-1",
-        aws_access_key_id=s3_server.access_key,
-        aws_secret_access_key=s3_server.secret_key,
-    ) as client:
+    store = ArchiveStore(NAME, s3_server.access_key, s3_server.secret_key, s3_server.endpoint_url)
+    async with open_client(store, read_seconds=READ_SECONDS) as client:
         with suppress(client.exceptions.BucketAlreadyExists, client.exceptions.BucketAlreadyOwnedByYou):
             await client.create_bucket(Bucket=NAME)
         fresh = Bucket(NAME, s3_server, client)

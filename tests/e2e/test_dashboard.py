@@ -8,11 +8,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import aioboto3
 import psutil
 import pytest
 from playwright.async_api import Browser, expect
 
+from codehub.adapters.s3.client import open_client
 from codehub.bootstrap import archive_store_of
 from codehub.db.snapshots import save_observation
 from codehub.domain.conditions import Condition, Reason, Status, WorkspaceId
@@ -230,14 +230,7 @@ async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, de
 async def damage(deployment: Deployment, key: str) -> None:
     """Overwrite a committed archive with something else."""
     store = archive_store_of(deployment.settings)
-    client = aioboto3.Session().client(
-        "s3",
-        endpoint_url=store.endpoint_url,
-        region_name=store.region,
-        aws_access_key_id=store.access_key,
-        aws_secret_access_key=store.secret_key,
-    )
-    async with client as s3:
+    async with open_client(store) as s3:
         await s3.put_object(Bucket=store.bucket, Key=key, Body=b"not an archive")
 
 

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import aioboto3
 import aiohttp
 import pytest
-from aiobotocore.config import AioConfig
 from botocore.exceptions import BotoCoreError, ClientError
 
+from codehub.adapters.s3.client import open_client
+from codehub.ports import ArchiveStore
 from gameday.faults.modes import PASS_THROUGH, CutConnections, Down, ErrorResponses, Mode, Slow, Stalled
 from gameday.faults.proxy import FaultProxy
 from testkit.waiting import until
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.fixtures_s3 import READ_SECONDS, Bucket, bucket, s3_server
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["bucket", "s3_server"]
 
 MEGABYTE = 1024 * 1024
-# Without retries, so that a test sees every fault.
-ONCE = AioConfig(retries={"mode": "standard", "total_max_attempts": 1}, s3={"addressing_style": "path"})
-_session = aioboto3.Session()
 
 
 @dataclass(frozen=True)
@@ -50,13 +47,11 @@ async def harness(bucket: Bucket) -> AsyncIterator[Harness]:
     assert port is not None
     async with (
         FaultProxy.open(port) as proxy,
-        _session.client(
-            "s3",
-            endpoint_url=proxy.url,
-            region_name="us-east-1",
-            aws_access_key_id=bucket.server.access_key,
-            aws_secret_access_key=bucket.server.secret_key,
-            config=ONCE,
+        # One attempt, so that every fault reaches the test.
+        open_client(
+            ArchiveStore(bucket.name, bucket.server.access_key, bucket.server.secret_key, proxy.url),
+            read_seconds=READ_SECONDS,
+            attempts=1,
         ) as client,
     ):
         yield Harness(proxy, bucket, client)

@@ -10,12 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import aioboto3
 import psutil
 import pytest
 import redis.asyncio
 from temporalio.client import Client
 
+from codehub.adapters.s3.client import open_client
 from codehub.db.session import connect
 from codehub.embedded.child_process import ChildState
 from codehub.embedded.data_dir import load_or_create_credentials
@@ -23,6 +23,7 @@ from codehub.embedded.servers.base import http_status
 from codehub.embedded.servers.seaweed import SERVERS
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
+from codehub.ports import ArchiveStore
 from codehub.settings import Settings, load_settings
 from testkit.processes import process_tree, wait_until_ended
 
@@ -82,13 +83,13 @@ class Contents:
         return description.workflow_type == "Nobody"
 
     def _s3(self) -> "AbstractAsyncContextManager[S3Client]":
-        return aioboto3.Session().client(
-            "s3",
-            endpoint_url=self.environment["CODEHUB_S3_ENDPOINT_URL"],
-            aws_access_key_id=self.environment["CODEHUB_S3_ACCESS_KEY"],
-            aws_secret_access_key=self.environment["CODEHUB_S3_SECRET_KEY"],
-            region_name="us-east-1",
+        store = ArchiveStore(
+            "unused",
+            self.environment["CODEHUB_S3_ACCESS_KEY"],
+            self.environment["CODEHUB_S3_SECRET_KEY"],
+            self.environment["CODEHUB_S3_ENDPOINT_URL"],
         )
+        return open_client(store)
 
 
 @pytest.fixture(scope="module")

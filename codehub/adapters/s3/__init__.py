@@ -1,1 +1,1 @@
-"""Archives in any S3."""
+"""Archives in an S3 bucket."""

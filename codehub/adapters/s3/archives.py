@@ -1,4 +1,4 @@
-"""The archives in a bucket, as the control plane sees them: look, list, remove."""
+"""The archives in an S3 bucket: observe, list and remove them."""
 
 import asyncio
 import re
@@ -7,15 +7,14 @@ from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-import aioboto3
-from aiobotocore.config import AioConfig
 from botocore.exceptions import ClientError
 
-from codehub.adapters.s3.failures import (
-    BUCKET_IS_THERE,
+from codehub.adapters.s3.client import (
+    EXISTING_BUCKET,
     MISSING_OBJECT,
     MISSING_UPLOAD,
-    code_of,
+    error_code,
+    open_client,
     translate_errors,
 )
 from codehub.domain.conditions import ArchiveFact
@@ -28,20 +27,14 @@ if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client
     from types_aiobotocore_s3.literals import BucketLocationConstraintType
 
-CONNECT_SECONDS = 3
-READ_SECONDS = 5
-# Temporal retries; one more attempt here only covers a connection that the server had closed.
-ATTEMPTS = 2
 PAGE_SIZE = 1000
 META_LIMIT_BYTES = 64 * 1024
 DEFAULT_REGION = "us-east-1"
 _SHA256 = re.compile(r"sha256:([0-9a-f]{64})")
-# Clients of one session share its parsed service models, which take long to load.
-_session = aioboto3.Session()
 
 
 class S3Archives:
-    """One client for the life of the process; `open` makes and closes it."""
+    """Archives behind one S3 client; `open` creates and closes it."""
 
     def __init__(self, client: "S3Client", store: ArchiveStore) -> None:
         self._client = client
@@ -51,23 +44,7 @@ class S3Archives:
     @classmethod
     @asynccontextmanager
     async def open(cls, store: ArchiveStore) -> AsyncIterator[Self]:
-        config = AioConfig(
-            connect_timeout=CONNECT_SECONDS,
-            read_timeout=READ_SECONDS,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
-            # Many S3 servers know no checksum trailers.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            s3={"addressing_style": "path" if store.endpoint_url else "auto"},
-        )
-        async with _session.client(
-            "s3",
-            endpoint_url=store.endpoint_url,
-            region_name=store.region,
-            aws_access_key_id=store.access_key,
-            aws_secret_access_key=store.secret_key,
-            config=config,
-        ) as client:
+        async with open_client(store) as client:
             yield cls(client, store)
 
     async def observe(self, key: str | None) -> ArchiveFact:
@@ -89,7 +66,7 @@ class S3Archives:
         digest = _SHA256.fullmatch(first_line)
         if digest is None:
             raise Permanent(
-                ErrorReason.ARCHIVE_CORRUPTED, f"The meta of {key} does not begin with a sha256 line."
+                ErrorReason.ARCHIVE_CORRUPTED, f"The meta of {key} does not start with a sha256 line."
             )
         return StoredArchive(key, size, digest[1])
 
@@ -126,12 +103,12 @@ class S3Archives:
         return len(stale)
 
     async def ensure_bucket(self) -> None:
-        """Make the bucket if it does not exist; for setting up, never while running."""
+        """Create the bucket if it does not exist. Only for the first start."""
         with translate_errors():
             try:
                 await self._create_bucket()
             except ClientError as error:
-                if code_of(error) not in BUCKET_IS_THERE:
+                if error_code(error) not in EXISTING_BUCKET:
                     raise
 
     async def _create_bucket(self) -> None:
@@ -139,36 +116,36 @@ class S3Archives:
             await self._client.create_bucket(Bucket=self._bucket)
             return
         region: BucketLocationConstraintType = self._region  # type: ignore[assignment]
-        place = {"LocationConstraint": region}
-        await self._client.create_bucket(Bucket=self._bucket, CreateBucketConfiguration=place)  # type: ignore[arg-type]
+        location = {"LocationConstraint": region}
+        await self._client.create_bucket(Bucket=self._bucket, CreateBucketConfiguration=location)  # type: ignore[arg-type]
 
     async def _check_bucket(self) -> None:
-        """The answer to a HEAD cannot tell a missing object from a missing bucket, which is a failure."""
+        """Raise if the bucket is missing: a HEAD of an object returns 404 for that too."""
         await self._client.head_bucket(Bucket=self._bucket)
 
     async def _size(self, key: str) -> int | None:
         try:
             return (await self._client.head_object(Bucket=self._bucket, Key=key))["ContentLength"]
         except ClientError as error:
-            if code_of(error) in MISSING_OBJECT:
+            if error_code(error) in MISSING_OBJECT:
                 return None
             raise
 
     async def _read(self, key: str) -> bytes | None:
         try:
-            answer = await self._client.get_object(Bucket=self._bucket, Key=key)
+            response = await self._client.get_object(Bucket=self._bucket, Key=key)
         except ClientError as error:
-            if code_of(error) in MISSING_OBJECT:
+            if error_code(error) in MISSING_OBJECT:
                 return None
             raise
-        body = answer["Body"]
+        body = response["Body"]
         async with body:
-            # All of it or an error: a read with a limit gives what has come so far.
-            return await body.read() if answer["ContentLength"] <= META_LIMIT_BYTES else b""
+            # A read with a limit could return only a part, so read all of it or nothing.
+            return await body.read() if response["ContentLength"] <= META_LIMIT_BYTES else b""
 
     async def _abort(self, key: str, upload_id: str) -> None:
         try:
             await self._client.abort_multipart_upload(Bucket=self._bucket, Key=key, UploadId=upload_id)
         except ClientError as error:
-            if code_of(error) not in MISSING_UPLOAD:
+            if error_code(error) not in MISSING_UPLOAD:
                 raise
