@@ -8,7 +8,7 @@ import uvloop
 
 from api.server import create_server, listen
 from api.wiring import open_context
-from codehub.bootstrap import refuse_other_homes
+from codehub.bootstrap import require_home_store
 from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
@@ -32,7 +32,7 @@ def main() -> int:
 
 
 async def serve(settings: Settings) -> int:
-    await refuse_other_homes(settings)
+    await require_home_store(settings)
     async with open_context(settings) as context:
         tune_gc()
         server = create_server(settings, context)

@@ -19,13 +19,13 @@ from codehub.bootstrap import (
     connect_temporal,
     histories_of,
     open_ports,
-    policy_of,
     subscription_of,
     sweeps_of,
     version_checks,
 )
 from codehub.db.session import Database
 from codehub.origins import Origins, origin_of
+from codehub.policy import policy_of
 from codehub.providers import editors_of
 from codehub.services.convergence import Waker
 from codehub.services.passwords import Passwords

@@ -1,11 +1,9 @@
-"""The only wiring: which adapters stand behind the ports."""
+"""Wires adapters to ports."""
 
 import asyncio
-import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass
 
 from sqlalchemy.exc import DBAPIError
 from temporalio.client import Client
@@ -24,9 +22,6 @@ from codehub.adapters.temporal.schedules import TemporalSweeps
 from codehub.clock import Clock, utc_now
 from codehub.db.session import Database, create_engine, server_version
 from codehub.db.workspaces import has_workspaces
-from codehub.domain.garbage import GracePeriods
-from codehub.domain.limits import IdleTimes, RunningLimits
-from codehub.domain.retention import RetentionPeriods
 from codehub.ports import (
     ActivityBuffer,
     Archives,
@@ -47,15 +42,13 @@ from codehub.services.outages import is_outage
 from codehub.settings import Settings, SettingsError
 from codehub.temporal_tls import load_tls_config
 
-# A process that only serves does not wait longer than that to learn whose homes it sees.
+# The API and the proxy wait at most this long for the check of the home store.
 CHECK_SECONDS = 5.0
-
-FEWEST_STARTS = 4
 
 
 @dataclass(frozen=True)
 class Ports:
-    """Everything that a process may talk to."""
+    """The ports of the worker and the API."""
 
     database: Database
     instances: Instances
@@ -72,7 +65,7 @@ class Ports:
 
 @dataclass(frozen=True)
 class FrontPorts:
-    """What the proxy talks to; it has no business with archives, so it is given no keys to them."""
+    """The ports of the proxy. It does not need archives, so it gets no keys to them."""
 
     database: Database
     instances: Instances
@@ -81,75 +74,9 @@ class FrontPorts:
     convergence: Convergence
 
 
-@dataclass(frozen=True)
-class StepLimits:
-    """How many steps of each kind one worker does at once."""
-
-    archives: int = 2
-    restores: int = 2
-    starts: int = 4
-    others: int = 100
-
-
-@dataclass(frozen=True)
-class Policy:
-    """The numbers of the settings, as the domain spells them."""
-
-    idle_times: IdleTimes = field(
-        default_factory=lambda: IdleTimes(timedelta(seconds=600), timedelta(seconds=1800))
-    )
-    limits: RunningLimits = field(default_factory=RunningLimits)
-    graces: GracePeriods = field(default_factory=GracePeriods)
-    retention: RetentionPeriods = field(default_factory=RetentionPeriods)
-    shutdown_grace: timedelta = timedelta(seconds=10)
-    stall: timedelta = timedelta(seconds=600)
-    steps: StepLimits = StepLimits()
-
-
-def policy_of(settings: Settings) -> Policy:
-    return Policy(
-        idle_times=IdleTimes(
-            standby=timedelta(seconds=settings.ttl.standby_seconds),
-            archive=timedelta(seconds=settings.ttl.archive_seconds),
-        ),
-        limits=RunningLimits(settings.limits.max_running_per_user, settings.limits.max_running_global),
-        graces=GracePeriods(
-            orphan=timedelta(seconds=settings.gc.grace_seconds),
-            undelete=timedelta(seconds=settings.gc.undelete_seconds),
-        ),
-        retention=RetentionPeriods(
-            workspaces=timedelta(days=settings.retention.workspaces_days),
-            archives=timedelta(days=settings.retention.archives_days),
-            events=timedelta(days=settings.retention.events_days),
-            sessions=timedelta(days=settings.retention.sessions_days),
-            tokens=timedelta(days=settings.retention.tokens_days),
-            usage=timedelta(days=settings.retention.usage_days),
-        ),
-        shutdown_grace=timedelta(seconds=settings.worker.shutdown_grace_seconds),
-        stall=stall_of(settings),
-        steps=step_limits_of(settings, len(os.sched_getaffinity(0))),
-    )
-
-
-def stall_of(settings: Settings) -> timedelta:
-    """A stop shows no progress while it leaves the IDE the time that it may take to end."""
-    return timedelta(seconds=settings.worker.stall_seconds + settings.docker.stop_seconds)
-
-
-def step_limits_of(settings: Settings, cores: int) -> StepLimits:
-    """An upload or a download keeps a core busy; an IDE that starts needs one for a part of the time."""
-    worker = settings.worker
-    return StepLimits(
-        archives=worker.concurrent_archives or cores,
-        restores=worker.concurrent_restores or cores,
-        starts=worker.concurrent_starts or max(FEWEST_STARTS, 2 * cores),
-        others=worker.concurrent_activities,
-    )
-
-
 @asynccontextmanager
 async def open_ports(settings: Settings, client: Client) -> AsyncIterator[Ports]:
-    """Open everything, and close it in reverse order."""
+    """Open all adapters, and close them in reverse order."""
     store = archive_store_of(settings)
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
@@ -190,9 +117,12 @@ async def open_front_ports(settings: Settings, client: Client) -> AsyncIterator[
 
 
 async def prepare_stores(settings: Settings) -> None:
-    """Claim the store of homes; set up the bucket, unless there are workspaces whose archives it misses."""
+    """Record the home store, and create the bucket.
+
+    Do not create a bucket once there are workspaces: their archives would be missing in it.
+    """
     async with open_database(settings) as database:
-        await claim_homes(settings, database)
+        await ensure_homes(settings, database)
         async with database.transaction() as session:
             if await has_workspaces(session):
                 return
@@ -200,8 +130,8 @@ async def prepare_stores(settings: Settings) -> None:
         await archives.ensure_bucket()
 
 
-async def claim_homes(settings: Settings, database: Database) -> None:
-    """Record the store of homes at the first start; raise SettingsError if the homes are in another one."""
+async def ensure_homes(settings: Settings, database: Database) -> None:
+    """Record the home store at the first start. Raise SettingsError if another one is recorded."""
     async with open_providers(settings) as providers:
         try:
             await ensure_home_store(database, providers.homes)
@@ -209,11 +139,11 @@ async def claim_homes(settings: Settings, database: Database) -> None:
             raise SettingsError([str(error)]) from error
 
 
-async def refuse_other_homes(settings: Settings) -> None:
-    """Raise SettingsError if the homes are in another store.
+async def require_home_store(settings: Settings) -> None:
+    """Raise SettingsError if the homes are in another home store.
 
-    For processes that serve without a database or a provider too: while one is away, they are not stopped
-    here, and the providers' guard protects the homes.
+    The API and the proxy can start while the database or a provider is down. Nothing is checked here then;
+    the guard of the providers protects the homes.
     """
     try:
         async with (
@@ -225,7 +155,7 @@ async def refuse_other_homes(settings: Settings) -> None:
     except WrongHomeStore as error:
         raise SettingsError([str(error)]) from error
     except Exception as error:
-        # A schema that is not there yet is for whoever uses it to tell.
+        # A missing schema is reported by the code that uses it.
         if not (is_outage(error) or isinstance(error, DBAPIError)):
             raise
 
@@ -233,7 +163,7 @@ async def refuse_other_homes(settings: Settings) -> None:
 async def connect_temporal(
     settings: Settings, runtime: Runtime | None = None, *, lazy: bool = False
 ) -> Client:
-    """Now, or with `lazy` on the first call: then an outage keeps nobody from starting."""
+    """Connect now, or on the first call if `lazy`, so that a process can start during an outage."""
     temporal = settings.temporal
     api_key = temporal.api_key.get_secret_value() if temporal.api_key else None
     address = temporal.address or _unset("CODEHUB_TEMPORAL_ADDRESS")
@@ -243,7 +173,7 @@ async def connect_temporal(
 
 
 def subscription_of(settings: Settings) -> EventSubscription:
-    """It opens its connection once it runs, and keeps it open by itself."""
+    """Return a subscription, which connects when it runs and reconnects by itself."""
     return RedisEventSubscription(redis_url_of(settings))
 
 
@@ -258,10 +188,10 @@ def sweeps_of(client: Client) -> Sweeps:
 def version_checks(
     settings: Settings, ports: Ports, client: Client
 ) -> Mapping[str, Callable[[], Awaitable[str]]]:
-    """How to ask each service for its version, which also tells whether it answers."""
+    """Return a function for each service that returns its version, or raises if it does not respond."""
 
-    async def ask_store() -> str:
-        # S3 has no version; that it answers is all there is to know.
+    async def check_store() -> str:
+        # S3 has no version, so only check that it responds.
         await ports.archives.observe(None)
         return "S3"
 
@@ -271,7 +201,7 @@ def version_checks(
         "postgresql": lambda: server_version(ports.database),
         "redis": lambda: redis_version(redis_url_of(settings)),
         "temporal": lambda: temporal_version(client),
-        "s3": ask_store,
+        "s3": check_store,
     }
 
 
@@ -320,4 +250,4 @@ def archive_store_of(settings: Settings) -> ArchiveStore:
 
 
 def _unset(variable: str) -> str:
-    raise SettingsError([f"{variable} is not set: this process needs it; `codehub up` sets it by itself"])
+    raise SettingsError([f"{variable} is not set, and this process needs it; `codehub up` sets it by itself"])

@@ -1,4 +1,4 @@
-"""Which backend stands behind instances, volumes and storage jobs."""
+"""Opens the providers of a backend: instances, volumes and storage jobs."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -26,7 +26,7 @@ from codehub.settings import Settings, SettingsError
 
 @dataclass(frozen=True)
 class Providers:
-    """One backend. Not everybody who looks at instances may have the keys to the archives."""
+    """The providers of one backend. Storage jobs need the archive store, so they are created on demand."""
 
     backend: str
     home_store: HomeStore
@@ -34,7 +34,7 @@ class Providers:
     volumes: Volumes
     jobs: Callable[[ArchiveStore], StorageJobs]
     changes: Changes | None
-    # How to ask for the version of what runs the workspaces, where that is a server.
+    # Returns the version of the server that runs the workspaces, if there is one.
     version: Callable[[], Awaitable[str]] | None = None
 
     @property
@@ -42,8 +42,8 @@ class Providers:
         return Homes(self.backend, self.home_store, self.volumes)
 
     def guarded(self, database: Database) -> "Providers":
-        """The same, but silent while the homes are not where this database says they are."""
-        # One statement by itself: no BEGIN and COMMIT to wait for.
+        """Return providers that fail while the home store is not the one that the database records."""
+        # Without BEGIN and COMMIT around the single statement.
         reading = Database(database.engine.execution_options(isolation_level="AUTOCOMMIT"))
         guard = HomeGuard(reading, self.backend, self.home_store)
         return replace(
@@ -56,11 +56,11 @@ class Providers:
 
 @dataclass(frozen=True)
 class Editors:
-    """What a new workspace can be opened with."""
+    """The IDEs that a new workspace can use."""
 
     names: tuple[str, ...]
     default: str
-    # Whether any image may be named.
+    # Whether any other image can be used too.
     other_images: bool
 
 
@@ -83,7 +83,7 @@ async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
             )
     else:
         raise SettingsError(
-            [f"CODEHUB_WORKSPACES_INSTANCE_BACKEND is {backend}, which this version cannot run yet"]
+            [f"CODEHUB_WORKSPACES_INSTANCE_BACKEND is {backend}, which this version does not support"]
         )
 
 

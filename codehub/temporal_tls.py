@@ -1,4 +1,4 @@
-"""How Temporal is reached by TLS: the files that the settings name, read and checked before they are used."""
+"""Reads and checks the TLS files that the settings name for Temporal."""
 
 import ssl
 from pathlib import Path
@@ -11,7 +11,7 @@ PREFIX = "CODEHUB_TEMPORAL_TLS_"
 
 
 def load_tls_config(temporal: Temporal) -> TLSConfig | None:
-    """None without TLS; raise SettingsError for a file that cannot be read or is not what it should be."""
+    """Return None without TLS. Raise SettingsError for a file that is unreadable or invalid."""
     if not temporal.uses_tls:
         return None
     named = {
@@ -37,7 +37,7 @@ def _read(name: str, path: Path) -> bytes:
 
 
 def _check(temporal: Temporal) -> None:
-    """The client would only say that the connection failed."""
+    """Check the files, because the client would only report that the connection failed."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if temporal.tls_ca_file:
         try:
@@ -46,7 +46,7 @@ def _check(temporal: Temporal) -> None:
             raise _wrong("CA_FILE", temporal.tls_ca_file, "must hold certificates in PEM format") from error
     if temporal.tls_cert_file and temporal.tls_key_file:
         try:
-            # Asked for the password of an encrypted key, it would wait for a terminal.
+            # Without a password function, an encrypted key would prompt on the terminal.
             context.load_cert_chain(temporal.tls_cert_file, temporal.tls_key_file, password=lambda: "")
         except ssl.SSLError as error:
             reason = f"must be the private key of {PREFIX}CERT_FILE, both in PEM format and not encrypted"

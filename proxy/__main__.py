@@ -8,7 +8,7 @@ import sys
 
 import uvloop
 
-from codehub.bootstrap import refuse_other_homes
+from codehub.bootstrap import require_home_store
 from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.process_exit import exit_process
@@ -45,7 +45,7 @@ async def serve(settings: Settings, number: int | None) -> int:
     stopping = _stop_signals()
     if number is not None:
         await _stop_with_parent(stopping)
-    await refuse_other_homes(settings)
+    await require_home_store(settings)
     async with open_proxy(settings) as proxy:
         tune_gc()
         try:

@@ -6,9 +6,10 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from codehub.bootstrap import FrontPorts, connect_temporal, open_front_ports, policy_of, subscription_of
+from codehub.bootstrap import FrontPorts, connect_temporal, open_front_ports, subscription_of
 from codehub.db.session import Database
 from codehub.origins import Origins, origin_of, session_cookie_name
+from codehub.policy import policy_of
 from codehub.ports import Upstream
 from codehub.services.convergence import Waker
 from codehub.settings import Settings

@@ -19,13 +19,14 @@ from temporalio.service import RPCError
 
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import ensure_search_attributes
-from codehub.bootstrap import connect_temporal, open_database, open_ports, policy_of, prepare_stores
+from codehub.bootstrap import connect_temporal, open_database, open_ports, prepare_stores
 from codehub.db.session import Connection, Database, DatabaseUnavailable, connect
 from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Snapshot, Status, WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import volume_name
 from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.policy import policy_of
 from codehub.providers import local_root_of
 from codehub.services.deletion import delete_workspace
 from codehub.services.requests import RequestContext

@@ -20,13 +20,13 @@ from codehub.bootstrap import (
     open_bus,
     open_database,
     open_ports,
-    policy_of,
     prepare_stores,
 )
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
+from codehub.policy import policy_of
 from codehub.process_exit import exit_process
 from codehub.readiness import signal_ready
 from codehub.services.home_store import (

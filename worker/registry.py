@@ -21,8 +21,9 @@ from activities.retention import RetentionActivities
 from activities.step_monitor import StepMonitor
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
-from codehub.bootstrap import Policy, Ports, StepLimits
+from codehub.bootstrap import Ports
 from codehub.contracts import StepQueue, queue_name
+from codehub.policy import Policy, StepLimits
 from worker.workers import Workers
 from workflows.converge import WorkspaceWorkflow
 from workflows.operations import (

@@ -7,7 +7,8 @@ from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.adapters.temporal.convergence import TemporalConvergence
-from codehub.bootstrap import Ports, connect_temporal, open_database, policy_of, redis_url_of
+from codehub.bootstrap import Ports, connect_temporal, open_database, redis_url_of
+from codehub.policy import policy_of
 from codehub.settings import Settings, load_settings
 from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
 from worker.__main__ import prepare

@@ -12,10 +12,10 @@ from benchmarks.report import Report, Section
 from benchmarks.resource_usage import Usage, cpu_seconds
 from benchmarks.servers import run_worker
 from codehub.adapters.temporal.convergence import TemporalConvergence
-from codehub.bootstrap import policy_of
 from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.policy import policy_of
 from codehub.services.requests import RequestContext
 from codehub.services.workspaces import request_state
 from testkit.deployment import Deployment

@@ -5,7 +5,7 @@ import os
 
 from cli.machine_checks import local_findings
 from cli.up.view import View
-from codehub.bootstrap import claim_homes
+from codehub.bootstrap import ensure_homes
 from codehub.db.session import Database
 from codehub.embedded.backends import (
     LOCAL,
@@ -41,7 +41,7 @@ async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
     async with database.transaction() as session:
         await require_homes_imported(session)
         await require_backend(session, backend)
-    await claim_homes(load_settings({**os.environ, **stack.environment}), database)
+    await ensure_homes(load_settings({**os.environ, **stack.environment}), database)
     record_backend(stack.data, backend)
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from codehub.adapters.s3.archives import S3Archives
-from codehub.bootstrap import policy_of
 from codehub.domain.failures import Failure
 from codehub.domain.garbage import ArchiveOwner, GracePeriods, is_protected
 from codehub.domain.naming import META_SUFFIX, parse_archive_key
 from codehub.domain.states import Phase
+from codehub.policy import policy_of
 from gameday.checks.findings import Findings, Invariant
 from gameday.checks.rows import Row, read_rows
 from gameday.stage.stage import Stage

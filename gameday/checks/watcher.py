@@ -11,11 +11,11 @@ from aiodocker import DockerError
 from sqlalchemy.exc import SQLAlchemyError
 
 from codehub.adapters.s3.archives import S3Archives
-from codehub.bootstrap import policy_of
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.conditions import ArchiveFact
 from codehub.domain.failures import Failure
 from codehub.domain.limits import RunningLimits, counts_as_running
+from codehub.policy import policy_of
 from gameday.checks.archives import ArchiveWatch, MissingArchive, find_committed, list_objects
 from gameday.checks.findings import Findings, Invariant
 from gameday.checks.rows import Row, read_rows

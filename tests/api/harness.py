@@ -17,7 +17,8 @@ from api.middleware import RequestMiddleware
 from api.security.csrf import CSRF_HEADER
 from api.wiring import open_context
 from codehub.adapters.temporal.convergence import TemporalConvergence
-from codehub.bootstrap import connect_temporal, open_ports, policy_of
+from codehub.bootstrap import connect_temporal, open_ports
+from codehub.policy import policy_of
 from codehub.services.passwords import Passwords
 from codehub.services.users import add_user
 from codehub.settings import Settings, load_settings

@@ -11,7 +11,7 @@ import aiohttp
 from sqlalchemy import update
 
 from codehub.adapters.local.root import LocalRoot
-from codehub.bootstrap import claim_homes
+from codehub.bootstrap import ensure_homes
 from codehub.db.models import Workspace
 from codehub.db.session import Database, create_engine
 from codehub.domain.conditions import WorkspaceId
@@ -157,7 +157,7 @@ async def open_front_door(environment: Mapping[str, str]) -> AsyncIterator[Front
         aiohttp.ClientSession(cookie_jar=jar, timeout=timeout) as client,
         open_proxy(settings) as proxy,
     ):
-        await claim_homes(settings, database)
+        await ensure_homes(settings, database)
         port = await proxy.server.listen("127.0.0.1", 0)
         try:
             yield FrontDoorHarness(proxy, settings, database, root, client, f"http://127.0.0.1:{port}")

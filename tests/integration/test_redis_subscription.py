@@ -19,7 +19,11 @@ from api.live.hub import LiveHub
 from api.live.wire import LiveWorkspace
 from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.events import RedisEventBus, user_channel
-from codehub.adapters.redis.subscription import Link, RedisEventSubscription, SubscriptionTiming
+from codehub.adapters.redis.subscription import (
+    RedisEventSubscription,
+    SubscriberConnection,
+    SubscriptionTiming,
+)
 from codehub.ports import BusMessage
 from testkit.fakes import FakeProgressBoard
 from testkit.redis_server import RedisServer, running_redis
@@ -30,10 +34,10 @@ __all__ = ["redis_client", "redis_server"]
 
 EVERYBODY = BusMessage(None)
 QUICK = SubscriptionTiming(
-    check=600, answer=DEADLINE_SECONDS, confirm=DEADLINE_SECONDS, first_delay=0.02, max_delay=0.1
+    check=600, response=DEADLINE_SECONDS, confirm=DEADLINE_SECONDS, first_delay=0.02, max_delay=0.1
 )
-WATCHFUL = SubscriptionTiming(check=0.02, answer=0.2, confirm=0.05, first_delay=0.02, max_delay=0.1)
-PATIENT = SubscriptionTiming(check=600, answer=DEADLINE_SECONDS, confirm=0.05)
+WATCHFUL = SubscriptionTiming(check=0.02, response=0.2, confirm=0.05, first_delay=0.02, max_delay=0.1)
+PATIENT = SubscriptionTiming(check=600, response=DEADLINE_SECONDS, confirm=0.05)
 
 Messages = asyncio.Queue[BusMessage]
 
@@ -122,8 +126,8 @@ async def test_a_long_outage_is_logged_once(tmp_path: Path, caplog: pytest.LogCa
             await until(has_tried_often, "many attempts to connect")
             assert server.start()
             assert await messages.get() == EVERYBODY
-    assert caplog.text.count("live updates wait for Redis") == 1
-    assert caplog.text.count("live updates hear Redis again") == 1
+    assert caplog.text.count("no live updates until Redis is back") == 1
+    assert caplog.text.count("Redis is back: live updates continue") == 1
 
 
 async def test_redis_may_come_later_than_its_subscriber(tmp_path: Path) -> None:
@@ -154,7 +158,7 @@ async def test_an_idle_connection_is_kept(
         statistics = await redis_client.info("commandstats")
         return int(statistics.get("cmdstat_ping", {"calls": 0})["calls"])
 
-    timing = SubscriptionTiming(check=0.02, answer=DEADLINE_SECONDS)
+    timing = SubscriptionTiming(check=0.02, response=DEADLINE_SECONDS)
     async with running(RedisEventSubscription(redis_server.url, timing)) as messages:
         before = await pings()
 
@@ -163,7 +167,7 @@ async def test_an_idle_connection_is_kept(
 
         await until(was_checked_often, "several checks")
         assert messages.empty()
-    assert "wait for Redis" not in caplog.text
+    assert "no live updates" not in caplog.text
 
 
 async def test_who_is_confirmed_too_late_is_told_to_look_again(tmp_path: Path) -> None:
@@ -179,15 +183,15 @@ async def test_who_is_confirmed_too_late_is_told_to_look_again(tmp_path: Path) -
 
 async def test_only_the_last_of_several_confirmations_counts(redis_client: Redis) -> None:
     async with redis_client.pubsub() as pubsub:
-        link = Link(pubsub, QUICK)
-        await link.open({"ann"})
-        await link.ask(set(), {"ann"})
-        await link.ask({"ann"}, set())
+        connection = SubscriberConnection(pubsub, QUICK)
+        await connection.open({"ann"})
+        await connection.update(set(), {"ann"})
+        await connection.update({"ann"}, set())
         # That of the first subscription, which Redis has left since.
-        link.confirm("ann")
-        assert not link.hears("ann")
-        link.confirm("ann")
-        assert link.hears("ann")
+        connection.confirm("ann")
+        assert not connection.is_subscribed("ann")
+        connection.confirm("ann")
+        assert connection.is_subscribed("ann")
 
 
 OWNER = uuid4()

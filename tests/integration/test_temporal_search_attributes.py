@@ -127,7 +127,7 @@ async def test_where_looking_is_not_allowed_it_goes_on(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ensure_search_attributes(Client(Refusing(client.service_client, "list_search_attributes")))
-    assert "does not say whether it has the search attributes WorkspaceId, OwnerId" in caplog.text
+    assert "cannot check whether Temporal has the search attributes WorkspaceId, OwnerId" in caplog.text
 
 
 async def test_a_workflow_is_found_by_its_workspace_and_its_owner(client: Client) -> None:

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.bootstrap import StepLimits, policy_of, stall_of, step_limits_of
 from codehub.contracts import StepQueue
+from codehub.policy import StepLimits, policy_of, stall_of, step_limits_of
 from codehub.settings import load_settings
 from codehub.settings.types import GREATEST_STEP_SECONDS
 from workflows.policies import ARCHIVE, BACKSTOP, CHANGE, RESTORE, START, StepPolicy

@@ -18,7 +18,7 @@ from temporalio.api.history.v1 import (
 from temporalio.api.workflow.v1 import PendingActivityInfo
 from temporalio.client import WorkflowHistory
 
-from codehub.adapters.temporal.histories import Run, steps_of
+from codehub.adapters.temporal.histories import OperationRun, read_run
 from codehub.ports import StepRecord, StepResult
 
 HISTORIES = Path(__file__).parents[1] / "replay" / "histories"
@@ -60,7 +60,7 @@ def pending(**fields: object) -> PendingActivityInfo:
 def only_step(
     *events: HistoryEvent, waiting: Sequence[PendingActivityInfo] = (), closed_at: datetime | None = None
 ) -> StepRecord:
-    [step] = steps_of(Run(events, waiting, closed_at), 1)
+    [step] = read_run(OperationRun(events, waiting, closed_at), 1)
     return step
 
 
@@ -74,7 +74,7 @@ def only_step(
 )
 def test_recorded_histories_tell_their_steps(operation: str, names: list[str]) -> None:
     text = (HISTORIES / f"{operation}.json").read_text()
-    steps = steps_of(Run(WorkflowHistory.from_json(operation, text).events, (), None), 2)
+    steps = read_run(OperationRun(WorkflowHistory.from_json(operation, text).events, (), None), 2)
     assert [step.name for step in steps] == names
     for step in steps:
         assert (step.result, step.operation_attempt, step.attempts) == (StepResult.COMPLETED, 2, 1)

@@ -26,7 +26,7 @@ from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.progress_board import RedisProgressBoard
 from codehub.adapters.temporal.convergence import TemporalConvergence
 from codehub.adapters.temporal.search_attributes import NAMES
-from codehub.bootstrap import Policy, Ports
+from codehub.bootstrap import Ports
 from codehub.db.models import WorkspaceEvent
 from codehub.db.session import Database
 from codehub.db.snapshots import load_snapshot
@@ -34,6 +34,7 @@ from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import META_SUFFIX, meta_key
 from codehub.domain.states import DesiredState, Operation
+from codehub.policy import Policy
 from codehub.services.deletion import delete_workspace
 from codehub.services.requests import RequestContext
 from codehub.services.workspaces import request_state

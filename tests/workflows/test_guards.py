@@ -14,13 +14,13 @@ from activities.observer import Observer
 from activities.step_monitor import StepMonitor
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
-from codehub.bootstrap import Policy
 from codehub.contracts import ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.models import Archive, Workspace
 from codehub.db.session import Database
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.policy import Policy
 from testkit.fakes import (
     IMAGE,
     FakeArchives,

@@ -10,11 +10,11 @@ from redis.asyncio import Redis
 from temporalio.client import Client
 from temporalio.service import RPCError
 
-from codehub.bootstrap import Policy, StepLimits
 from codehub.contracts import workflow_id_of
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.policy import Policy, StepLimits
 from testkit.rows import add_user
 from testkit.waiting import until
 from tests.workflows.harness import ControlPlane, running_control_plane

@@ -10,10 +10,10 @@ from temporalio.testing import ActivityEnvironment, WorkflowEnvironment
 
 from activities.idle import ARCHIVES_PER_SLOT, BATCH, REJECTED_METRIC, IdleActivities
 from codehub.adapters.redis.activity import ACTIVITY_KEY
-from codehub.bootstrap import Policy
 from codehub.contracts import SweepRequest
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.policy import Policy
 from testkit.rows import new_workspace_id
 from tests.workflows.harness import LIMITS, ControlPlane, skipping_server
 

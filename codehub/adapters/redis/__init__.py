@@ -1,1 +1,1 @@
-"""Redis: the buffer for activity and the bus for events."""
+"""Redis: the activity buffer, the event bus and the progress board."""

@@ -1,4 +1,4 @@
-"""When each workspace was last used, as a sorted set: the member is the workspace, the score the time."""
+"""The last use of each workspace in a sorted set: the member is the workspace, the score the time."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -16,9 +16,9 @@ _log = logging.getLogger(__name__)
 
 ACTIVITY_KEY = "codehub:activity"
 
-# Times are taken to the microsecond, and somebody else may have written finer ones.
+# Python's times have microseconds; scores written by other clients can be finer.
 TICK = 1e-6
-# A plain ZREM would also remove a use that came after the stored one was read.
+# A plain ZREM would also remove a later use that arrived after the entry was read.
 DISCARD = """
 for i = 1, #ARGV, 2 do
     local score = redis.call('ZSCORE', KEYS[1], ARGV[i])
@@ -30,7 +30,7 @@ end
 
 
 class RedisActivityBuffer:
-    """An `ActivityBuffer`; times are kept to the millisecond, the oldest are taken first."""
+    """An `ActivityBuffer` with millisecond precision. It returns the oldest uses first."""
 
     def __init__(self, client: Redis) -> None:
         self._client = client
@@ -50,7 +50,7 @@ class RedisActivityBuffer:
         uses, rejected = _parse(cast("list[tuple[str, float]]", entries))
         if rejected:
             _log.warning(
-                "%d entries of %s are no uses of a workspace and are removed, such as %.80r",
+                "removed %d invalid entries of %s, for example %.80r",
                 *(len(rejected), ACTIVITY_KEY, next(iter(rejected.items()))),
             )
             await self._remove(rejected)
@@ -68,7 +68,7 @@ class RedisActivityBuffer:
 
 
 def _parse(entries: Iterable[tuple[str, float]]) -> tuple[dict[WorkspaceId, datetime], dict[str, float]]:
-    """Anybody who can use Redis may have written these; one that is no use must not hold up the others."""
+    """Split entries into valid and invalid ones: any client of Redis can write anything here."""
     uses: dict[WorkspaceId, datetime] = {}
     rejected: dict[str, float] = {}
     for member, score in entries:

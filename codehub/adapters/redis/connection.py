@@ -1,4 +1,4 @@
-"""One pool of Redis connections, and what its errors mean."""
+"""Creates Redis clients and translates their errors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,16 +16,16 @@ HEALTH_CHECK_SECONDS = 15
 
 
 def create_client(url: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> Redis:
-    """Nothing is opened yet; close with `await client.aclose()`."""
+    """Return a client that connects on first use; close it with `await client.aclose()`."""
     return Redis.from_url(
         url,
         decode_responses=True,
-        # Bytes that are no text are somebody else's mistake; they must not break the whole answer.
+        # Bytes that are not text must not break the whole response.
         encoding_errors="surrogateescape",
         socket_timeout=timeout_seconds,
         socket_connect_timeout=timeout_seconds,
         health_check_interval=HEALTH_CHECK_SECONDS,
-        # Once, for a pooled connection that died unused; whoever calls knows better when to try again.
+        # One retry for a pooled connection that has died. Callers decide about any other.
         retry=Retry(NoBackoff(), retries=1),
     )
 
@@ -40,7 +40,7 @@ def translate_errors() -> Iterator[None]:
 
 
 async def redis_version(url: str) -> str:
-    """Which Redis answers there."""
+    """Return the version of the server."""
     with translate_errors():
         async with create_client(url) as client:
             return str((await client.info("server"))["redis_version"])

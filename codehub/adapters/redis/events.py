@@ -1,4 +1,4 @@
-"""Live updates over Redis: one channel per user, and one that everybody who serves users listens to."""
+"""Publishes live updates: one channel per user, and one that every server of live updates follows."""
 
 from redis.asyncio import Redis
 
@@ -12,7 +12,7 @@ def user_channel(user_id: str) -> str:
 
 
 class RedisEventBus:
-    """An `EventBus` that can also speak to all users' servers at once."""
+    """An `EventBus` that can also broadcast."""
 
     def __init__(self, client: Redis) -> None:
         self._client = client
@@ -21,7 +21,7 @@ class RedisEventBus:
         await self._publish(user_channel(user_id), message)
 
     async def broadcast(self, message: str) -> None:
-        """Send to every server of live updates, whoever its users are."""
+        """Send to every server of live updates."""
         await self._publish(RESYNC_CHANNEL, message)
 
     async def _publish(self, channel: str, message: str) -> None:

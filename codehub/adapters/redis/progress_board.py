@@ -1,4 +1,4 @@
-"""How far steps are, as keys that expire: what nobody posts any more is soon not shown any more."""
+"""The progress of steps in keys that expire, so that stale progress disappears."""
 
 import asyncio
 import json
@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LIFETIME_SECONDS = 10.0
-# Whoever waits for a courtesy waits in vain after this.
-ANSWER_SECONDS = 1.0
+# Progress is best-effort: give up after this long.
+RESPONSE_SECONDS = 1.0
 
 
 def progress_key(workspace_id: WorkspaceId) -> str:
@@ -36,11 +36,13 @@ class RedisProgressBoard:
 
     async def post(self, workspace_id: WorkspaceId, progress: Progress) -> None:
         content = json.dumps(asdict(progress))
-        await _ask(self._client.set(progress_key(workspace_id), content, px=self._lifetime_milliseconds))
+        await _best_effort(
+            self._client.set(progress_key(workspace_id), content, px=self._lifetime_milliseconds)
+        )
 
     async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
         ids = list(workspace_ids)
-        contents = await _ask(self._client.mget([progress_key(each) for each in ids])) if ids else []
+        contents = await _best_effort(self._client.mget([progress_key(each) for each in ids])) if ids else []
         if contents is None:
             return None
         pairs = zip(ids, contents, strict=True)
@@ -48,23 +50,23 @@ class RedisProgressBoard:
         return {each: progress for each, progress in found.items() if progress is not None}
 
     async def clear(self, workspace_id: WorkspaceId) -> None:
-        await _ask(self._client.delete(progress_key(workspace_id)))
+        await _best_effort(self._client.delete(progress_key(workspace_id)))
 
 
-async def _ask(answer: Awaitable[T]) -> T | None:
-    """None also if Redis does not answer, or not soon."""
+async def _best_effort(response: Awaitable[T]) -> T | None:
+    """Return the response, or None if Redis does not respond in time."""
     try:
         with translate_errors():
-            async with asyncio.timeout(ANSWER_SECONDS):
-                return await answer
-    # What somebody else wrote there may be no text at all.
+            async with asyncio.timeout(RESPONSE_SECONDS):
+                return await response
+    # UnicodeDecodeError: other clients can write anything there.
     except (Transient, UnicodeDecodeError) as error:
-        log.debug("progress is not shown: %s", error)
+        log.debug("no progress: %s", error)
         return None
 
 
 def _parse(text: str | bytes) -> Progress | None:
-    """What is there, which anybody who can use Redis may have written."""
+    """Parse an entry. Return None for an invalid one: any client of Redis can write there."""
     try:
         content = json.loads(text)
         total = content["total"]
@@ -80,6 +82,6 @@ def _parse(text: str | bytes) -> Progress | None:
 
 def _text(content: object) -> str:
     text = str(content)
-    # Half of a character can be read but not sent on.
+    # A lone surrogate can be parsed but not encoded again.
     text.encode()
     return text

@@ -21,10 +21,10 @@ from codehub.ports import BusMessage
 
 @dataclass(frozen=True)
 class SubscriptionTiming:
-    """How often, and how long, in seconds."""
+    """Periods and timeouts in seconds."""
 
     check: float = 10.0
-    answer: float = 3.0
+    response: float = 3.0
     confirm: float = 2.0
     first_delay: float = 0.2
     max_delay: float = 10.0
@@ -33,27 +33,27 @@ class SubscriptionTiming:
         return delay_after(failures, self.first_delay, self.max_delay)
 
 
-class Link:
-    """Every method raises when the connection is lost; then it is of no use any more."""
+class SubscriberConnection:
+    """One connection and its subscriptions. Every method raises when the connection is lost."""
 
     def __init__(self, pubsub: PubSub, timing: SubscriptionTiming) -> None:
         self._pubsub = pubsub
         self._timing = timing
-        self._asked: set[str] = set()
+        self._requested: set[str] = set()
         self._unconfirmed: Counter[str] = Counter()
 
     async def open(self, users: Set[str]) -> None:
-        self._asked.update(users)
+        self._requested.update(users)
         self._unconfirmed.update(users)
-        async with asyncio.timeout(self._timing.answer):
+        async with asyncio.timeout(self._timing.response):
             # Redis confirms in this order, so the last confirmation speaks for all.
             await self._pubsub.subscribe(*map(user_channel, users), RESYNC_CHANNEL)
 
-    async def ask(self, wanted: Set[str], unwanted: Set[str]) -> None:
-        """Leave those, then subscribe to the new ones among these, many in one command."""
-        added, left = wanted - self._asked, unwanted & self._asked
-        self._asked |= added
-        self._asked -= left
+    async def update(self, wanted: Set[str], unwanted: Set[str]) -> None:
+        """Unsubscribe from unwanted users, then subscribe to new wanted ones, with one command each."""
+        added, left = wanted - self._requested, unwanted & self._requested
+        self._requested |= added
+        self._requested -= left
         self._unconfirmed.update(added)
         if left:
             await self._pubsub.unsubscribe(*map(user_channel, left))
@@ -63,20 +63,20 @@ class Link:
     def confirm(self, user_id: str) -> None:
         self._unconfirmed[user_id] -= 1
         if not self._unconfirmed[user_id]:
-            # Users come and go; those who are settled need no count.
+            # Keep no counts of confirmed users, or the dict would grow forever.
             del self._unconfirmed[user_id]
 
-    def hears(self, user_id: str) -> bool:
-        """False also for one that Redis has yet to leave and to subscribe to again."""
-        return user_id in self._asked and user_id not in self._unconfirmed
+    def is_subscribed(self, user_id: str) -> bool:
+        """Return whether the subscription is confirmed, and not about to be renewed."""
+        return user_id in self._requested and user_id not in self._unconfirmed
 
     async def receive(self) -> Mapping[str, str]:
         message = await self._pubsub.get_message(timeout=self._timing.check)
         if message is None:
-            # An idle connection and a dead one look alike until one of them answers.
-            async with asyncio.timeout(self._timing.answer):
+            # Only a response tells an idle connection from a dead one.
+            async with asyncio.timeout(self._timing.response):
                 await self._pubsub.ping()
-            message = await self._pubsub.get_message(timeout=self._timing.answer)
+            message = await self._pubsub.get_message(timeout=self._timing.response)
         if message is None:
             raise ConnectionLost("the connection has gone silent")
         return cast("Mapping[str, str]", message)
@@ -86,13 +86,13 @@ def create_subscriber(url: str, timing: SubscriptionTiming) -> Redis:
     return Redis.from_url(
         url,
         decode_responses=True,
-        # In which answers to a subscriber are messages like all others.
+        # In version 2, confirmations arrive like other messages.
         protocol=2,
-        # Times are kept here: with one of its own the library loses a cancellation that comes at the moment
-        # when something has been sent (`asyncio.wait_for` of Python 3.11), and nothing would ever end.
+        # Timeouts are handled in this module: the library's own can swallow a cancellation that arrives just
+        # after a send (`asyncio.wait_for` of Python 3.11), and the task would never end.
         socket_timeout=None,
-        socket_connect_timeout=timing.answer,
-        # No error may be healed behind our back: messages are lost with every connection.
+        socket_connect_timeout=timing.response,
+        # No hidden reconnects: messages are lost with every connection.
         retry=Retry(NoBackoff(), retries=0, supported_errors=()),
     )
 
@@ -105,31 +105,31 @@ USER_PREFIX = user_channel("")
 
 
 @dataclass(slots=True)
-class _Following:
-    heard: asyncio.Event = field(default_factory=asyncio.Event)
-    # Whoever waited has gone on without it, and may have missed something.
+class _FollowedUser:
+    subscribed: asyncio.Event = field(default_factory=asyncio.Event)
+    # A caller gave up waiting and may have missed messages.
     late: bool = False
 
 
 class RedisEventSubscription:
-    """An `EventSubscription` that subscribes to the channels of those followed, and to no others."""
+    """An `EventSubscription` that subscribes only to the channels of followed users."""
 
     def __init__(self, url: str, timing: SubscriptionTiming | None = None) -> None:
         self._url = url
         self._timing = timing or SubscriptionTiming()
-        self._followed: dict[str, _Following] = {}
-        self._touched: set[str] = set()
-        self._touch = asyncio.Event()
+        self._followed: dict[str, _FollowedUser] = {}
+        self._changed: set[str] = set()
+        self._has_changes = asyncio.Event()
         self._failures = 0
 
     async def follow(self, user_id: str) -> bool:
         if user_id not in self._followed:
-            self._followed[user_id] = _Following()
-            self._look_at(user_id)
+            self._followed[user_id] = _FollowedUser()
+            self._mark_changed(user_id)
         following = self._followed[user_id]
         try:
             async with asyncio.timeout(self._timing.confirm):
-                await following.heard.wait()
+                await following.subscribed.wait()
         except TimeoutError:
             following.late = True
             return False
@@ -137,7 +137,7 @@ class RedisEventSubscription:
 
     def unfollow(self, user_id: str) -> None:
         if self._followed.pop(user_id, None) is not None:
-            self._look_at(user_id)
+            self._mark_changed(user_id)
 
     async def run(self, deliver: Deliver) -> NoReturn:
         async with create_subscriber(self._url, self._timing) as client:
@@ -146,53 +146,53 @@ class RedisEventSubscription:
                     await self._serve(client, deliver)
                 except* (RedisError, OSError) as lost:
                     if not self._failures:
-                        log.warning("live updates wait for Redis: %s", _reason(lost))
+                        log.warning("no live updates until Redis is back: %s", _reason(lost))
                 self._failures += 1
                 await asyncio.sleep(self._timing.delay(self._failures))
 
-    def _look_at(self, user_id: str) -> None:
-        self._touched.add(user_id)
-        self._touch.set()
+    def _mark_changed(self, user_id: str) -> None:
+        self._changed.add(user_id)
+        self._has_changes.set()
 
     async def _serve(self, client: Redis, deliver: Deliver) -> None:
-        """Hear on one connection; raise when it is lost."""
+        """Receive messages on one connection. Raise when it is lost."""
         async with client.pubsub() as pubsub:
-            link = Link(pubsub, self._timing)
+            connection = SubscriberConnection(pubsub, self._timing)
             try:
-                self._touched.clear()
-                await link.open(self._followed.keys())
+                self._changed.clear()
+                await connection.open(self._followed.keys())
                 async with asyncio.TaskGroup() as tasks:
-                    tasks.create_task(self._ask(link, deliver))
-                    tasks.create_task(self._hear(link, deliver))
+                    tasks.create_task(self._send_changes(connection, deliver))
+                    tasks.create_task(self._receive_messages(connection, deliver))
             finally:
                 for following in self._followed.values():
-                    following.heard.clear()
+                    following.subscribed.clear()
 
-    async def _ask(self, link: Link, deliver: Deliver) -> NoReturn:
+    async def _send_changes(self, connection: SubscriberConnection, deliver: Deliver) -> NoReturn:
         while True:
-            await self._touch.wait()
-            self._touch.clear()
-            touched, self._touched = self._touched, set()
-            wanted = touched & self._followed.keys()
-            await link.ask(wanted, touched - wanted)
+            await self._has_changes.wait()
+            self._has_changes.clear()
+            changed, self._changed = self._changed, set()
+            wanted = changed & self._followed.keys()
+            await connection.update(wanted, changed - wanted)
             for user_id in wanted:
-                # Nothing is confirmed for one who left and came back before Redis was told of either.
-                self._settle(link, user_id, deliver)
+                # A user who left and came back before Redis knew gets no new confirmation.
+                self._confirm_if_subscribed(connection, user_id, deliver)
 
-    async def _hear(self, link: Link, deliver: Deliver) -> NoReturn:
+    async def _receive_messages(self, connection: SubscriberConnection, deliver: Deliver) -> NoReturn:
         is_up = False
         while True:
-            message = await link.receive()
+            message = await connection.receive()
             kind, channel = message["type"], message["channel"]
             user_id = None if channel == RESYNC_CHANNEL else str(channel).removeprefix(USER_PREFIX)
             if kind == "message":
                 deliver(BusMessage(user_id, message["data"]))
             elif kind == "subscribe" and user_id is not None:
-                link.confirm(user_id)
-                self._settle(link, user_id, deliver)
+                connection.confirm(user_id)
+                self._confirm_if_subscribed(connection, user_id, deliver)
             elif kind == "subscribe" and is_up:
-                # The client library subscribes again by itself when it finds its connection closed.
-                raise ConnectionLost("the connection was replaced by another one")
+                # The client library resubscribes by itself when its connection was closed.
+                raise ConnectionLost("the connection was replaced")
             elif kind == "subscribe":
                 is_up = True
                 self._end_outage()
@@ -200,15 +200,17 @@ class RedisEventSubscription:
 
     def _end_outage(self) -> None:
         if self._failures:
-            log.info("live updates hear Redis again")
+            log.info("Redis is back: live updates continue")
         self._failures = 0
 
-    def _settle(self, link: Link, user_id: str, deliver: Deliver) -> None:
-        """Tell those who wait for this user, if it is heard."""
+    def _confirm_if_subscribed(
+        self, connection: SubscriberConnection, user_id: str, deliver: Deliver
+    ) -> None:
+        """Wake the callers that wait for this user, if its subscription is confirmed."""
         following = self._followed.get(user_id)
-        if following is None or not link.hears(user_id):
+        if following is None or not connection.is_subscribed(user_id):
             return
-        following.heard.set()
+        following.subscribed.set()
         if following.late:
             following.late = False
             deliver(BusMessage(user_id))

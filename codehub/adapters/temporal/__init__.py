@@ -1,1 +1,1 @@
-"""Temporal, as everybody but a worker sees it: wake a workspace, set up schedules and search attributes."""
+"""Temporal as a client uses it: wakes, schedules, histories and search attributes."""

@@ -1,4 +1,4 @@
-"""Wakes a workspace's workflow; its row is written already, so the next sweep heals a lost wake."""
+"""Wakes the workflow of a workspace. The next sweep makes up for a lost wake."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ TIMEOUT_SECONDS = 3.0
 
 
 class TemporalConvergence:
-    """A `Convergence`; the client may be a lazy one."""
+    """A `Convergence`; the client can be lazy."""
 
     def __init__(self, client: Client, task_queue: str, *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
         self._client = client
@@ -25,8 +25,8 @@ class TemporalConvergence:
         self._timeout_seconds = timeout_seconds
 
     async def wake(self, workspace_id: WorkspaceId, owner_id: str) -> None:
-        # The signal makes the server start a run or hand it to the one there is, as one step: a run that is
-        # about to complete sees it and goes on.
+        # The server starts a run or signals the existing one atomically: a run that is about to complete
+        # sees the signal and goes on.
         await self._start(workspace_id, owner_id, signal=contracts.WAKE_SIGNAL)
 
     async def resume(self, workspace_id: WorkspaceId, owner_id: str) -> None:
@@ -34,13 +34,13 @@ class TemporalConvergence:
 
     async def _start(self, workspace_id: WorkspaceId, owner_id: str, *, signal: str | None) -> None:
         try:
-            # Around everything: a call's own timeout covers neither connecting nor its retries.
+            # The timeout of a call covers neither connecting nor retries.
             async with asyncio.timeout(self._timeout_seconds):
                 await self._start_or_use_existing(workspace_id, owner_id, signal)
         # A lazy client that cannot connect raises RuntimeError.
         except (RPCError, RuntimeError, TimeoutError) as error:
             reason = str(error) or type(error).__name__
-            log.warning("workspace %s waits for the next sweep, no wake: %s", workspace_id, reason)
+            log.warning("could not wake workspace %s, the next sweep will: %s", workspace_id, reason)
 
     async def _start_or_use_existing(
         self, workspace_id: WorkspaceId, owner_id: str, signal: str | None
@@ -54,7 +54,7 @@ class TemporalConvergence:
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             search_attributes=attributes_of(workspace_id, owner_id),
-            # Inherited by its operations and their steps: in every queue, owners take turns.
+            # Operations and their steps inherit it, so owners take turns in every queue.
             priority=Priority(fairness_key=owner_id),
             static_summary=f"Brings workspace {workspace_id} to its desired state",
         )

@@ -29,16 +29,16 @@ LOCAL_ACTIVITY = "core_local_activity"
 
 
 @dataclass(frozen=True)
-class Run:
-    """One workflow of an operation: its history, what it waits for, and when it ended."""
+class OperationRun:
+    """One workflow run of an operation: its history, its pending activities and when it ended."""
 
     events: Sequence[HistoryEvent]
     pending: Sequence[PendingActivityInfo]
     closed_at: datetime | None
 
 
-def steps_of(run: Run, operation_attempt: int) -> list[StepRecord]:
-    """In the order in which they began."""
+def read_run(run: OperationRun, operation_attempt: int) -> list[StepRecord]:
+    """Return the steps in the order in which they began."""
     steps = _Steps(operation_attempt)
     for event in run.events:
         steps.take(event)
@@ -48,12 +48,12 @@ def steps_of(run: Run, operation_attempt: int) -> list[StepRecord]:
 
 
 class _Steps:
-    """What the events so far tell; steps are known by the event that scheduled them."""
+    """The steps of a run so far, by the id of the event that scheduled each."""
 
     def __init__(self, operation_attempt: int) -> None:
         self._operation_attempt = operation_attempt
         self._steps: dict[int, StepRecord] = {}
-        self._places: dict[str, int] = {}
+        self._event_ids: dict[str, int] = {}
 
     def take(self, event: HistoryEvent) -> None:
         kind = event.WhichOneof("attributes")
@@ -70,16 +70,16 @@ class _Steps:
             self._end(getattr(event, kind), ENDS[kind], at)
 
     def take_pending(self, info: PendingActivityInfo) -> None:
-        """One whose end may have been told of meanwhile."""
-        place = self._places.get(info.activity_id)
-        if place is None or self._steps[place].ended_at is not None:
+        """Add a pending activity, unless the history already has its end."""
+        event_id = self._event_ids.get(info.activity_id)
+        if event_id is None or self._steps[event_id].ended_at is not None:
             return
         started_at = info.last_started_time.ToDatetime(UTC) if info.HasField("last_started_time") else None
         error = _message(info.last_failure)
-        self._change(place, started_at=started_at, attempts=max(1, info.attempt), error=error)
+        self._change(event_id, started_at=started_at, attempts=max(1, info.attempt), error=error)
 
     def list(self, closed_at: datetime | None) -> list[StepRecord]:
-        """Nothing goes on after the end of the whole."""
+        """Return all steps; a step without an end was cancelled when the run ended."""
         return [
             replace(step, result=StepResult.CANCELLED, ended_at=closed_at)
             if closed_at is not None and step.ended_at is None
@@ -89,46 +89,46 @@ class _Steps:
 
     def _schedule(self, event: HistoryEvent, at: datetime) -> None:
         scheduled = event.activity_task_scheduled_event_attributes
-        self._places[scheduled.activity_id] = event.event_id
+        self._event_ids[scheduled.activity_id] = event.event_id
         self._steps[event.event_id] = StepRecord(
             scheduled.activity_type.name, self._operation_attempt, StepResult.RUNNING, at
         )
 
     def _end(self, ended: Any, result: StepResult, at: datetime) -> None:  # noqa: ANN401 (one of four)
-        place = ended.scheduled_event_id
-        error = _message(ended.failure) if result is StepResult.FAILED else self._steps[place].error
-        self._change(place, result=result, ended_at=at, error=error)
+        event_id = ended.scheduled_event_id
+        error = _message(ended.failure) if result is StepResult.FAILED else self._steps[event_id].error
+        self._change(event_id, result=result, ended_at=at, error=error)
 
     def _take_marker(self, event: HistoryEvent, at: datetime) -> None:
-        """A local step leaves nothing but a marker at its end."""
+        """Add a local activity, which leaves only a marker when it ends."""
         marker = event.marker_recorded_event_attributes
         if marker.marker_name != LOCAL_ACTIVITY:
             return
         failed = marker.HasField("failure")
-        told = json.loads(marker.details["data"].payloads[0].data)
-        began_at = _moment(told["original_schedule_time"])
+        data = json.loads(marker.details["data"].payloads[0].data)
+        began_at = _to_datetime(data["original_schedule_time"])
         self._steps[event.event_id] = StepRecord(
-            name=told["activity_type"],
+            name=data["activity_type"],
             operation_attempt=self._operation_attempt,
             result=StepResult.FAILED if failed else StepResult.COMPLETED,
             scheduled_at=began_at,
             started_at=began_at,
-            # It tells its own end by another clock, on which it may be before its beginning.
+            # The end is by another clock and can be before the beginning.
             ended_at=max(began_at, at),
-            attempts=told["attempt"],
+            attempts=data["attempt"],
             error=_message(marker.failure) if failed else None,
         )
 
-    def _change(self, place: int, **fields: Any) -> None:  # noqa: ANN401
-        self._steps[place] = replace(self._steps[place], **fields)
+    def _change(self, event_id: int, **fields: Any) -> None:  # noqa: ANN401
+        self._steps[event_id] = replace(self._steps[event_id], **fields)
 
 
 def _message(failure: Failure) -> str | None:
     return failure.message or None
 
 
-def _moment(told: dict[str, int]) -> datetime:
-    return datetime.fromtimestamp(told["seconds"] + told["nanos"] / 1e9, UTC)
+def _to_datetime(timestamp: dict[str, int]) -> datetime:
+    return datetime.fromtimestamp(timestamp["seconds"] + timestamp["nanos"] / 1e9, UTC)
 
 
 TIMEOUT_SECONDS = 3.0
@@ -138,7 +138,7 @@ MOST_RUNS = 50
 
 
 class TemporalHistories:
-    """A `Histories`; the client may be a lazy one."""
+    """A `Histories`; the client can be lazy."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -154,12 +154,12 @@ class TemporalHistories:
                 runs = await asyncio.gather(*(self._read(each, claimed_at) for each in executions))
         # A lazy client that cannot connect raises RuntimeError.
         except (RPCError, RuntimeError, TimeoutError) as error:
-            raise Transient(ErrorReason.UNREACHABLE, f"Temporal cannot be asked: {error}") from error
+            raise Transient(ErrorReason.UNREACHABLE, f"Temporal cannot be reached: {error}") from error
         attempts = enumerate((run for run in runs if run is not None), start=1)
-        return [step for number, run in attempts for step in steps_of(run, number)]
+        return [step for number, run in attempts for step in read_run(run, number)]
 
-    async def _read(self, execution: WorkflowExecution, claimed_at: datetime) -> Run | None:
-        """None for one that belongs to another claim, or has been forgotten since it was listed."""
+    async def _read(self, execution: WorkflowExecution, claimed_at: datetime) -> OperationRun | None:
+        """Return None for a run of another claim, or one that was removed after the listing."""
         handle = self._client.get_workflow_handle(execution.id, run_id=execution.run_id)
         try:
             described = await handle.describe()
@@ -172,7 +172,7 @@ class TemporalHistories:
         [request] = await self._client.data_converter.decode(started.input.payloads)
         if datetime.fromisoformat(request["claimed_at"]) != claimed_at:
             return None
-        return Run(events, described.raw_description.pending_activities, described.close_time)
+        return OperationRun(events, described.raw_description.pending_activities, described.close_time)
 
 
 def _query(workflow_id: str, claimed_at: datetime, ended_at: datetime | None) -> str:

@@ -29,16 +29,16 @@ GC_WORKFLOW = "ArchiveGcWorkflow"
 OBSERVE_WORKFLOW = "ObserveWorkflow"
 RETENTION_WORKFLOW = "RetentionWorkflow"
 
-# What was missed for longer is not caught up on: the next sweep does its work.
+# An older missed run is not made up for: the next one does its work.
 CATCHUP_WINDOW = timedelta(seconds=10)
-# No run may hold up the next ones forever, as one does that new code cannot replay.
+# A run that new code cannot replay would block the next ones forever, so runs have a timeout.
 SHORT_SWEEP = timedelta(minutes=10)
 LONG_SWEEP = timedelta(hours=2)
 
 
 @dataclass(frozen=True)
 class SchedulePeriods:
-    """How often each sweep runs."""
+    """The period of each sweep."""
 
     ttl: timedelta = timedelta(seconds=60)
     gc: timedelta = timedelta(hours=4)
@@ -48,7 +48,7 @@ class SchedulePeriods:
 
 @dataclass(frozen=True)
 class Sweep:
-    """One schedule and the workflow it starts; `limit` is how long one run may take."""
+    """One schedule and the workflow it starts; `limit` is the timeout of one run."""
 
     schedule_id: str
     workflow: str
@@ -60,7 +60,7 @@ class Sweep:
 
 def sweeps(periods: SchedulePeriods) -> Iterator[Sweep]:
     yield Sweep(
-        contracts.TTL_SCHEDULE, TTL_WORKFLOW, periods.ttl, SHORT_SWEEP, "Parks workspaces that nobody uses"
+        contracts.TTL_SCHEDULE, TTL_WORKFLOW, periods.ttl, SHORT_SWEEP, "Stops and archives idle workspaces"
     )
     yield Sweep(
         contracts.GC_SCHEDULE, GC_WORKFLOW, periods.gc, LONG_SWEEP, "Removes archives that nothing needs"
@@ -70,21 +70,21 @@ def sweeps(periods: SchedulePeriods) -> Iterator[Sweep]:
         OBSERVE_WORKFLOW,
         periods.observe,
         SHORT_SWEEP,
-        "Wakes workspaces that are not as they should be",
+        "Wakes workspaces that differ from their desired state",
     )
     yield Sweep(
         contracts.RETENTION_SCHEDULE,
         RETENTION_WORKFLOW,
         periods.retention,
         LONG_SWEEP,
-        "Removes rows of what has been over for long",
-        # A machine that is switched off every night would always miss the same hour.
+        "Removes old rows",
+        # A machine that is off every night would always miss the same hour.
         catchup_window=periods.retention,
     )
 
 
 async def ensure_schedules(client: Client, task_queue: str, periods: SchedulePeriods) -> None:
-    """Create the schedules, or make those there are as they should be; several workers may do so at once."""
+    """Create or update the schedules. Several workers can do so at once."""
     for sweep in sweeps(periods):
         await _ensure(client, sweep.schedule_id, _schedule(sweep, task_queue))
 
@@ -105,7 +105,7 @@ def _schedule(sweep: Sweep, task_queue: str) -> Schedule:
 
 async def _ensure(client: Client, schedule_id: str, wanted: Schedule) -> None:
     def keep_state(update: ScheduleUpdateInput) -> ScheduleUpdate:
-        # An operator has paused it, perhaps; a restarted worker must not take that back.
+        # A restarted worker must not resume a schedule that an operator paused.
         wanted.state = update.description.schedule.state
         return ScheduleUpdate(wanted)
 
@@ -125,7 +125,7 @@ SCHEDULES = (
 
 
 class TemporalSweeps:
-    """A `Sweeps`; the client may be a lazy one."""
+    """A `Sweeps`; the client can be lazy."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -136,7 +136,7 @@ class TemporalSweeps:
                 states = await asyncio.gather(*map(self._read, SCHEDULES))
         # A lazy client that cannot connect raises RuntimeError.
         except (RPCError, RuntimeError, TimeoutError) as error:
-            raise Transient(ErrorReason.UNREACHABLE, f"Temporal cannot be asked: {error}") from error
+            raise Transient(ErrorReason.UNREACHABLE, f"Temporal cannot be reached: {error}") from error
         return [state for state in states if state is not None]
 
     async def _read(self, schedule_id: str) -> SweepState | None:

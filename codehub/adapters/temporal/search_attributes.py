@@ -1,4 +1,4 @@
-"""What workflows can be searched by in the Temporal Web UI."""
+"""The search attributes of workflows, for the Temporal Web UI."""
 
 import logging
 
@@ -19,31 +19,31 @@ PHASE = SearchAttributeKey.for_keyword("Phase")
 NAMES = tuple(key.name for key in (WORKSPACE_ID, OWNER_ID, OPERATION, PHASE))
 KEYWORD = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
 
-# Temporal Cloud and servers with authorization leave it to their operators.
+# On Temporal Cloud and servers with authorization, only operators may do this.
 NOT_ALLOWED = (
     RPCStatusCode.PERMISSION_DENIED,
     RPCStatusCode.UNAUTHENTICATED,
     RPCStatusCode.UNIMPLEMENTED,
 )
-# No room for more of them.
+# The namespace has reached its limit.
 NOT_POSSIBLE = (RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.FAILED_PRECONDITION)
 
 
 class SearchAttributesUnusable(Exception):
-    """The namespace lacks what workflows are searched by; the message is for an operator."""
+    """The namespace lacks search attributes; the message is for an operator."""
 
 
 def attributes_of(workspace_id: WorkspaceId, owner_id: str) -> TypedSearchAttributes:
-    """What every workflow of a workspace carries from its start."""
+    """Return the search attributes of every workflow of a workspace."""
     return TypedSearchAttributes(
         [SearchAttributePair(WORKSPACE_ID, workspace_id), SearchAttributePair(OWNER_ID, owner_id)]
     )
 
 
 async def ensure_search_attributes(client: Client) -> None:
-    """Register those that the namespace lacks; workflows that name others are refused by the server.
+    """Register missing search attributes; the server refuses workflows with unknown ones.
 
-    Raise SearchAttributesUnusable where that is not allowed, or where one has another type.
+    Raise SearchAttributesUnusable if that is not allowed, or if one has another type.
     """
     try:
         request = ListSearchAttributesRequest(namespace=client.namespace)
@@ -51,7 +51,7 @@ async def ensure_search_attributes(client: Client) -> None:
     except RPCError as error:
         if error.status not in NOT_ALLOWED:
             raise
-        log.warning("Temporal does not say whether it has the search attributes %s", ", ".join(NAMES))
+        log.warning("cannot check whether Temporal has the search attributes %s", ", ".join(NAMES))
         return
     _require_type(client.namespace, dict(known))
     missing = [name for name in NAMES if name not in known]
@@ -76,7 +76,7 @@ async def _add(client: Client, missing: list[str]) -> None:
     try:
         await client.operator_service.add_search_attributes(request, retry=True)
     except RPCError as error:
-        # Another worker was faster.
+        # Another worker registered them first.
         if error.status is RPCStatusCode.ALREADY_EXISTS:
             return
         if error.status in (*NOT_ALLOWED, *NOT_POSSIBLE):
@@ -84,16 +84,16 @@ async def _add(client: Client, missing: list[str]) -> None:
         raise
 
 
-def _explain(namespace: str, missing: list[str], words: str) -> str:
+def _explain(namespace: str, missing: list[str], reason: str) -> str:
     options = " ".join(f"--name {name} --type Keyword" for name in missing)
     return (
         f"The Temporal namespace {namespace} lacks the search attributes {', '.join(missing)} of the type "
-        f"Keyword, and CodeHub cannot add them ({words}): have an operator run `temporal operator "
+        f"Keyword, and CodeHub cannot add them ({reason}): have an operator run `temporal operator "
         f"search-attribute create --namespace {namespace} {options}`, or add them in the console of Temporal "
         "Cloud."
     )
 
 
 def _type_name(value: int) -> str:
-    word = IndexedValueType.Name(IndexedValueType.ValueType(value))
-    return word.removeprefix("INDEXED_VALUE_TYPE_").replace("_", " ").title().replace(" ", "")
+    name = IndexedValueType.Name(IndexedValueType.ValueType(value))
+    return name.removeprefix("INDEXED_VALUE_TYPE_").replace("_", " ").title().replace(" ", "")
