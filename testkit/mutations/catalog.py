@@ -84,7 +84,7 @@ MUTATIONS = (
         "storage_job/swap.py",
         "    except OSError:\n        for source, target in done:\n",
         "    except OSError:\n        for source, target in done[:0]:\n",
-        Tests("tests/adversarial/test_stubborn_content.py", "immutable_entry_at_the_top"),
+        Tests("tests/adversarial/test_immovable_content.py", "immutable_entry_at_the_top"),
     ),
     Mutation(
         "claim without compare-and-set",

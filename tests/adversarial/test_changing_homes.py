@@ -17,7 +17,7 @@ from testkit.trees import describe_tree
 from testkit.waiting import until
 from tests.adversarial.outcomes import assert_meta_is_right, assert_no_processes, failure_of
 from tests.fixtures_s3 import Bucket
-from tests.storage_job_runs import archive, restore
+from tests.storage_jobs import archive, restore
 
 SIZE = 400_000
 ATTEMPTS = 4

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.adversarial.measured import measured_job
+from tests.adversarial.measured_job import measured_job
 from tests.fixtures_s3 import Bucket
-from tests.storage_job_runs import store_archive
+from tests.storage_jobs import store_archive
 from tests.tars import zstd
 
 # Enough to notice what grows with their number; a million takes minutes.

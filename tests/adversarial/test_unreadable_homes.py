@@ -14,7 +14,7 @@ from testkit.needs import need_root
 from testkit.trees import describe_tree
 from tests.adversarial.outcomes import assert_nothing_uploaded, assert_round_trip
 from tests.fixtures_s3 import Bucket
-from tests.storage_job_runs import REPOSITORY, archive, request_for
+from tests.storage_jobs import REPOSITORY, archive, request_for
 
 # What root may beyond others: without these, permissions hold for it too.
 _ORDINARY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()

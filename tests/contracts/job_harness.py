@@ -20,7 +20,7 @@ from testkit.docker_engine import STALLED_JOB_IMAGE, Engine, build, docker
 from testkit.fakes import FakeObject, FakeStorageJobs, FakeWorld
 from tests.contracts.test_archives import store_of
 from tests.fixtures_s3 import Bucket
-from tests.storage_job_runs import path_with_fake
+from tests.storage_jobs import path_with_fake
 
 Files = dict[str, bytes]
 

@@ -23,7 +23,7 @@ from testkit.waiting import until
 from tests.codehub_command import CODEHUB, CommandRun, run_codehub, up
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.m1.leftovers import IDS, STATUSES, WITH_HOMES, fill_database, home_key, make_homes
-from tests.storage_job_runs import path_with_fake, restore
+from tests.storage_jobs import path_with_fake, restore
 
 __all__ = ["bucket", "s3_server"]
 

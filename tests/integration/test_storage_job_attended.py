@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_job_runs import KEY, META_KEY, REPOSITORY, JobProcess, JobRun, path_with_fake, request_for
+from tests.storage_jobs import KEY, META_KEY, REPOSITORY, JobProcess, JobRun, path_with_fake, request_for
 
 __all__ = ["bucket", "s3_server"]
 HANGED_UP = 129

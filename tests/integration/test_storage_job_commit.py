@@ -6,7 +6,7 @@ import pytest
 
 from storage_job.errors import JobError, Reason
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_job_runs import KEY, META_KEY, archive, restore
+from tests.storage_jobs import KEY, META_KEY, archive, restore
 
 __all__ = ["bucket", "s3_server"]
 

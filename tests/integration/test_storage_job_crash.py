@@ -13,7 +13,7 @@ from storage_job.volume import WORK_NAME
 from testkit.trees import describe_tree
 from testkit.waiting import DEADLINE_SECONDS, until
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_job_runs import (
+from tests.storage_jobs import (
     META_KEY,
     JobProcess,
     archive,

@@ -12,7 +12,7 @@ import pytest
 from storage_job.errors import JobError, Reason
 from testkit.trees import describe_tree
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_job_runs import KEY, archive, path_with_fake, request_for, restore, run_job
+from tests.storage_jobs import KEY, archive, path_with_fake, request_for, restore, run_job
 
 __all__ = ["bucket", "s3_server"]
 HOME_BYTES = 12_000_000

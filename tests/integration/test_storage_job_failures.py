@@ -14,7 +14,7 @@ from storage_job.progress import Outcome
 from storage_job.volume import locked
 from testkit.trees import describe_tree
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_job_runs import archive, path_with_fake, request_for, restore, run_job
+from tests.storage_jobs import archive, path_with_fake, request_for, restore, run_job
 
 __all__ = ["bucket", "s3_server"]
 TAR = shutil.which("tar")

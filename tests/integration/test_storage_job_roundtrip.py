@@ -11,7 +11,7 @@ from storage_job.errors import JobError, Reason
 from storage_job.volume import WORK_NAME
 from testkit.trees import describe_tree, make_rich_home, make_socket
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_job_runs import KEY, META_KEY, archive, request_for, restore, run_job
+from tests.storage_jobs import KEY, META_KEY, archive, request_for, restore, run_job
 from tests.tars import tar_with_gnu_tar
 
 __all__ = ["bucket", "s3_server"]

@@ -11,7 +11,7 @@ from storage_job.errors import JobError, Reason
 from testkit.needs import need_root
 from testkit.trees import make_rich_home, make_socket
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_job_runs import KEY, archive, verify
+from tests.storage_jobs import KEY, archive, verify
 
 __all__ = ["bucket", "s3_server"]
 

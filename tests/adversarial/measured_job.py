@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.fixtures_s3 import Bucket
-from tests.storage_job_runs import REPOSITORY, request_for
+from tests.storage_jobs import REPOSITORY, request_for
 
 _SCRIPT = """
 import resource, subprocess, sys

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from storage_job.errors import Reason
-from tests.adversarial.measured import measured_job
+from tests.adversarial.measured_job import measured_job
 from tests.adversarial.outcomes import assert_refused
 from tests.fixtures_s3 import Bucket
-from tests.storage_job_runs import META_KEY, archive, restore, store_archive
+from tests.storage_jobs import META_KEY, archive, restore, store_archive
 from tests.tars import member, tar_of, zstd
 
 TERABYTE = 10**12
