@@ -1,4 +1,4 @@
-"""A volume with old content, beside a secret that is nobody's business."""
+"""A volume with old content, next to a directory that no job may touch."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Run storage jobs in tests: in this process where the outcome matters, as a program where that matters."""
+"""Run storage jobs in tests, in this process or as a program."""
 
 import asyncio
 import hashlib
@@ -44,7 +44,7 @@ async def verify(bucket: Bucket, data_dir: Path, **overrides: object) -> Outcome
 
 
 async def store_archive(bucket: Bucket, tar_zst: bytes, key: str = KEY) -> None:
-    """Commit an archive that somebody else made."""
+    """Store an archive with its meta, without a job."""
     await bucket.write(key, tar_zst)
     await bucket.write(key + ".meta", f"sha256:{hashlib.sha256(tar_zst).hexdigest()}\n".encode())
 
@@ -57,7 +57,7 @@ class JobRun:
 
 
 class JobProcess:
-    """A job as the control plane runs it."""
+    """A job that runs as a program, as in production."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
@@ -102,7 +102,7 @@ async def run_job(operation: str, request: dict[str, Any]) -> JobRun:
 
 
 def path_with_fake(directory: Path, program: str, script: str) -> str:
-    """A PATH on which `program` is a shell script of ours."""
+    """Return a PATH on which `program` is this shell script."""
     directory.mkdir(exist_ok=True)
     fake = directory / program
     fake.write_text(f"#!/bin/sh\n{script}\n")

@@ -1,4 +1,4 @@
-"""Hand-made tar archives for tests, good and evil."""
+"""Build valid and malicious tar archives for tests."""
 
 import io
 import subprocess
@@ -39,6 +39,6 @@ def tar_with_gnu_tar(directory: Path, *options: str) -> bytes:
 
 
 def with_checksum(header: bytes) -> bytes:
-    """The header with the checksum that its other fields ask for."""
+    """Return the header with the right checksum."""
     blank = header[:148] + b" " * 8 + header[156:512]
     return blank[:148] + b"%06o\0 " % sum(blank) + blank[156:]

@@ -1,4 +1,4 @@
-"""Trees deeper than the stack, the open files and the longest path of a process allow."""
+"""Trees that are too deep for recursion, for one open file per level and for a path."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def make_deep(root: Path, name: str, levels: int, innermost: str = "innermost") -> None:
-    """Nest directories of that name, with a file in the innermost one."""
+    """Nest directories of this name, with a file in the innermost one."""
     root.mkdir(exist_ok=True)
     with _inside(root):
         for _ in range(levels):
@@ -18,7 +18,7 @@ def make_deep(root: Path, name: str, levels: int, innermost: str = "innermost") 
 
 
 def depth_of(root: Path, name: str, innermost: str = "innermost") -> int:
-    """How many directories of that name are nested; the innermost one must have its file."""
+    """Return how many directories of this name are nested; the innermost one must contain its file."""
     levels = 0
     with _inside(root):
         while Path(name).is_dir():
@@ -30,7 +30,7 @@ def depth_of(root: Path, name: str, innermost: str = "innermost") -> int:
 
 @contextlib.contextmanager
 def removed_at_the_end(root: Path) -> Iterator[None]:
-    """pytest removes directories with a program that does not go that deep."""
+    """Remove the tree after the block, because pytest cannot remove trees that deep."""
     try:
         yield
     finally:

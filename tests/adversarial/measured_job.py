@@ -1,4 +1,4 @@
-"""A job as a program of its own, with the memory that the largest of its processes took."""
+"""Run a job as a program, and measure the memory of its largest process."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""How a job may end: the right result, or the right error with nothing half done and nothing left over."""
+"""Assert that a job gives the right result, or the right error without leaving anything behind."""
 
 import hashlib
 from collections.abc import Awaitable
@@ -19,7 +19,7 @@ PROGRAMS = {"tar"}
 
 
 def content_of(volume: Path) -> Description:
-    """All but the time of the root itself, in which staging comes and goes."""
+    """Describe everything but the time of the root, which changes with the staging directory."""
     description = describe_tree(volume)
     description[b"."].pop("mtime_ns")
     return description
@@ -65,7 +65,7 @@ async def assert_round_trip(bucket: Bucket, home: Path, volume: Path) -> None:
     assert_no_processes()
 
 
-async def assert_meta_is_right(bucket: Bucket, key: str = KEY) -> None:
+async def assert_meta_matches(bucket: Bucket, key: str = KEY) -> None:
     content = await bucket.read(key)
     meta = parse_meta(await bucket.read(key + ".meta"))
     assert (meta.sha256, meta.size) == (hashlib.sha256(content).hexdigest(), len(content))

@@ -1,4 +1,4 @@
-"""A small file system of its own, where that is possible: full disks and what only root can do to files."""
+"""Mount a small file system, to test full disks and immutable files."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ DISK_MIB = 32
 
 @contextmanager
 def small_disk(directory: Path) -> Iterator[Path]:
-    """An ext4 file system, mounted; the test is skipped where nobody may mount one."""
+    """Mount an ext4 file system; skip the test where mounting is not allowed."""
     need_root()
     for program in ("mkfs.ext4", "mount", "chattr"):
         need_program(program)
@@ -22,7 +22,7 @@ def small_disk(directory: Path) -> Iterator[Path]:
     with image.open("wb") as file:
         file.truncate(DISK_MIB * MIB)
     mounted.mkdir()
-    # -m 0: no blocks that only root may use, or a disk would be full for others only.
+    # -m 0: without blocks reserved for root, or the disk would never be full for root.
     run("mkfs.ext4", "-q", "-m", "0", str(image))
     if subprocess.run(("/usr/bin/env", "mount", "-o", "loop", image, mounted), check=False).returncode != 0:
         do_without_mounts()
@@ -44,7 +44,7 @@ def free_bytes(path: Path) -> int:
 
 
 def fill(path: Path, leave: int = 0) -> None:
-    """Write a file that leaves no more than so many bytes."""
+    """Write a file that leaves at most this many bytes free."""
     with path.open("wb", buffering=0) as file:
         try:
             while free_bytes(path.parent) > leave:

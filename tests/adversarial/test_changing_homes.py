@@ -1,7 +1,7 @@
-"""Somebody writes where nobody may, while the home is archived: a right error, or an archive that is right.
+"""A home that changes while it is archived gives an error or a consistent archive.
 
-tar ends with status 1 when a file changed, grew, shrank or vanished as it was read; that fails like the rest.
-What it cannot see is a file that is overwritten in place within one tick of the kernel's clock.
+tar exits with status 1 if a file changes, grows, shrinks or vanishes while it is read, and the job fails. It
+cannot notice a file that is overwritten in place within one tick of the kernel's clock.
 """
 
 import subprocess
@@ -15,7 +15,7 @@ import pytest
 from storage_job.errors import Reason
 from testkit.trees import describe_tree
 from testkit.waiting import until
-from tests.adversarial.outcomes import assert_meta_is_right, assert_no_processes, failure_of
+from tests.adversarial.outcomes import assert_meta_matches, assert_no_processes, failure_of
 from tests.fixtures_s3 import Bucket
 from tests.storage_jobs import archive, restore
 
@@ -84,7 +84,7 @@ def writing(kind: str, home: Path, ready: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-async def test_a_home_that_changes_is_archived_right_or_not_at_all(
+async def test_a_changing_home_is_archived_correctly_or_not_at_all(
     bucket: Bucket, home: Path, tmp_path: Path, kind: str
 ) -> None:
     ready = tmp_path / "ready"
@@ -93,7 +93,7 @@ async def test_a_home_that_changes_is_archived_right_or_not_at_all(
         return ready.exists()
 
     with writing(kind, home, ready):
-        await until(is_writing, "the writer to begin")
+        await until(is_writing, "the writer has started")
         for attempt in range(ATTEMPTS):
             await archive_and_check(bucket, home, tmp_path / f"restored{attempt}")
     assert await bucket.unfinished_uploads() == []
@@ -111,7 +111,7 @@ async def archive_and_check(bucket: Bucket, home: Path, restored: Path) -> None:
         assert not [each for each in await bucket.keys() if each.startswith(key)]
         assert_no_processes()
         return
-    await assert_meta_is_right(bucket, key)
+    await assert_meta_matches(bucket, key)
     restored.mkdir()
     await restore(bucket, restored, key=key)
     for file in [each for each in restored.rglob("*") if each.is_file() and not each.is_symlink()]:

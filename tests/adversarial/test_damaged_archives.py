@@ -1,4 +1,4 @@
-"""Archives that are cut short, changed or mixed up: refused as a whole, wherever the damage is."""
+"""Truncated, changed and mixed-up archives are refused as a whole, wherever the damage is."""
 
 import gzip
 import os
@@ -26,10 +26,10 @@ TAR = tar_of(
     ]
 )
 COMPRESSED = zstd(TAR)
-# The name does not fit into a header, so a pax header with its payload stands before the third one.
+# The name does not fit into a header, so a pax header with its payload precedes the third one.
 PAX, LONG_HEADER = 1024, 2048
 END = TAR.rindex(b"last", LONG_HEADER) + 512
-PLACES = {
+POSITIONS = {
     "nothing": 0,
     "one byte": 1,
     "within the magic": 3,
@@ -39,7 +39,7 @@ PLACES = {
     "before the checksum": len(COMPRESSED) - 4,
     "within the checksum": len(COMPRESSED) - 1,
 }
-TAR_PLACES = {
+TAR_POSITIONS = {
     "nothing": 0,
     "within the first header": 100,
     "after the first header": 512,
@@ -63,25 +63,25 @@ FIELDS = {
 }
 
 
-def flipped(content: bytes, place: int) -> bytes:
+def flipped(content: bytes, position: int) -> bytes:
     changed = bytearray(content)
-    changed[place] ^= 1
+    changed[position] ^= 1
     return bytes(changed)
 
 
-@pytest.mark.parametrize("place", PLACES)
-async def test_an_archive_cut_short_is_refused_though_its_meta_fits(
-    bucket: Bucket, volume: Path, place: str
+@pytest.mark.parametrize("position", POSITIONS)
+async def test_a_truncated_archive_is_refused_although_its_meta_matches(
+    bucket: Bucket, volume: Path, position: str
 ) -> None:
-    await store_archive(bucket, COMPRESSED[: PLACES[place]])
+    await store_archive(bucket, COMPRESSED[: POSITIONS[position]])
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)
 
 
-@pytest.mark.parametrize("place", TAR_PLACES)
-async def test_a_tar_cut_short_within_a_whole_frame_is_refused(
-    bucket: Bucket, volume: Path, place: str
+@pytest.mark.parametrize("position", TAR_POSITIONS)
+async def test_a_truncated_tar_in_a_complete_frame_is_refused(
+    bucket: Bucket, volume: Path, position: str
 ) -> None:
-    await store_archive(bucket, zstd(TAR[: TAR_PLACES[place]]))
+    await store_archive(bucket, zstd(TAR[: TAR_POSITIONS[position]]))
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)
 
 
@@ -106,12 +106,12 @@ async def test_a_flipped_bit_is_noticed_anywhere(bucket: Bucket, volume: Path, t
 
 
 @pytest.mark.parametrize("tenth", range(11))
-async def test_a_flipped_bit_with_a_meta_that_fits_changes_no_file(
+async def test_a_flipped_bit_with_a_matching_meta_changes_no_file(
     bucket: Bucket, volume: Path, tmp_path: Path, tenth: int
 ) -> None:
-    (tmp_path / "right").mkdir()
+    (tmp_path / "expected").mkdir()
     await store_archive(bucket, COMPRESSED)
-    await restore(bucket, tmp_path / "right")
+    await restore(bucket, tmp_path / "expected")
     before = content_of(volume)
     await store_archive(bucket, flipped(COMPRESSED, tenth * (len(COMPRESSED) - 1) // 10))
     error = await failure_of(restore(bucket, volume))
@@ -119,8 +119,8 @@ async def test_a_flipped_bit_with_a_meta_that_fits_changes_no_file(
         assert error.reason is Reason.ARCHIVE_CORRUPTED
         assert content_of(volume) == before
     else:
-        # Some bits of a frame say nothing about the content.
-        assert content_of(volume) == content_of(tmp_path / "right")
+        # Some bits of a frame do not affect the content.
+        assert content_of(volume) == content_of(tmp_path / "expected")
 
 
 @pytest.mark.parametrize("header", [512, PAX, LONG_HEADER])
@@ -132,8 +132,8 @@ async def test_a_flipped_bit_in_a_tar_header_is_noticed(
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)
 
 
-@pytest.mark.parametrize("lines", [1, 4], ids=["of an older installation", "of today"])
-async def test_swapped_metas_are_noticed_and_swapping_them_back_heals(
+@pytest.mark.parametrize("lines", [1, 4], ids=["older meta", "current meta"])
+async def test_swapped_metas_are_noticed_and_can_be_swapped_back(
     bucket: Bucket, volume: Path, tmp_path: Path, lines: int
 ) -> None:
     metas = []
@@ -152,11 +152,11 @@ async def test_swapped_metas_are_noticed_and_swapping_them_back_heals(
     assert (volume / "file").read_bytes() == (tmp_path / "workspace" / "file").read_bytes()
 
 
-async def test_a_second_archive_behind_the_first_is_refused(bucket: Bucket, volume: Path) -> None:
+async def test_a_second_archive_after_the_first_is_refused(bucket: Bucket, volume: Path) -> None:
     await store_archive(bucket, COMPRESSED + zstd(tar_of([member("hidden", content=b"hidden")])))
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)
 
 
-async def test_noise_behind_the_frame_is_refused(bucket: Bucket, volume: Path) -> None:
+async def test_noise_after_the_frame_is_refused(bucket: Bucket, volume: Path) -> None:
     await store_archive(bucket, COMPRESSED + b"noise" * 1000)
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)

@@ -1,4 +1,4 @@
-"""Homes as deep as programs make them by mistake: what cannot come back never counts as archived."""
+"""Very deep homes: one that could not be restored is not archived."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,13 +26,13 @@ def volume(volume: Path) -> Iterator[Path]:
         yield volume
 
 
-async def test_a_home_of_twelve_hundred_levels_comes_back_again_and_again(
+async def test_a_home_of_twelve_hundred_levels_can_be_restored_repeatedly(
     bucket: Bucket, home: Path, volume: Path
 ) -> None:
     make_deep(home, "d", 1200)
     await archive(bucket, home)
     await restore(bucket, volume)
-    # The old content is as deep now, and has to go.
+    # Now the old content is as deep, and must be removed.
     await restore(bucket, volume)
     assert depth_of(volume, "d") == 1200
     assert not (volume / WORK_NAME).exists()
@@ -47,14 +47,14 @@ async def test_old_content_deeper_than_any_path_is_removed(bucket: Bucket, home:
     assert [entry.name for entry in volume.iterdir()] == ["new"]
 
 
-async def test_a_home_too_deep_to_come_back_is_not_archived(bucket: Bucket, home: Path) -> None:
-    """Found by it: it was archived, its volume was given back, and no restore could ever succeed."""
+async def test_a_home_too_deep_to_restore_is_not_archived(bucket: Bucket, home: Path) -> None:
+    """Regression: it was archived and its volume removed, although no restore could succeed."""
     make_deep(home, "n" * 250, 20)
     await assert_not_archived(bucket, home, "path longer than 4095 bytes")
     assert depth_of(home, "n" * 250) == 20
 
 
-async def test_an_archive_with_paths_that_no_kernel_takes_is_refused(
+async def test_an_archive_with_paths_too_long_for_the_kernel_is_refused(
     bucket: Bucket, home: Path, volume: Path
 ) -> None:
     make_deep(home, "n" * 250, 20)
@@ -63,10 +63,10 @@ async def test_an_archive_with_paths_that_no_kernel_takes_is_refused(
 
 
 @pytest.mark.parametrize(("last", "fits"), [(253, True), (254, False)])
-async def test_the_longest_path_is_where_the_kernel_says(
+async def test_the_longest_path_is_that_of_the_kernel(
     bucket: Bucket, home: Path, volume: Path, last: int, fits: bool
 ) -> None:
-    # "./", fifteen times 255 and a slash, and then what makes 4095 or one more.
+    # "./", fifteen times 255 and a slash, and a rest that makes 4095 or 4096.
     make_deep(home, "n" * 255, 15, innermost="x" * last)
     if fits:
         await archive(bucket, home)

@@ -1,4 +1,4 @@
-"""Disks that are too small: the old content stays, and once there is room the restore succeeds."""
+"""On a full disk the old content stays, and with more space the restore succeeds."""
 
 import os
 import tarfile
@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("leave", [0, HOME_BYTES // 2])
-async def test_a_home_too_big_for_the_disk_waits_for_room(
+async def test_a_home_too_large_for_the_disk_is_restored_once_there_is_space(
     bucket: Bucket, home: Path, volume: Path, leave: int
 ) -> None:
     await archive(bucket, home)
@@ -47,7 +47,7 @@ async def test_a_home_too_big_for_the_disk_waits_for_room(
 
 
 async def test_a_disk_that_fills_up_while_extracting_loses_nothing(bucket: Bucket, volume: Path) -> None:
-    # A directory takes a block of this disk and half of one in a tar, so the size that is told seems to fit.
+    # A directory takes a block on this disk but half a block in a tar, so the recorded size seems to fit.
     content = tar_of(member(f"directory-{number}", tarfile.DIRTYPE) for number in range(3000))
     await store_archive(bucket, zstd(content))
     await bucket.write(META_KEY, await bucket.read(META_KEY) + b"uncompressed:%d\n" % len(content))
@@ -66,7 +66,7 @@ async def test_a_disk_without_inodes_loses_nothing(bucket: Bucket, volume: Path)
     assert "full" in error.message
 
 
-async def test_archiving_needs_no_room(bucket: Bucket, volume: Path, tmp_path: Path) -> None:
+async def test_archiving_needs_no_space(bucket: Bucket, volume: Path, tmp_path: Path) -> None:
     fill(volume / "everything")
     assert free_bytes(volume) < 4096
     await archive(bucket, volume)
@@ -76,7 +76,7 @@ async def test_archiving_needs_no_room(bucket: Bucket, volume: Path, tmp_path: P
 
 
 async def test_an_archive_of_unknown_size_never_takes_the_whole_disk(bucket: Bucket, volume: Path) -> None:
-    """Found by it: such a bomb was written until the disk was full, which others may share."""
+    """Regression: such a bomb filled the disk, which other homes may share."""
     members = [member(f"zeros-{number}", content=bytes(MIB)) for number in range(2 * DISK_MIB)]
     await store_archive(bucket, zstd(tar_of(members)))
     error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)

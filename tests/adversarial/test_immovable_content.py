@@ -1,4 +1,4 @@
-"""Old content that cannot be moved or removed: the right error, nothing half done, and a way out."""
+"""Old content that cannot be moved or removed gives the right error, and a later restore succeeds."""
 
 import asyncio
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.storage_jobs import archive, restore
 
 @pytest.fixture
 async def new(bucket: Bucket, tmp_path: Path) -> Path:
-    """A home that is archived already."""
+    """A home that is archived."""
     home = tmp_path / "new"
     home.mkdir()
     for name in ("a", "new", "z"):
@@ -40,8 +40,8 @@ def volume(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_an_immutable_entry_at_the_top_changes_nothing(bucket: Bucket, volume: Path, new: Path) -> None:
-    """Found by it: what had been moved out of the way before was gone."""
-    # The last one, in whatever order this file system has them: everything else is moved before.
+    """Regression: entries that had already been moved away were lost."""
+    # The last one in the order of this file system, so that everything else is moved before.
     *_, locked = (each for each in volume.iterdir() if not each.is_symlink())
     run("chattr", "+i", str(locked))
     await assert_refused(bucket, volume, Reason.ACTION_FAILED)
@@ -50,10 +50,10 @@ async def test_an_immutable_entry_at_the_top_changes_nothing(bucket: Bucket, vol
     assert content_of(volume) == content_of(new)
 
 
-async def test_a_volume_that_lets_nothing_go_changes_nothing_elsewhere(
+async def test_an_append_only_volume_changes_nothing_elsewhere(
     bucket: Bucket, volume: Path, new: Path
 ) -> None:
-    """Found by it: the target of a link got the permissions that were meant for a directory."""
+    """Regression: the target of a symlink got the permissions that were meant for a directory."""
     run("chattr", "+a", str(volume))
     with pytest.raises(JobError) as caught:
         await restore(bucket, volume)
@@ -65,10 +65,10 @@ async def test_a_volume_that_lets_nothing_go_changes_nothing_elsewhere(
     assert content_of(volume) == content_of(new)
 
 
-async def test_an_immutable_file_further_down_is_told_and_removed_later(
+async def test_an_immutable_file_in_a_subdirectory_is_reported_and_removed_later(
     bucket: Bucket, volume: Path, new: Path
 ) -> None:
-    """The new home is complete by then; only the old one is not yet gone."""
+    """The new home is complete then; only the old one is not yet removed."""
     locked = volume / "directory" / "locked"
     locked.write_text("old")
     run("chattr", "+i", str(locked))
@@ -81,29 +81,29 @@ async def test_an_immutable_file_further_down_is_told_and_removed_later(
     assert content_of(volume) == content_of(new)
 
 
-@pytest.mark.parametrize("place", ["mounted", "directory/with space"])
-async def test_what_is_mounted_in_a_volume_is_never_touched(
-    bucket: Bucket, volume: Path, new: Path, tmp_path: Path, place: str
+@pytest.mark.parametrize("mount_point", ["mounted", "directory/with space"])
+async def test_a_mount_in_a_volume_is_never_touched(
+    bucket: Bucket, volume: Path, new: Path, tmp_path: Path, mount_point: str
 ) -> None:
-    """Found by it: its files were archived with the home, and removed with the old content."""
+    """Regression: its files were archived with the home and removed with the old content."""
     source = tmp_path / "source"
     source.mkdir()
     (source / "precious").write_text("precious")
-    (volume / place).mkdir()
-    run("mount", "--bind", str(source), str(volume / place))
+    (volume / mount_point).mkdir()
+    run("mount", "--bind", str(source), str(volume / mount_point))
     try:
         error = await assert_refused(bucket, volume, Reason.ACTION_FAILED)
-        assert place in error.message
+        assert mount_point in error.message
         await bucket.clear()
         await assert_not_archived(bucket, volume, "mounted at")
         assert (source / "precious").read_text() == "precious"
     finally:
-        run("umount", str(volume / place))
+        run("umount", str(volume / mount_point))
     await archive(bucket, volume)
     await restore(bucket, volume)
 
 
-async def test_files_that_are_open_or_run_do_not_keep_a_restore(
+async def test_open_and_running_files_do_not_prevent_a_restore(
     bucket: Bucket, volume: Path, new: Path
 ) -> None:
     program = volume / "z" / "sleep"

@@ -1,4 +1,4 @@
-"""Homes with a very large number of files take time, but no memory."""
+"""Homes with very many files take no more memory."""
 
 import asyncio
 import tarfile
@@ -12,10 +12,10 @@ from tests.fixtures_s3 import Bucket
 from tests.storage_jobs import store_archive
 from tests.tars import zstd
 
-# Enough to notice what grows with their number; a million takes minutes.
+# Enough to notice memory that grows with the number of files; a million takes minutes.
 ENTRIES = 100_000
 JOB_BYTES = 200 * 1024 * 1024
-AGAIN = "archives/workspace/again/home.tar.zst"
+SECOND_KEY = "archives/workspace/again/home.tar.zst"
 
 
 def header(name: str, kind: bytes) -> bytes:
@@ -39,12 +39,12 @@ def nested(count: int) -> Iterator[bytes]:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("shape", [flat, nested])
-async def test_a_home_with_very_many_files_takes_no_memory(
+async def test_a_home_with_very_many_files_takes_no_more_memory(
     bucket: Bucket, volume: Path, shape: Callable[[int], Iterator[bytes]]
 ) -> None:
     await store_archive(bucket, await asyncio.to_thread(lambda: zstd(b"".join(shape(ENTRIES)) + bytes(1024))))
     restored = await measured_job(bucket, "restore", volume)
     assert (restored.code, restored.last["event"]) == (0, "done")
-    archived = await measured_job(bucket, "archive", volume, key=AGAIN)
+    archived = await measured_job(bucket, "archive", volume, key=SECOND_KEY)
     assert archived.last["entries"] >= restored.last["entries"] >= ENTRIES
     assert max(restored.peak_bytes, archived.peak_bytes) < JOB_BYTES

@@ -1,4 +1,4 @@
-"""Homes with names, times and kinds of files that break naive programs: they come back as they were."""
+"""Homes with unusual names, times and kinds of files are restored exactly."""
 
 import os
 import socket
@@ -23,9 +23,11 @@ NAMES = {
     "shell": [b"$(touch owned)", b"`touch owned`", b";touch owned", b"a'b", b"~", b"!", b"&"],
     "patterns": [b"*", b"[a]", b"?", b"{a,b}", b"\\", b"\\*"],
     "dots": [b"...", b". ", b" .", b".. ", b"..a"],
-    "case twins": [b"readme", b"README", b"Readme"],
-    "normalisation twins": [unicodedata.normalize(form, "\u00e9\uac00").encode() for form in ("NFC", "NFD")],
-    "pax words": [b"GNU.sparse.name=x", b"30 path=evil\n", b"PaxHeaders", b"GNUSparseFile.0"],
+    "letter case": [b"readme", b"README", b"Readme"],
+    "names that differ in normalization": [
+        unicodedata.normalize(form, "\u00e9\uac00").encode() for form in ("NFC", "NFD")
+    ],
+    "pax keywords": [b"GNU.sparse.name=x", b"30 path=evil\n", b"PaxHeaders", b"GNUSparseFile.0"],
 }
 
 
@@ -35,21 +37,21 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def place(root: Path, name: bytes) -> Path:
+def path_of(root: Path, name: bytes) -> Path:
     return root / os.fsdecode(name)
 
 
 @pytest.mark.parametrize("kind", NAMES)
-async def test_odd_names_come_back(bucket: Bucket, home: Path, volume: Path, kind: str) -> None:
+async def test_unusual_names_are_restored(bucket: Bucket, home: Path, volume: Path, kind: str) -> None:
     for name in NAMES[kind]:
-        place(home, name).write_bytes(name)
-        place(home, b"in").mkdir(exist_ok=True)
-        place(home / "in", name).mkdir()
-        place(home / "in", name).joinpath("link").symlink_to(place(home, name))
+        path_of(home, name).write_bytes(name)
+        path_of(home, b"in").mkdir(exist_ok=True)
+        path_of(home / "in", name).mkdir()
+        path_of(home / "in", name).joinpath("link").symlink_to(path_of(home, name))
     await assert_round_trip(bucket, home, volume)
 
 
-async def test_odd_times_and_owners_come_back(bucket: Bucket, home: Path, volume: Path) -> None:
+async def test_unusual_times_and_owners_are_restored(bucket: Bucket, home: Path, volume: Path) -> None:
     # 1901, a nanosecond before and after 1970, and beyond 2038.
     for number, moment in enumerate((-(2**31) * 10**9, -1, 1, (2**31 + 1) * 10**9 + 7)):
         file = home / str(number)
@@ -60,7 +62,7 @@ async def test_odd_times_and_owners_come_back(bucket: Bucket, home: Path, volume
     await assert_round_trip(bucket, home, volume)
 
 
-async def test_sockets_and_fifos_keep_nobody_waiting(bucket: Bucket, home: Path, volume: Path) -> None:
+async def test_sockets_and_fifos_do_not_block_a_job(bucket: Bucket, home: Path, volume: Path) -> None:
     os.mkfifo(home / "fifo")
     (home / "file").write_text("file")
     before = describe_tree(home)
@@ -85,7 +87,7 @@ async def test_hard_links_with_hundreds_of_names_stay_one_file(
     assert (volume / "a" / "first").stat().st_nlink == 301
 
 
-async def test_a_hard_link_to_the_outside_keeps_its_other_end(
+async def test_a_restore_does_not_change_the_other_end_of_a_hard_link(
     bucket: Bucket, home: Path, volume: Path
 ) -> None:
     secret = volume.parent / "outside" / "secret"

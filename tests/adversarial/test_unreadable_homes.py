@@ -1,4 +1,4 @@
-"""Files that their own owner may not read: root archives them, anybody else is told which one it was."""
+"""Files that their owner cannot read: root archives them, and other users get their names."""
 
 import json
 import os
@@ -16,8 +16,8 @@ from tests.adversarial.outcomes import assert_nothing_uploaded, assert_round_tri
 from tests.fixtures_s3 import Bucket
 from tests.storage_jobs import REPOSITORY, archive, request_for
 
-# What root may beyond others: without these, permissions hold for it too.
-_ORDINARY = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
+# Without these capabilities, file permissions also apply to root.
+_UNPRIVILEGED = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.geteuid() == 0 else ()
 
 
 @pytest.fixture
@@ -27,9 +27,9 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "home"
 
 
-def run_as_ordinary_user(operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+def run_unprivileged(operation: str, request: dict[str, Any]) -> tuple[int, dict[str, Any]]:
     run = subprocess.run(
-        ("/usr/bin/env", *_ORDINARY, sys.executable, "-m", "storage_job", operation),
+        ("/usr/bin/env", *_UNPRIVILEGED, sys.executable, "-m", "storage_job", operation),
         input=json.dumps(request).encode(),
         capture_output=True,
         cwd=REPOSITORY,
@@ -49,14 +49,14 @@ async def test_an_unreadable_entry_is_named_and_nothing_is_archived(
         unreadable.mkdir()
         (unreadable / "file").write_text("secret")
     unreadable.chmod(0o400 if kind == "listable directory" else 0)
-    code, last = run_as_ordinary_user("archive", request_for(bucket, home))
+    code, last = run_unprivileged("archive", request_for(bucket, home))
     unreadable.chmod(0o700)
     assert (code, last["reason"]) == (EXIT_CODES[Reason.ACTION_FAILED], Reason.ACTION_FAILED)
     assert "./unreadable" in last["message"]
     await assert_nothing_uploaded(bucket)
 
 
-async def test_root_archives_what_nobody_may_read(bucket: Bucket, home: Path, volume: Path) -> None:
+async def test_root_archives_unreadable_files(bucket: Bucket, home: Path, volume: Path) -> None:
     need_root()
     (home / "nothing").write_text("secret")
     (home / "readable" / "file").chmod(0)
@@ -65,7 +65,7 @@ async def test_root_archives_what_nobody_may_read(bucket: Bucket, home: Path, vo
     await assert_round_trip(bucket, home, volume)
 
 
-async def test_an_ordinary_user_restores_over_locked_directories(bucket: Bucket, home: Path) -> None:
+async def test_an_unprivileged_user_restores_over_unreadable_directories(bucket: Bucket, home: Path) -> None:
     await archive(bucket, home)
     before = describe_tree(home)
     locked = home / "locked" / "inner"
@@ -73,6 +73,6 @@ async def test_an_ordinary_user_restores_over_locked_directories(bucket: Bucket,
     (locked / "file").write_text("old")
     for directory in (locked, locked.parent):
         directory.chmod(0)
-    code, _ = run_as_ordinary_user("restore", request_for(bucket, home))
+    code, _ = run_unprivileged("restore", request_for(bucket, home))
     assert code == 0
     assert describe_tree(home) == before

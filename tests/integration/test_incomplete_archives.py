@@ -1,4 +1,4 @@
-"""A meta that comes in pieces, or only in part, never passes for a bad one: what is committed stays."""
+"""A meta that arrives in pieces or only in part is never taken for an invalid one."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -28,7 +28,7 @@ async def slow_connection(endpoint_url: str, *, cut: bool) -> AsyncIterator[str]
 
 @pytest.fixture
 async def home(bucket: Bucket, tmp_path: Path) -> Path:
-    """Archived, and since then half removed: an archive of what is left would lose the rest."""
+    """An archived home that is half removed: a second archive would lose the rest."""
     home = tmp_path / "home"
     home.mkdir()
     for name in ("kept", "removed"):
@@ -38,14 +38,14 @@ async def home(bucket: Bucket, tmp_path: Path) -> Path:
     return home
 
 
-async def assert_whole(bucket: Bucket, tmp_path: Path) -> None:
+async def assert_archive_is_complete(bucket: Bucket, tmp_path: Path) -> None:
     restored = tmp_path / "restored"
     restored.mkdir()
     await restore(bucket, restored)
     assert {each.name for each in restored.iterdir()} == {"kept", "removed"}
 
 
-async def test_a_job_finds_the_commit_although_its_meta_comes_in_pieces(
+async def test_a_job_finds_a_commit_whose_meta_arrives_in_pieces(
     bucket: Bucket, home: Path, tmp_path: Path
 ) -> None:
     before = await bucket.read(META_KEY)
@@ -53,10 +53,10 @@ async def test_a_job_finds_the_commit_although_its_meta_comes_in_pieces(
         outcome = await archive(bucket, home, endpoint_url=url)
     assert outcome.skipped
     assert await bucket.read(META_KEY) == before
-    await assert_whole(bucket, tmp_path)
+    await assert_archive_is_complete(bucket, tmp_path)
 
 
-async def test_a_job_that_gets_half_a_meta_has_learned_nothing(
+async def test_a_job_that_gets_half_a_meta_changes_nothing(
     bucket: Bucket, home: Path, tmp_path: Path
 ) -> None:
     before = await bucket.read(META_KEY)
@@ -65,7 +65,7 @@ async def test_a_job_that_gets_half_a_meta_has_learned_nothing(
             await archive(bucket, home, endpoint_url=url)
     assert caught.value.reason is Reason.UNREACHABLE
     assert await bucket.read(META_KEY) == before
-    await assert_whole(bucket, tmp_path)
+    await assert_archive_is_complete(bucket, tmp_path)
 
 
 @asynccontextmanager
@@ -77,7 +77,7 @@ async def control_plane(bucket: Bucket, *, cut: bool) -> AsyncIterator[S3Archive
             yield archives
 
 
-async def test_the_control_plane_reads_a_meta_that_comes_in_pieces(bucket: Bucket, home: Path) -> None:
+async def test_the_control_plane_reads_a_meta_that_arrives_in_pieces(bucket: Bucket, home: Path) -> None:
     del home
     async with control_plane(bucket, cut=False) as archives:
         stored = await archives.read_meta(KEY)
@@ -85,7 +85,7 @@ async def test_the_control_plane_reads_a_meta_that_comes_in_pieces(bucket: Bucke
     assert f"sha256:{stored.sha256}".encode() in await bucket.read(META_KEY)
 
 
-async def test_half_a_meta_is_no_answer_to_the_control_plane(bucket: Bucket, home: Path) -> None:
+async def test_half_a_meta_is_a_transient_failure_of_the_control_plane(bucket: Bucket, home: Path) -> None:
     del home
     async with control_plane(bucket, cut=True) as archives:
         with pytest.raises(Transient):
@@ -93,7 +93,7 @@ async def test_half_a_meta_is_no_answer_to_the_control_plane(bucket: Bucket, hom
 
 
 @pytest.mark.parametrize("cut", [False, True])
-async def test_a_restore_reads_on_where_a_meta_was_cut(cut: bool, bucket: Bucket, home: Path) -> None:
+async def test_a_restore_continues_where_a_meta_was_cut(cut: bool, bucket: Bucket, home: Path) -> None:
     async with slow_connection(bucket.server.endpoint_url, cut=cut) as url:
         await restore(bucket, home, endpoint_url=url)
     assert {each.name for each in home.iterdir()} == {"kept", "removed"}

@@ -1,4 +1,4 @@
-"""An attended job ends when whoever attends it goes away."""
+"""An attended job stops when its stdin is closed."""
 
 import asyncio
 import json
@@ -10,11 +10,11 @@ from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.storage_jobs import KEY, META_KEY, REPOSITORY, JobProcess, JobRun, path_with_fake, request_for
 
 __all__ = ["bucket", "s3_server"]
-HANGED_UP = 129
+EXIT_AFTER_SIGHUP = 129
 
 
 async def start_attended(bucket: Bucket, home: Path, path: str | None = None) -> JobProcess:
-    """Its request is one line, and its stdin stays open."""
+    """Send the request as one line and keep stdin open."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "storage_job", "archive", "--attended"),
         stdin=asyncio.subprocess.PIPE,
@@ -35,25 +35,25 @@ def new_home(directory: Path) -> Path:
     return home
 
 
-async def leave(job: JobProcess) -> JobRun:
+async def close_stdin(job: JobProcess) -> JobRun:
     assert job.process.stdin is not None
     job.process.stdin.close()
     return await job.finish()
 
 
-async def test_it_does_its_work_while_stdin_is_open(bucket: Bucket, tmp_path: Path) -> None:
+async def test_a_job_finishes_while_stdin_is_open(bucket: Bucket, tmp_path: Path) -> None:
     run = await (await start_attended(bucket, new_home(tmp_path))).finish()
     assert (run.code, run.events[-1]["event"], run.stderr) == (0, "done", "")
     assert {KEY, META_KEY} == {*await bucket.keys()}
 
 
-async def test_it_ends_with_a_message_when_stdin_is_closed(bucket: Bucket, tmp_path: Path) -> None:
+async def test_a_job_stops_with_a_message_when_stdin_is_closed(bucket: Bucket, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "never")
     path = path_with_fake(tmp_path / "fakes", "tar", f"read -r line < {tmp_path}/never")
     job = await start_attended(bucket, new_home(tmp_path), path)
     assert (await job.next_event() or {})["event"] == "progress"
-    run = await leave(job)
-    assert run.code == HANGED_UP
+    run = await close_stdin(job)
+    assert run.code == EXIT_AFTER_SIGHUP
     assert run.events[-1] == {
         "event": "error",
         "reason": "ActionFailed",

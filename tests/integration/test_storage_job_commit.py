@@ -1,4 +1,4 @@
-"""The meta is the commit marker: an archive counts with it and not without."""
+"""The meta commits an archive: without it, the archive does not count."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ async def test_a_committed_archive_is_not_uploaded_again(bucket: Bucket, home: P
     assert await bucket.read(KEY) == content
 
 
-async def test_the_meta_tells_what_was_stored(bucket: Bucket, home: Path) -> None:
+async def test_the_meta_describes_the_stored_archive(bucket: Bucket, home: Path) -> None:
     outcome = await archive(bucket, home)
     lines = (await bucket.read(META_KEY)).decode().splitlines()
     assert lines == [
@@ -62,7 +62,7 @@ async def test_an_uncommitted_archive_is_uploaded_again(
 
 
 @pytest.mark.parametrize("missing", [KEY, META_KEY])
-async def test_restoring_what_is_not_there_is_lost_data(bucket: Bucket, home: Path, missing: str) -> None:
+async def test_restoring_a_missing_archive_is_lost_data(bucket: Bucket, home: Path, missing: str) -> None:
     await archive(bucket, home)
     await bucket.remove(missing)
     with pytest.raises(JobError) as caught:
@@ -72,11 +72,11 @@ async def test_restoring_what_is_not_there_is_lost_data(bucket: Bucket, home: Pa
 
 
 WRONG_SECRET = {"secret_key": "wrong"}
-NOBODY_THERE = {"endpoint_url": "http://127.0.0.1:9"}
+NO_SERVER = {"endpoint_url": "http://127.0.0.1:9"}
 NO_BUCKET = {"archive_url": "s3://absent/home.tar.zst"}
 
 
-@pytest.mark.parametrize("fault", [WRONG_SECRET, NOBODY_THERE, NO_BUCKET])
+@pytest.mark.parametrize("fault", [WRONG_SECRET, NO_SERVER, NO_BUCKET])
 async def test_a_store_that_cannot_be_read_is_not_lost_data(
     bucket: Bucket, home: Path, fault: dict[str, str]
 ) -> None:

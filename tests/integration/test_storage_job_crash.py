@@ -1,4 +1,4 @@
-"""A job that is killed or stopped at any point leaves nothing that a second run does not repair."""
+"""Whatever a killed or stopped job leaves behind, the next run repairs."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ from tests.storage_jobs import (
 )
 
 __all__ = ["bucket", "s3_server"]
-# More than the compressor may hold back: a block for each of its threads and three more.
+# More than the compressor buffers: one block for each of its threads and three more.
 HOME_BYTES = 80_000_000
 PART_BYTES = 5 * 1024 * 1024
 
@@ -43,7 +43,7 @@ def volume(tmp_path: Path) -> Path:
 
 
 async def stalled(operation: str, request: dict[str, Any], enough: int) -> JobProcess:
-    """A job whose tar does its work and then hangs; returned once `enough` bytes have been moved."""
+    """Start a job whose tar does its work and then hangs; return when `enough` bytes were transferred."""
     directory = Path(request["data_dir"]).parent / "fakes"
     directory.mkdir()
     os.mkfifo(directory / "never")
@@ -54,11 +54,11 @@ async def stalled(operation: str, request: dict[str, Any], enough: int) -> JobPr
         event = await job.next_event()
     assert event is not None
 
-    async def has_done_its_work() -> bool:
+    async def tar_is_done() -> bool:
         return (directory / "done").exists()
 
-    # Before that the script has a child, which would hold the pipes after the script is killed.
-    await until(has_done_its_work, "tar has done its work")
+    # Earlier, the script has a child that would keep the pipes open after the script is killed.
+    await until(tar_is_done, "tar is done")
     return job
 
 
@@ -77,7 +77,7 @@ def descendants(job: JobProcess) -> list[psutil.Process]:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    # An orphan may stay a zombie for as long as process 1 likes.
+    # An orphan stays a zombie until process 1 reaps it.
     try:
         return process.status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
@@ -86,7 +86,7 @@ def is_alive(process: psutil.Process) -> bool:
 
 async def assert_gone(processes: list[psutil.Process]) -> None:
     async with asyncio.timeout(DEADLINE_SECONDS):
-        while any(map(is_alive, processes)):  # noqa: ASYNC110 (nobody tells us about orphans)
+        while any(map(is_alive, processes)):  # noqa: ASYNC110 (orphans send no event)
             await asyncio.sleep(0.01)
 
 
@@ -147,7 +147,7 @@ async def test_a_job_stopped_while_restoring_leaves_the_old_content(
     assert describe_tree(volume).keys() == {b".", b"old"}
 
 
-async def test_a_job_whose_parent_is_gone_ends_by_itself(bucket: Bucket, home: Path) -> None:
+async def test_a_job_stops_when_its_parent_is_gone(bucket: Bucket, home: Path) -> None:
     job = await stalled_archive(bucket, home)
     transport = job.process._transport.get_pipe_transport(1)  # type: ignore[attr-defined]
     transport.close()
@@ -155,10 +155,8 @@ async def test_a_job_whose_parent_is_gone_ends_by_itself(bucket: Bucket, home: P
     assert await bucket.unfinished_uploads() == []
 
 
-async def test_a_job_that_reads_does_work_although_nothing_is_sent_yet(
-    bucket: Bucket, tmp_path: Path
-) -> None:
-    """Gigabytes of zeros fill no part: a job that gets through them must not look stuck."""
+async def test_a_job_reports_work_while_it_only_reads(bucket: Bucket, tmp_path: Path) -> None:
+    """Gigabytes of zeros fill no part: a job that reads them must not look stuck."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "zeros").write_bytes(bytes(HOME_BYTES))

@@ -1,4 +1,4 @@
-"""Damaged and malicious archives are refused as a whole: nothing outside, nothing half done."""
+"""Damaged and malicious archives are refused as a whole, and change nothing."""
 
 import gzip
 import hashlib
@@ -19,23 +19,23 @@ from tests.tars import Member, member, tar_of, zstd
 __all__ = ["bucket", "s3_server", "volume"]
 
 
-def untouched(tmp_path: Path) -> Description:
+def describe_content(tmp_path: Path) -> Description:
     description = describe_tree(tmp_path)
-    # Staging comes and goes in it, so the time of the volume itself may change.
+    # Creating and removing the staging directory changes the time of the volume.
     description[b"volume"].pop("mtime_ns")
     return description
 
 
 async def assert_refused(bucket: Bucket, volume: Path, reason: Reason, **overrides: object) -> None:
-    before = untouched(volume.parent)
+    before = describe_content(volume.parent)
     with pytest.raises(JobError) as caught:
         await restore(bucket, volume, **overrides)
     assert caught.value.reason is reason, caught.value.message
-    assert untouched(volume.parent) == before
+    assert describe_content(volume.parent) == before
     assert not (volume / WORK_NAME).exists()
 
 
-def evil_members(outside: str) -> dict[str, list[Member]]:
+def malicious_members(outside: str) -> dict[str, list[Member]]:
     return {
         "absolute path": [member(f"{outside}/evil", content=b"evil")],
         "parent": [member("../outside/evil", content=b"evil")],
@@ -52,14 +52,14 @@ def evil_members(outside: str) -> dict[str, list[Member]]:
     }
 
 
-@pytest.mark.parametrize("name", evil_members(""))
+@pytest.mark.parametrize("name", malicious_members(""))
 async def test_a_malicious_archive_is_refused(bucket: Bucket, volume: Path, name: str) -> None:
-    evil = evil_members(str(volume.parent / "outside"))[name]
-    await store_archive(bucket, zstd(tar_of([member("good", content=b"good" * 500_000), *evil])))
+    malicious = malicious_members(str(volume.parent / "outside"))[name]
+    await store_archive(bucket, zstd(tar_of([member("good", content=b"good" * 500_000), *malicious])))
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)
 
 
-async def test_a_hard_link_through_a_symlink_gets_nothing_from_outside(bucket: Bucket, volume: Path) -> None:
+async def test_a_hard_link_through_a_symlink_does_not_reach_outside(bucket: Bucket, volume: Path) -> None:
     outside = str(volume.parent / "outside")
     link = member("link", tarfile.SYMTYPE, link=outside)
     await store_archive(bucket, zstd(tar_of([link, member("stolen", tarfile.LNKTYPE, link="link/secret")])))
@@ -115,7 +115,7 @@ async def test_an_older_archive_is_compared_with_its_record_too(bucket: Bucket, 
     assert (volume / "file").read_bytes() == b"mine"
 
 
-async def test_an_archive_that_unpacks_to_more_than_its_meta_says_is_refused(
+async def test_an_archive_that_extracts_to_more_than_its_meta_says_is_refused(
     bucket: Bucket, volume: Path
 ) -> None:
     bomb = zstd(tar_of([member("zeros", content=bytes(30_000_000))]))
@@ -124,7 +124,7 @@ async def test_an_archive_that_unpacks_to_more_than_its_meta_says_is_refused(
     await assert_refused(bucket, volume, Reason.ARCHIVE_CORRUPTED)
 
 
-async def test_a_home_that_does_not_fit_is_not_even_fetched(bucket: Bucket, volume: Path) -> None:
+async def test_a_home_that_does_not_fit_is_not_downloaded(bucket: Bucket, volume: Path) -> None:
     await store_archive(bucket, zstd(tar_of([member("small")])))
     await bucket.write(META_KEY, await bucket.read(META_KEY) + b"uncompressed:%d\n" % 10**17)
     await assert_refused(bucket, volume, Reason.ACTION_FAILED)

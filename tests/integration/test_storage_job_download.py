@@ -1,4 +1,4 @@
-"""A restore reads what the request names, survives a broken connection, and mistakes no outage for a loss."""
+"""A restore survives broken connections and does not mistake an outage for lost data."""
 
 import asyncio
 import contextlib
@@ -33,44 +33,44 @@ def volume(tmp_path: Path) -> Path:
     return tmp_path / "volume"
 
 
-async def send(source: asyncio.StreamReader, sink: asyncio.StreamWriter, limit: int | None) -> None:
-    """Pass on what comes, but no more than `limit` bytes; then hang up."""
-    passed = 0
+async def forward(source: asyncio.StreamReader, sink: asyncio.StreamWriter, limit: int | None) -> None:
+    """Forward at most `limit` bytes, then close the connection."""
+    forwarded = 0
     with contextlib.suppress(ConnectionError):
-        while (limit is None or passed < limit) and (chunk := await source.read(65_536)):
-            passed += len(chunk)
+        while (limit is None or forwarded < limit) and (chunk := await source.read(65_536)):
+            forwarded += len(chunk)
             sink.write(chunk)
             await sink.drain()
     sink.close()
 
 
 @contextlib.asynccontextmanager
-async def unsteady(bucket: Bucket, cuts: int) -> AsyncIterator[str]:
-    """The address of a way to the server on which the first `cuts` connections break within an answer."""
+async def unreliable_server(bucket: Bucket, cuts: int) -> AsyncIterator[str]:
+    """Yield the URL of a relay that breaks the first `cuts` connections within a response."""
     server = urlsplit(bucket.server.endpoint_url)
     connections: list[asyncio.StreamWriter] = []
 
     async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(writer)
         limit = CUT_BYTES if len(connections) <= cuts else None
-        there, back = await asyncio.open_connection(server.hostname, server.port)
-        await asyncio.gather(send(reader, back, None), send(there, writer, limit))
+        server_reader, server_writer = await asyncio.open_connection(server.hostname, server.port)
+        await asyncio.gather(forward(reader, server_writer, None), forward(server_reader, writer, limit))
 
-    relaying = await asyncio.start_server(relay, "127.0.0.1", 0)
-    async with relaying:
-        yield f"http://127.0.0.1:{relaying.sockets[0].getsockname()[1]}"
+    relay_server = await asyncio.start_server(relay, "127.0.0.1", 0)
+    async with relay_server:
+        yield f"http://127.0.0.1:{relay_server.sockets[0].getsockname()[1]}"
         for connection in connections:
             connection.close()
 
 
 @contextlib.asynccontextmanager
-async def answering(answer: bytes) -> AsyncIterator[str]:
-    """The address of a server that has the same answer to everything."""
+async def fixed_response(body: bytes) -> AsyncIterator[str]:
+    """Yield the URL of a server that sends the same 404 to every request."""
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        head = b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(answer)
-        writer.write(head + answer)
+        head = b"HTTP/1.1 404 Not Found\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len(body)
+        writer.write(head + body)
         await writer.drain()
         writer.close()
 
@@ -79,9 +79,11 @@ async def answering(answer: bytes) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-async def test_a_connection_cut_once_is_taken_up_again(bucket: Bucket, home: Path, volume: Path) -> None:
+async def test_a_download_continues_after_a_broken_connection(
+    bucket: Bucket, home: Path, volume: Path
+) -> None:
     await archive(bucket, home)
-    async with unsteady(bucket, cuts=1) as endpoint_url:
+    async with unreliable_server(bucket, cuts=1) as endpoint_url:
         await restore(bucket, volume, endpoint_url=endpoint_url)
     assert describe_tree(volume) == describe_tree(home)
 
@@ -90,14 +92,14 @@ async def test_a_connection_that_keeps_breaking_is_an_outage(
     bucket: Bucket, home: Path, volume: Path
 ) -> None:
     await archive(bucket, home)
-    async with unsteady(bucket, cuts=100) as endpoint_url:
+    async with unreliable_server(bucket, cuts=100) as endpoint_url:
         with pytest.raises(JobError) as caught:
             await restore(bucket, volume, endpoint_url=endpoint_url)
     assert caught.value.reason is Reason.UNREACHABLE
     assert describe_tree(volume).keys() == {b".", b"old"}
 
 
-ANSWERS = {
+RESPONSES = {
     "the object": (b"<Error><Code>NoSuchKey</Code></Error>", Reason.DATA_LOST),
     "the bucket": (b"<Error><Code>NoSuchBucket</Code></Error>", Reason.UNREACHABLE),
     "the bucket of that name": (
@@ -105,14 +107,14 @@ ANSWERS = {
         Reason.UNREACHABLE,
     ),
     "the page": (b"<html><body>404 NoSuchKey</body></html>", Reason.UNREACHABLE),
-    "nobody knows what": (b"", Reason.UNREACHABLE),
+    "something unknown": (b"", Reason.UNREACHABLE),
 }
 
 
-@pytest.mark.parametrize("missing", ANSWERS)
+@pytest.mark.parametrize("missing", RESPONSES)
 async def test_only_a_missing_object_is_lost_data(bucket: Bucket, volume: Path, missing: str) -> None:
-    answer, reason = ANSWERS[missing]
-    async with answering(answer) as endpoint_url:
+    body, reason = RESPONSES[missing]
+    async with fixed_response(body) as endpoint_url:
         with pytest.raises(JobError) as caught:
             await restore(bucket, volume, endpoint_url=endpoint_url)
     assert caught.value.reason is reason, caught.value.message
@@ -122,7 +124,7 @@ FAULTS = [{"secret_key": "wrong"}, {"access_key": "wrong"}, {"archive_url": f"s3
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=["wrong secret", "wrong key", "missing bucket"])
-async def test_a_store_that_shuts_us_out_is_not_lost_data(
+async def test_a_store_that_refuses_access_is_not_lost_data(
     bucket: Bucket, home: Path, volume: Path, fault: dict[str, str]
 ) -> None:
     await archive(bucket, home)
@@ -133,7 +135,7 @@ async def test_a_store_that_shuts_us_out_is_not_lost_data(
     assert describe_tree(volume).keys() == {b".", b"old"}
 
 
-async def test_settings_of_the_surroundings_do_not_change_where_archives_come_from(
+async def test_environment_variables_do_not_change_where_archives_come_from(
     bucket: Bucket, home: Path, volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await archive(bucket, home)
@@ -145,7 +147,7 @@ async def test_settings_of_the_surroundings_do_not_change_where_archives_come_fr
     assert describe_tree(volume) == describe_tree(home)
 
 
-async def test_a_certificate_bundle_that_cannot_be_read_is_told(
+async def test_an_unreadable_certificate_bundle_is_reported(
     bucket: Bucket, volume: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", str(volume / "absent.pem"))
@@ -154,7 +156,7 @@ async def test_a_certificate_bundle_that_cannot_be_read_is_told(
     assert caught.value.reason is Reason.UNREACHABLE
 
 
-async def test_a_committed_archive_counts_even_if_its_home_can_no_longer_be_read(
+async def test_a_committed_archive_counts_even_if_its_home_is_unreadable(
     bucket: Bucket, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     await archive(bucket, home)

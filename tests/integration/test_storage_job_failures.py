@@ -1,4 +1,4 @@
-"""No failing process in the pipe goes unnoticed, and every failure is told in one last line."""
+"""No failure of tar goes unnoticed, and the last line of output reports every failure."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def fake(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str) -> None:
 async def test_a_failing_process_is_never_masked(
     bucket: Bucket, home: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, end: str
 ) -> None:
-    # All of its output is good: only the status tells.
+    # Its output is complete; only its status shows the failure.
     fake(monkeypatch, tmp_path, f'{TAR} "$@"; echo complaint >&2; {end}')
     with pytest.raises(JobError, match="complaint") as caught:
         await archive(bucket, home)
@@ -89,14 +89,14 @@ async def test_two_jobs_never_share_a_volume(bucket: Bucket, home: Path, operati
     assert caught.value.reason is Reason.ACTION_FAILED
 
 
-async def test_a_failure_is_the_last_line_and_the_exit_code(bucket: Bucket, home: Path) -> None:
+async def test_a_failure_gives_the_last_line_and_the_exit_code(bucket: Bucket, home: Path) -> None:
     run = await run_job("restore", request_for(bucket, home))
     assert (run.code, run.stderr) == (10, "")
     assert run.events[-1]["event"] == "error"
     assert run.events[-1]["reason"] == "DataLost"
 
 
-async def test_success_is_the_last_line_and_zero(bucket: Bucket, home: Path) -> None:
+async def test_success_gives_the_last_line_and_exit_code_zero(bucket: Bucket, home: Path) -> None:
     run = await run_job("archive", request_for(bucket, home))
     assert (run.code, run.stderr) == (0, "")
     first = {"event": "progress", "phase": "upload", "bytes": 0, "total": None}
@@ -108,9 +108,9 @@ async def test_success_is_the_last_line_and_zero(bucket: Bucket, home: Path) -> 
     assert run.events[-1]["entries"] == 2
 
 
-async def test_a_job_ends_without_taking_the_interpreter_down(bucket: Bucket, home: Path) -> None:
-    # Threads of the download client that are still at work would abort it then, and its exit code be lost.
-    script = "import atexit, runpy, sys; atexit.register(print, 'taken down'); sys.argv[1:] = ['restore']; "
+async def test_a_job_exits_without_finalizing_the_interpreter(bucket: Bucket, home: Path) -> None:
+    # Threads of the download client that still run would abort the process, and its exit code would be lost.
+    script = "import atexit, runpy, sys; atexit.register(print, 'finalized'); sys.argv[1:] = ['restore']; "
     script += "runpy.run_module('storage_job', run_name='__main__')"
     request = json.dumps(request_for(bucket, home)).encode()
     process = await asyncio.create_subprocess_exec(
@@ -119,10 +119,10 @@ async def test_a_job_ends_without_taking_the_interpreter_down(bucket: Bucket, ho
     output, _ = await process.communicate(request)
     assert process.returncode == 10
     assert b"DataLost" in output
-    assert b"taken down" not in output
+    assert b"finalized" not in output
 
 
-async def test_an_invalid_request_says_what_is_wrong_and_keeps_the_secret(tmp_path: Path) -> None:
+async def test_an_invalid_request_is_explained_without_the_secret(tmp_path: Path) -> None:
     run = await run_job("archive", {"archive_url": "nonsense", "access_key": "a", "secret_key": "the-secret"})
     assert run.code == 2
     assert "s3://bucket" in run.events[-1]["message"]

@@ -1,4 +1,4 @@
-"""What is archived comes back exactly, and nothing else stays."""
+"""A restored home equals the archived one, and nothing else remains."""
 
 import gzip
 import hashlib
@@ -47,15 +47,13 @@ async def test_every_attribute_of_a_home_survives(bucket: Bucket, home: Path, vo
     assert restored.sha256 == archived.sha256 == hashlib.sha256(await bucket.read(KEY)).hexdigest()
 
 
-async def test_restore_removes_what_the_archive_does_not_hold(
-    bucket: Bucket, home: Path, volume: Path
-) -> None:
+async def test_restore_removes_what_is_not_in_the_archive(bucket: Bucket, home: Path, volume: Path) -> None:
     make_rich_home(volume, seed=1)
     (volume / "extra" / "nested").mkdir(parents=True)
     (volume / "extra").chmod(0o500)
     (volume / "empty").unlink()
     (volume / "empty").mkdir()
-    os.setxattr(volume, "user.extra", b"goes away")
+    os.setxattr(volume, "user.extra", b"removed by the restore")
     before = describe_tree(home)
     await archive(bucket, home)
     await restore(bucket, volume)
@@ -140,7 +138,7 @@ async def test_an_empty_archive_restores_to_an_empty_home(bucket: Bucket, volume
     assert (description[b"."]["mode"], description[b"."]["owner"]) == (0o751, (1000, 1000))
 
 
-async def test_a_missing_volume_is_an_error_that_says_so(bucket: Bucket, tmp_path: Path) -> None:
+async def test_a_missing_volume_is_reported(bucket: Bucket, tmp_path: Path) -> None:
     with pytest.raises(JobError, match="that it is mounted") as caught:
         await archive(bucket, tmp_path / "absent")
     assert caught.value.reason is Reason.ACTION_FAILED

@@ -32,7 +32,7 @@ async def test_a_home_is_equal_to_its_archive(bucket: Bucket, home: Path) -> Non
 
 
 def _change_content(home: Path) -> None:
-    """In place, at the same size and with the same times."""
+    """Change it in place, with the same size and times."""
     file = home / "project0" / "src" / "file0.bin"
     status = file.stat()
     file.write_bytes(random.Random(1).randbytes(status.st_size))  # noqa: S311 (data for tests)
@@ -62,7 +62,7 @@ def _replace_link(home: Path) -> None:
 
 
 def _touch(home: Path) -> None:
-    """By a single nanosecond."""
+    """Change the time by a single nanosecond."""
     status = (home / "secret").stat()
     os.utime(home / "secret", ns=(status.st_atime_ns, status.st_mtime_ns + 1))
 
@@ -94,21 +94,21 @@ async def test_every_difference_is_found(bucket: Bucket, home: Path, change: str
     if change == "owner":
         need_root()
     await archive(bucket, home)
-    make, told = CHANGES[change]
-    make(home)
+    make_change, expected = CHANGES[change]
+    make_change(home)
     verdict = await verify(bucket, home)
-    assert told in (verdict.difference or "")
+    assert expected in (verdict.difference or "")
 
 
-async def test_many_differences_are_a_short_sentence(bucket: Bucket, home: Path) -> None:
+async def test_many_differences_are_summarized(bucket: Bucket, home: Path) -> None:
     await archive(bucket, home)
     for number in range(10):
         (home / f"new{number}").touch()
-    # The directory's own time is the first of eleven.
+    # The time of the directory itself is the first of eleven.
     assert ((await verify(bucket, home)).difference or "").endswith("; 8 more")
 
 
-async def test_an_archive_that_was_exchanged_is_not_compared(bucket: Bucket, home: Path) -> None:
+async def test_a_changed_archive_is_refused(bucket: Bucket, home: Path) -> None:
     await archive(bucket, home)
     content = bytearray(await bucket.read(KEY))
     content[-10] ^= 1

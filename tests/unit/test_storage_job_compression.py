@@ -1,4 +1,4 @@
-"""Compression inside the storage job: any split of the input, many frames, bounded pieces."""
+"""The storage job decompresses any split of the input and many frames in bounded pieces."""
 
 import gzip
 import os
@@ -28,25 +28,25 @@ def decompress(suffix: str, compressed: bytes, step: int) -> bytes:
 
 @pytest.mark.parametrize("step", [1000, 1001, 10_000_000])
 @pytest.mark.parametrize(("suffix", "compress"), FORMATS)
-def test_every_split_of_many_frames_gives_the_content(suffix: str, compress: Compress, step: int) -> None:
+def test_any_split_of_many_frames_gives_the_content(suffix: str, compress: Compress, step: int) -> None:
     compressed = compress(CONTENT) + compress(b"") + compress(CONTENT)
     assert decompress(suffix, compressed, step) == CONTENT * 2
 
 
-def test_every_byte_may_come_alone() -> None:
+def test_bytes_may_arrive_one_by_one() -> None:
     for suffix, compress in FORMATS:
         assert decompress(suffix, compress(b"content") * 3, 1) == b"content" * 3
 
 
-def test_frames_to_be_skipped_are_skipped() -> None:
+def test_skippable_frames_are_skipped() -> None:
     assert decompress(".tar.zst", SKIPPABLE + zstd(b"content") + SKIPPABLE, 5) == b"content"
 
 
-@pytest.mark.parametrize("behind", [b"noise", bytes(512)])
+@pytest.mark.parametrize("garbage", [b"noise", bytes(512)])
 @pytest.mark.parametrize(("suffix", "compress"), FORMATS)
-def test_what_is_no_frame_is_refused(suffix: str, compress: Compress, behind: bytes) -> None:
+def test_garbage_after_a_frame_is_refused(suffix: str, compress: Compress, garbage: bytes) -> None:
     with pytest.raises(CorruptedArchive):
-        decompress(suffix, compress(CONTENT) + behind, 10_000)
+        decompress(suffix, compress(CONTENT) + garbage, 10_000)
 
 
 @pytest.mark.parametrize(("suffix", "compress"), FORMATS)

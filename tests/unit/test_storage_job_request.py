@@ -1,4 +1,4 @@
-"""Requests, metas and part sizes."""
+"""Requests, metas and part sizes of the storage job."""
 
 import json
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_a_short_request_gets_the_defaults() -> None:
     assert (request.part_size, request.parts_in_flight, request.compression_level) == (8 * MIB, 4, 3)
 
 
-def test_the_operation_may_stand_in_the_document() -> None:
+def test_the_operation_may_be_in_the_document() -> None:
     assert parse({"operation": "create-empty"}, None).operation is Operation.CREATE_EMPTY
 
 
@@ -91,13 +91,13 @@ def test_other_documents_are_refused(document: str, operation: str | None) -> No
         {"expected_size": True},
     ],
 )
-def test_a_restore_that_expects_nonsense_is_refused(values: dict[str, Any]) -> None:
+def test_invalid_expectations_are_refused(values: dict[str, Any]) -> None:
     [name] = values
     with pytest.raises(InvalidRequest, match=name):
         parse(values, "restore")
 
 
-def test_a_restore_may_expect_what_was_recorded() -> None:
+def test_a_restore_may_expect_a_recorded_size_and_sha256() -> None:
     request = parse({"expected_sha256": DIGEST, "expected_size": 0}, "restore")
     assert (request.expected_sha256, request.expected_size) == (DIGEST, 0)
 
@@ -107,13 +107,13 @@ def test_an_unknown_operation_is_refused() -> None:
         parse({"operation": "destroy"}, None)
 
 
-def test_a_meta_survives_the_trip() -> None:
+def test_a_meta_can_be_written_and_parsed() -> None:
     meta = ArchiveMeta(DIGEST, 5, 6, 7)
     assert parse_meta(meta.to_bytes()) == meta
     assert meta.to_bytes().splitlines()[0] == f"sha256:{DIGEST}".encode()
 
 
-def test_an_older_or_newer_meta_is_understood() -> None:
+def test_older_and_newer_metas_are_understood() -> None:
     assert parse_meta(f"sha256:{DIGEST}".encode()) == ArchiveMeta(DIGEST)
     assert parse_meta(f"sha256:{DIGEST}\r\nfuture:x\nsize:-1\nsize:9\n".encode()) == ArchiveMeta(
         DIGEST, size=9
@@ -128,7 +128,7 @@ def test_a_meta_without_a_digest_is_refused(content: bytes) -> None:
         parse_meta(content)
 
 
-def test_ten_thousand_parts_hold_a_huge_home() -> None:
+def test_ten_thousand_parts_suffice_for_a_huge_home() -> None:
     sizes = [size_of_part(number, 8 * MIB) for number in range(1, MAX_PARTS + 1)]
     assert sizes[0] == sizes[1999] == 8 * MIB
     assert sizes == sorted(sizes)

@@ -1,4 +1,4 @@
-"""The scanner accepts what tar and tarfile write, agrees with them on it, and refuses everything else."""
+"""The scanner accepts what tar and tarfile write, sees the same members, and refuses everything else."""
 
 import io
 import tarfile
@@ -86,7 +86,7 @@ def test_scanner_and_tarfile_see_the_same_members(members: list[Member], tar_for
 
 @settings(deadline=None)
 @given(st.binary(max_size=3000))
-def test_noise_is_refused_and_never_crashes(noise: bytes) -> None:
+def test_noise_is_refused_without_a_crash(noise: bytes) -> None:
     with pytest.raises(JobError):
         scan(noise + b"!")
 
@@ -104,7 +104,7 @@ def test_a_changed_byte_never_crashes_the_scanner(data: st.DataObject) -> None:
         assert error.reason is Reason.ARCHIVE_CORRUPTED  # noqa: PT017 (either outcome is fine, a crash is not)
 
 
-EVIL_MEMBERS = {
+MALICIOUS_MEMBERS = {
     "absolute": ([member("/etc/evil")], "absolute"),
     "parent": ([member("../evil")], r"\.\."),
     "parent in the middle": ([member("a/../../evil")], r"\.\."),
@@ -142,20 +142,20 @@ EVIL_MEMBERS = {
 
 
 @pytest.mark.parametrize("tar_format", FORMATS[:2])
-@pytest.mark.parametrize("name", EVIL_MEMBERS)
-def test_evil_members_are_refused(name: str, tar_format: int) -> None:
-    members, why = EVIL_MEMBERS[name]
+@pytest.mark.parametrize("name", MALICIOUS_MEMBERS)
+def test_malicious_members_are_refused(name: str, tar_format: int) -> None:
+    members, why = MALICIOUS_MEMBERS[name]
     assert_refused(tar_of([member("good"), *members], tar_format), why)
 
 
-def test_absolute_and_dangling_symlinks_are_ordinary() -> None:
+def test_absolute_and_dangling_symlinks_are_accepted() -> None:
     links = [
         member(f"link{index}", tarfile.SYMTYPE, link=link) for index, link in enumerate(["/usr/bin", "../x"])
     ]
     assert scan(tar_of([*links, member("fifo", tarfile.FIFOTYPE)])).entries == 3
 
 
-def test_missing_directories_are_tolerated_until_there_is_a_symlink() -> None:
+def test_missing_directories_are_accepted_before_the_first_symlink() -> None:
     assert scan(tar_of([member("a/b/c"), member("d/e")])).entries == 2
 
 
@@ -172,8 +172,8 @@ def pax(payload: bytes) -> bytes:
     return with_checksum(bytes(header)) + payload + bytes(-len(payload) % 512) + GOOD
 
 
-def record(word: bytes, value: bytes) -> bytes:
-    body = b" " + word + b"=" + value + b"\n"
+def record(keyword: bytes, value: bytes) -> bytes:
+    body = b" " + keyword + b"=" + value + b"\n"
     length = len(body)
     while length != len(body) + len(str(length)):
         length = len(body) + len(str(length))
@@ -181,10 +181,10 @@ def record(word: bytes, value: bytes) -> bytes:
 
 
 SPARSE = b"".join(
-    record(b"GNU.sparse." + word, value)
-    for word, value in ((b"major", b"1"), (b"minor", b"0"), (b"name", b"file"), (b"realsize", b"9999"))
+    record(b"GNU.sparse." + keyword, value)
+    for keyword, value in ((b"major", b"1"), (b"minor", b"0"), (b"name", b"file"), (b"realsize", b"9999"))
 )
-ODD_STREAMS = {
+INVALID_STREAMS = {
     "nothing": (b"", "too early"),
     "no end": (GOOD[:1536], "too early"),
     "cut in the data": (GOOD[:700], "too early"),
@@ -211,8 +211,8 @@ ODD_STREAMS = {
     "pax overrides a good name": (pax(record(b"path", b"good") + record(b"path", b"../evil")), r"\.\."),
     "pax signed size": (pax(record(b"size", b"-1")), "number"),
     "pax smaller size": (pax(record(b"size", b"0")), "number"),
-    "pax with old sparse words": (pax(record(b"GNU.sparse.map", b"0,1")), "unsupported keyword"),
-    "pax with a volume word": (pax(record(b"GNU.volume.offset", b"1")), "unsupported keyword"),
+    "pax with old sparse keywords": (pax(record(b"GNU.sparse.map", b"0,1")), "unsupported keyword"),
+    "pax with a volume keyword": (pax(record(b"GNU.volume.offset", b"1")), "unsupported keyword"),
     "pax sparse name only": (pax(record(b"GNU.sparse.name", b"file")), "unsupported version"),
     "sparse name outside": (pax(SPARSE.replace(b"file", b"/etc")), "absolute"),
     "sparse map of noise": (pax(SPARSE), "map is unreadable|invalid number"),
@@ -222,14 +222,14 @@ ODD_STREAMS = {
 }
 
 
-@pytest.mark.parametrize("name", ODD_STREAMS)
-def test_odd_streams_are_refused(name: str) -> None:
-    content, why = ODD_STREAMS[name]
+@pytest.mark.parametrize("name", INVALID_STREAMS)
+def test_invalid_streams_are_refused(name: str) -> None:
+    content, why = INVALID_STREAMS[name]
     assert_refused(content, why)
 
 
 def sparse_stream(sparse_map: bytes, stored: int) -> bytes:
-    """A sparse member whose map may disagree with what is stored: tar would read into the next member."""
+    """Return a sparse member whose map may not match its data: tar would read into the next member."""
     data = sparse_map + bytes(-len(sparse_map) % 512) + b"x" * stored
     return pax(SPARSE)[:1024] + tar_of([member("file", content=data)], tarfile.USTAR_FORMAT)
 
@@ -246,7 +246,7 @@ def sparse_stream(sparse_map: bytes, stored: int) -> bytes:
         (b"9\n0\n512\n", 512, False),
     ],
 )
-def test_a_sparse_map_must_match_what_is_stored(sparse_map: bytes, stored: int, accepted: bool) -> None:
+def test_a_sparse_map_must_match_its_data(sparse_map: bytes, stored: int, accepted: bool) -> None:
     content = sparse_stream(sparse_map, stored)
     if accepted:
         assert scan(content).entries == 1
@@ -254,7 +254,7 @@ def test_a_sparse_map_must_match_what_is_stored(sparse_map: bytes, stored: int, 
         assert_refused(content, "map|number")
 
 
-def test_unpacking_stops_at_the_limit() -> None:
+def test_extraction_stops_at_the_limit() -> None:
     scan(GOOD, max_bytes=len(GOOD))
     with pytest.raises(JobError, match="more than"):
         scan(GOOD, max_bytes=len(GOOD) - 1)

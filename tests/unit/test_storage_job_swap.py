@@ -1,4 +1,4 @@
-"""The swap makes a volume equal to what was staged, wherever an earlier one was interrupted."""
+"""A swap replaces the content of a volume by the staged home, also after an interrupted swap."""
 
 import itertools
 import os
@@ -53,7 +53,7 @@ def test_a_swap_interrupted_after_any_move_is_repaired_by_the_next(tmp_path: Pat
 
 
 def test_old_entries_are_counted_as_they_are_removed(tmp_path: Path) -> None:
-    """A home of millions of files takes long to remove, and must not look stuck."""
+    """Removing millions of files takes long, and the job must not look stuck."""
     volume = tmp_path / "volume"
     fill(volume, OLD, "old")
     work = stage(volume)
@@ -72,7 +72,7 @@ def test_an_archived_entry_with_the_name_of_the_work_directory_is_dropped(tmp_pa
 
 
 @pytest.mark.parametrize("leftover", ["file", "symlink", "directory"])
-def test_whatever_has_the_name_of_the_work_directory_makes_room(tmp_path: Path, leftover: str) -> None:
+def test_anything_with_the_name_of_the_work_directory_is_removed(tmp_path: Path, leftover: str) -> None:
     outside = tmp_path / "outside"
     fill(outside, ("file",), "outside")
     work = WorkDirectory(tmp_path / "volume")
@@ -99,7 +99,7 @@ def as_user(user: int) -> Iterator[None]:
         os.setegid(0)
 
 
-def test_an_ordinary_user_replaces_read_only_directories(tmp_path: Path) -> None:
+def test_an_unprivileged_user_replaces_read_only_directories(tmp_path: Path) -> None:
     need_root()
     for directory in (tmp_path, *tmp_path.parents[:2]):
         directory.chmod(0o755)

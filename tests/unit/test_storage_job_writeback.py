@@ -1,4 +1,4 @@
-"""Data goes to the disk while more is extracted, and what the disk says of it is not forgotten."""
+"""Extracted data is written to the disk early, and disk errors are not lost."""
 
 import asyncio
 import threading
@@ -10,31 +10,29 @@ from storage_job.writeback import Writeback
 from testkit.waiting import until
 
 
-async def test_nothing_of_it_is_left_when_the_block_ends(tmp_path: Path) -> None:
+async def test_its_thread_ends_with_the_block(tmp_path: Path) -> None:
     before = threading.active_count()
     async with Writeback(tmp_path, period_seconds=0.001):
         assert threading.active_count() > before
-    # The pool's own thread, which waited for the end, stays.
+    # Only the thread of the pool, which waited for the end, remains.
     assert not [each for each in threading.enumerate() if each.name.startswith("Thread-")]
 
 
-async def extract_beside(writeback: Writeback, *, cancelled: bool) -> None:
-    """Until the disk has failed."""
-
+async def extract_until_disk_fails(writeback: Writeback, *, cancelled: bool) -> None:
     async def failed() -> bool:
         return writeback._error is not None
 
     async with writeback:
-        await until(failed, "the disk was asked")
+        await until(failed, "the disk has failed")
         if cancelled:
             raise asyncio.CancelledError
 
 
-async def test_error_of_the_disk_is_raised_at_the_end(tmp_path: Path) -> None:
+async def test_a_disk_error_is_raised_at_the_end(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        await extract_beside(Writeback(tmp_path / "gone", period_seconds=0.001), cancelled=False)
+        await extract_until_disk_fails(Writeback(tmp_path / "gone", period_seconds=0.001), cancelled=False)
 
 
-async def test_what_led_to_the_end_matters_more_than_the_disk(tmp_path: Path) -> None:
+async def test_an_exception_of_the_block_takes_precedence(tmp_path: Path) -> None:
     with pytest.raises(asyncio.CancelledError):
-        await extract_beside(Writeback(tmp_path / "gone", period_seconds=0.001), cancelled=True)
+        await extract_until_disk_fails(Writeback(tmp_path / "gone", period_seconds=0.001), cancelled=True)
