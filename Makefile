@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test t check static unit fmt lint types contracts docs gameday fixed-game new-game histories lock env images clean
+.PHONY: help up test t check static unit fmt lint types contracts docs gameday fixed-game new-game search histories lock env images clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -72,6 +72,9 @@ fixed-game: $(SYNCED)
 
 new-game: $(SYNCED)
 	$(BIN)/codehub gameday --minutes 1.5
+
+search: $(SYNCED) ## Run the lifecycle model with random seeds: MINUTES=10, or SEED=n to shrink a counterexample
+	$(BIN)/python -m tests.model.search --minutes $(or $(MINUTES),10) $(if $(SEED),--seed $(SEED))
 
 histories: $(SYNCED) ## Record the workflow histories that the replay tests use
 	$(BIN)/pytest tests/replay/record_histories.py

@@ -1,4 +1,4 @@
-"""The control loop over the pure core, one step at a time: it can be killed at every `yield`."""
+"""The control loop over the domain, step by step; a test can kill it at every `yield`."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ Steps: TypeAlias = Generator[None, None, None]
 
 @dataclass
 class System:
-    """The world, the stored row, and what an observer of both writes down."""
+    """The world, the stored row, and what the invariants need to know about the past."""
 
     world: World = field(default_factory=World)
     row: Snapshot = field(
@@ -41,33 +41,33 @@ class System:
         return f"00000000-0000-4000-9000-{self.archive_operations:012x}"
 
     def observe(self) -> Snapshot:
-        return self.conclude(self.row, self.world.observe(self.row.archive_key))
+        return self.apply(self.row, self.world.observe(self.row.archive_key))
 
-    def conclude(self, row: Snapshot, facts: Observation) -> Snapshot:
-        """What one look means for the row: a claim that waits for a provider is given back."""
-        return note_waiting(release(judge(row, facts, self.now), self.now), self.now)
+    def apply(self, row: Snapshot, observation: Observation) -> Snapshot:
+        """Apply an observation to the row; a claim that waits for a provider is released."""
+        return note_waiting(release(judge(row, observation, self.now), self.now), self.now)
 
 
 @dataclass(frozen=True)
-class PausedLook:
-    """A worker that was stopped between looking at the world and storing what it saw."""
+class PausedObservation:
+    """The observation of a worker that was paused before it stored it."""
 
     row: Snapshot
-    facts: Observation
+    observation: Observation
 
 
-def is_current(look: PausedLook, row: Snapshot) -> bool:
-    """Observation say something about the row that they were gathered for, and about no later one."""
-    return look.row == row
+def is_current(paused: PausedObservation, row: Snapshot) -> bool:
+    """Return whether the row is still the one that was observed."""
+    return paused.row == row
 
 
-def store_paused_look(system: System, look: PausedLook) -> None:
-    if is_current(look, system.row):
-        system.row = system.conclude(system.row, look.facts)
+def store_paused_observation(system: System, paused: PausedObservation) -> None:
+    if is_current(paused, system.row):
+        system.row = system.apply(system.row, paused.observation)
 
 
 def converge(system: System) -> Generator[None, None, Decision]:
-    """Observe, plan, claim, run, settle, until there is nothing to do or nothing can be done."""
+    """Observe, plan, claim, run and settle until there is nothing left to do, or nothing can be done."""
     while True:
         system.row = system.observe()
         yield
@@ -81,7 +81,7 @@ def converge(system: System) -> Generator[None, None, Decision]:
         if system.row.operation is Operation.NONE:
             claimed = claim(system.row, decided.operation, system.new_archive_op_id())
             system.row = replace(claimed, claimed_at=system.now)
-            # The removal of a leftover is a cleanup; it moves nothing.
+            # Removing a leftover is a cleanup, not a move on the path.
             if decided.operation is not Operation.ARCHIVING or needs_upload(system.row):
                 system.begun.append(decided.operation)
             yield
@@ -141,7 +141,7 @@ def deleting(system: System) -> Steps:
     system.world.remove_container()
     yield
     row = system.row
-    archive = ArchiveFact.UNREACHABLE if row.purge else system.world.look_at_archive(row.archive_key)
+    archive = ArchiveFact.UNREACHABLE if row.purge else system.world.observe_archive(row.archive_key)
     if not may_remove_volume(row, archive):
         raise Permanent(ErrorReason.ACTION_FAILED, "the home has no readable archive")
     _remove_volume(system)
@@ -160,7 +160,7 @@ def _upload(system: System, put: Callable[[str], None]) -> Steps:
 
 
 def _remove_volume(system: System) -> None:
-    """Write down whether this removal destroyed a home of which no committed archive is readable."""
+    """Remove the volume, and record if that destroyed a home without a committed archive."""
     had_volume = system.world.volume is not None and system.row.restore_marker != DISCARDED
     system.world.remove_volume()
     saved = system.world.is_committed(system.row.archive_key)

@@ -1,4 +1,4 @@
-"""What must always hold for one workspace, checked after every step of the control loop."""
+"""What must always hold for a workspace; checked after every step of the control loop."""
 
 from collections.abc import Generator
 from datetime import datetime
@@ -9,10 +9,10 @@ from codehub.domain.conditions import ContainerFact
 from codehub.domain.planner import Decision
 from codehub.domain.retention import DeletedWorkspace, may_forget
 from codehub.domain.states import DESIRED_LEVELS, LEVELS, Operation, Phase
-from tests.model.controller import PausedLook, System, converge
+from tests.model.controller import PausedObservation, System, converge
 from tests.model.world import EMPTY
 
-# More than the longest path needs: RUNNING to DELETED is three operations of at most eight steps.
+# More than the longest path needs: RUNNING to DELETED takes three operations of at most eight steps.
 STEP_BOUND = 60
 
 DOWN = {Operation.STOPPING, Operation.ARCHIVING, Operation.DELETING}
@@ -20,7 +20,7 @@ UP = set(Operation) - DOWN
 
 
 class Invariants(RuleBasedStateMachine):
-    """One workspace; `latest` is the newest content that its owner wrote and has not given up."""
+    """One workspace; `latest` is the newest content that its owner wrote and did not give up."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -33,21 +33,21 @@ class Invariants(RuleBasedStateMachine):
         self.data_faults = 0
         self.lost_volume: int | None = None
         self.orphans: dict[str, datetime] = {}
-        self.paused: PausedLook | None = None
+        self.paused: PausedObservation | None = None
         self.deleted_at = self.system.now
         self.given_up: frozenset[str] = frozenset()
         self.left_behind: set[str] = set()
 
     @invariant()
-    def nothing_is_thrown_away_by_choosing(self) -> None:
+    def a_recovery_throws_no_archive_away(self) -> None:
         assert self.left_behind <= set(self.world.archives)
 
     @invariant()
-    def content_is_never_lost_by_us(self) -> None:
+    def no_content_is_lost_without_a_fault(self) -> None:
         assert self.world.holds(self.latest) or self.taken_by_fault or self.system.row.purge
 
     @invariant()
-    def nobody_works_in_an_older_empty_or_partial_home(self) -> None:
+    def no_instance_runs_in_an_old_empty_or_partial_home(self) -> None:
         runs = self.world.container in {ContainerFact.READY, ContainerFact.UNHEALTHY}
         if runs and self.world.volume is not None:
             assert self.world.volume == self.latest
@@ -63,7 +63,7 @@ class Invariants(RuleBasedStateMachine):
         assert not self.system.removed_without_archive
 
     @invariant()
-    def nothing_is_left_of_a_workspace_that_may_be_forgotten(self) -> None:
+    def nothing_is_left_of_a_workspace_whose_row_may_be_removed(self) -> None:
         row = self.system.row
         deleted_at = self.deleted_at if row.deleted else None
         over = DeletedWorkspace(row.phase, row.operation, deleted_at, has_archives=bool(self.world.archives))
@@ -77,7 +77,7 @@ class Invariants(RuleBasedStateMachine):
             assert self.system.row.error_reason is not None
 
     @invariant()
-    def a_path_only_goes_up_or_only_down(self) -> None:
+    def a_path_goes_only_up_or_only_down(self) -> None:
         begun = set(self.system.begun)
         assert not (begun & UP and begun & DOWN), self.system.begun
 
@@ -96,13 +96,13 @@ class Invariants(RuleBasedStateMachine):
         return None
 
     def _check_every_step(self) -> None:
-        """Hypothesis checks invariants between rules; a crash may come between any two steps of one."""
-        self.content_is_never_lost_by_us()
-        self.nobody_works_in_an_older_empty_or_partial_home()
+        """Check between any two steps, where a crash may come; Hypothesis checks only between rules."""
+        self.no_content_is_lost_without_a_fault()
+        self.no_instance_runs_in_an_old_empty_or_partial_home()
         self.a_loss_is_an_error_once_it_has_been_seen()
         self.a_volume_is_only_removed_when_its_archive_is_readable()
         self.an_error_means_that_no_operation_is_claimed()
-        self.a_path_only_goes_up_or_only_down()
+        self.a_path_goes_only_up_or_only_down()
 
     def _drive(self) -> Decision:
         for _ in range(STEP_BOUND):
@@ -120,19 +120,19 @@ class Invariants(RuleBasedStateMachine):
         else:
             assert LEVELS.get(row.phase) == DESIRED_LEVELS[row.desired_state]
             answers = self.world.container is ContainerFact.READY
-            assert answers == (row.phase is Phase.RUNNING), "it counts as running, and does not answer"
+            assert answers == (row.phase is Phase.RUNNING), "it counts as running but does not respond"
 
     def _idle(self) -> bool:
-        """The API answers 409 while an operation is claimed."""
+        """Return whether no operation is claimed; otherwise the API responds with 409."""
         return self.system.row.operation is Operation.NONE
 
     def _can_edit(self) -> bool:
         return self.world.container is ContainerFact.READY and self.world.volume is not None
 
-    def _note_what_the_fault_took(self) -> None:
+    def _record_fault(self) -> None:
         self.data_faults += 1
         self.taken_by_fault = self.taken_by_fault or not self.world.holds(self.latest)
 
-    def _disturb(self) -> None:
-        """Something new to react to: a new path begins."""
+    def _start_new_path(self) -> None:
+        """Begin a new path: there is something new to react to."""
         self.system.begun.clear()

@@ -1,4 +1,4 @@
-"""The lifecycle as a state machine: people, faults and crashes in any order."""
+"""The lifecycle as a state machine: requests, faults and crashes in any order."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -23,11 +23,11 @@ from tests.model.faults import Faults
 from tests.model.world import EMPTY
 
 RECOVERIES = 3
-GRACES = GracePeriods()
+GRACE_PERIODS = GracePeriods()
 
 
 class Lifecycle(Faults):
-    """A workspace that people use, with the collector and the control loop at work."""
+    """A workspace that people use while the control loop and the collector run."""
 
     @rule(steps=st.integers(1, 12))
     def work(self, steps: int) -> None:
@@ -42,31 +42,32 @@ class Lifecycle(Faults):
 
     @precondition(lambda self: self._accepts_requests())
     @rule(desired=st.sampled_from([DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED]))
-    def want(self, desired: DesiredState) -> None:
-        self._disturb()
+    def request_state(self, desired: DesiredState) -> None:
+        self._start_new_path()
         self.system.row = replace(self.system.row, desired_state=desired)
 
     @precondition(lambda self: self._accepts_requests() and not self.world.down)
     @rule(desired=st.sampled_from([DesiredState.RUNNING, DesiredState.ARCHIVED]), steps=st.integers(1, 20))
-    def use_and_park(self, desired: DesiredState, steps: int) -> None:
-        """What most of a workspace's life looks like; without it, random walks rarely get far."""
-        self.want(desired=desired)
+    def use_and_change_state(self, desired: DesiredState, steps: int) -> None:
+        """Do what most workspaces do most of the time; without this, random walks rarely get far."""
+        self.request_state(desired=desired)
         self.work(steps=steps)
         if self._can_edit():
             self.edit()
         self.running = None
 
-    @precondition(lambda self: self._idle() and not self.system.row.deleted)
+    @precondition(lambda self: self._idle() and self.system.row.phase is not Phase.DELETED)
     @rule(purge=st.booleans())
     def delete(self, purge: bool) -> None:
-        self._disturb()
-        self.deleted_at = self.system.now
+        self._start_new_path()
+        if not self.system.row.deleted:
+            self.deleted_at = self.system.now
         self.system.row = request_deletion(self.system.row, purge=purge)
 
     @precondition(lambda self: self._accepts_requests() and not self.world.down)
     @rule(hours=st.sampled_from([1, 3, 24]))
-    def delete_and_leave_to_the_collector(self, hours: int) -> None:
-        """It may still come back; random walks rarely get so far without a fault."""
+    def delete_and_collect(self, hours: int) -> None:
+        """Finish a deletion that can be undone; random walks rarely get that far without a fault."""
         self.delete(purge=False)
         self.work(steps=20)
         self.running = None
@@ -75,13 +76,13 @@ class Lifecycle(Faults):
     @precondition(lambda self: self.running is None and self._can_undelete())
     @rule()
     def undelete(self) -> None:
-        self._disturb()
+        self._start_new_path()
         self.system.row = undelete(self.system.row)
 
     @precondition(lambda self: self.running is None and bool(choices(self.system.row)))
     @rule(data=st.data())
     def recover(self, data: st.DataObject) -> None:
-        self._disturb()
+        self._start_new_path()
         self.system.row = self.system.observe()
         others = self._other_archives()
         choice = data.draw(st.sampled_from(choices(self.system.row, has_other_archives=bool(others))))
@@ -91,13 +92,13 @@ class Lifecycle(Faults):
             archive = data.draw(st.sampled_from([*others, *current]))
         self._recover(choice, archive)
         if choice is RecoverChoice.RESTORE_ARCHIVE:
-            self._give_up_to(self.world.archives.get(self.system.row.archive_key or "", self.latest))
+            self._accept_content(self.world.archives.get(self.system.row.archive_key or "", self.latest))
         elif choice is RecoverChoice.USE_DISK:
             assert self.world.volume is not None
-            self._give_up_to(self.world.volume)
+            self._accept_content(self.world.volume)
         elif choice is RecoverChoice.START_EMPTY:
-            self._give_up_to(EMPTY)
-        # What is wrong with a recovery shows in what follows it.
+            self._accept_content(EMPTY)
+        # A wrong recovery shows only in the steps after it.
         self.work(steps=data.draw(st.integers(1, 12)))
 
     @precondition(lambda self: self._can_edit())
@@ -106,39 +107,39 @@ class Lifecycle(Faults):
         self.edits += 1
         self.latest = self.world.volume = self.edits
 
-    @precondition(lambda self: self._rests_in_an_archive())
+    @precondition(lambda self: self._is_parked())
     @rule(give_up=st.booleans())
-    def find_archive_damaged(self, give_up: bool) -> None:
-        """Two faults at once, which random walks rarely meet: the archive is damaged when it is needed."""
+    def restore_from_damaged_archive(self, give_up: bool) -> None:
+        """Damage the archive just before it is needed, which random walks rarely do."""
         self.world.damaged.add(self.system.row.archive_key or "")
-        self._note_what_the_fault_took()
-        self.want(desired=DesiredState.RUNNING)
+        self._record_fault()
+        self.request_state(desired=DesiredState.RUNNING)
         self.work(steps=12)
         self.running = None
         if give_up and RecoverChoice.START_EMPTY in choices(self.system.row):
-            self._disturb()
+            self._start_new_path()
             self._recover(RecoverChoice.START_EMPTY)
-            self._give_up_to(EMPTY)
+            self._accept_content(EMPTY)
             self.work(steps=12)
 
     @precondition(lambda self: self._accepts_requests() and not self.world.down)
     @rule(hours=st.sampled_from([1, 3, 24]))
-    def archive_twice_and_lose_the_second_unseen(self, hours: int) -> None:
-        """Lose the newer of two archives with the same files, and collect garbage before it is noticed."""
-        self.use_and_park(desired=DesiredState.RUNNING, steps=20)
+    def archive_twice_and_lose_the_second(self, hours: int) -> None:
+        """Lose the newer of two archives with the same files, and collect garbage before that is observed."""
+        self.use_and_change_state(desired=DesiredState.RUNNING, steps=20)
         for desired in (DesiredState.ARCHIVED, DesiredState.STANDBY, DesiredState.ARCHIVED):
             if not self._accepts_requests():
                 return
-            self.want(desired=desired)
+            self.request_state(desired=desired)
             self.work(steps=20)
             self.running = None
         self.world.metas.discard(self.system.row.archive_key or "")
-        self._note_what_the_fault_took()
+        self._record_fault()
         self.collect_garbage(hours=hours)
 
     @rule(hours=st.sampled_from([0, 1, 2, 3, 24, 24 * 8]))
     def collect_garbage(self, hours: int) -> None:
-        """A run of the collector, and another one later: the first finds orphans, the second removes them."""
+        """Run the collector twice: the first run finds orphans, the second removes them."""
         self._collect()
         self.system.now += timedelta(hours=hours)
         self._collect()
@@ -158,34 +159,34 @@ class Lifecycle(Faults):
         for key in sorted(self.world.archives):
             name = naming.parse_archive_key(key)
             assert name is not None
-            if is_protected(key, name, owner, self.system.now, GRACES):
+            if is_protected(key, name, owner, self.system.now, GRACE_PERIODS):
                 self.orphans.pop(key, None)
-            elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now, GRACES):
+            elif may_collect(self.orphans.setdefault(key, self.system.now), self.system.now, GRACE_PERIODS):
                 self.world.remove_archive(key)
                 if row.archive_key in self.world.damaged:
-                    self._note_what_the_fault_took()  # only a checksum tells that the current one is damaged
+                    self._record_fault()  # only a checksum reveals that the current one is damaged
         if row.phase is Phase.DELETED:
             self.left_behind.clear()
-        if row.phase is Phase.DELETED and self._is_gone_for_good():
-            self._note_what_the_fault_took()
+        if row.phase is Phase.DELETED and self._undelete_period_is_over():
+            self._record_fault()
 
     def teardown(self) -> None:
-        """When faults end, it converges in a bounded number of steps, or says truly what is lost."""
+        """After the faults, it converges in a bounded number of steps, or reports a real loss."""
         self.world.heal()
-        self._drive()  # a run that looked at the world before the last change ends; its wake starts another
-        self._drive()  # an IDE that hangs is noticed here, and given its time
+        self._drive()  # ends a run that observed before the last change
+        self._drive()  # observes an IDE that hangs; its grace period begins
         self.system.now += HANG_GRACE
         for _ in range(RECOVERIES):
             if self._drive() is not Decision.HALT or not choices(self.system.row):
                 break
             if self.system.row.error_reason in {ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED}:
-                assert self.data_faults, "files are missing or damaged, but no fault took any"
+                assert self.data_faults, "files are missing or damaged, but no fault caused that"
                 return
             self._recover(RecoverChoice.RETRY)
         self._assert_converged()
 
     def _recover(self, choice: RecoverChoice, archive: str | None = None) -> None:
-        """Decide on a fresh look, remove a stray container, and look again; the outcome is stored once."""
+        """Recover on a fresh observation, remove a stray container, and observe again."""
         recovery = recover(self.system.row, choice, archive)
         if recovery.keep_archives:
             self.given_up = frozenset(self.world.archives) - {recovery.snapshot.archive_key or ""}
@@ -205,7 +206,7 @@ class Lifecycle(Faults):
         return self._idle() and undelete_refusal(self.system.row) is None
 
     def _other_archives(self) -> list[str | None]:
-        """What a person may choose from: committed, and seen in the same pass."""
+        """Return the committed archives that a person may choose, besides the current one."""
         if Resource.ARCHIVE in self.world.down:
             return []
         return [
@@ -214,17 +215,17 @@ class Lifecycle(Faults):
             if self.world.is_committed(key) and key != self.system.row.archive_key
         ]
 
-    def _rests_in_an_archive(self) -> bool:
+    def _is_parked(self) -> bool:
         parked = self.system.row.phase is Phase.ARCHIVED and self.world.is_committed(
             self.system.row.archive_key
         )
         return parked and self._accepts_requests() and not self.world.down
 
-    def _give_up_to(self, content: int) -> None:
-        """A person has decided what counts as the newest content from now on."""
+    def _accept_content(self, content: int) -> None:
+        """Take this as the newest content from now on: a person has decided so."""
         self.latest = content
         self.taken_by_fault = not self.world.holds(content)
         self.lost_volume = None
 
-    def _is_gone_for_good(self) -> bool:
-        return self.system.row.purge or self.system.now >= self.deleted_at + GRACES.undelete
+    def _undelete_period_is_over(self) -> bool:
+        return self.system.row.purge or self.system.now >= self.deleted_at + GRACE_PERIODS.undelete

@@ -1,5 +1,6 @@
 """The lifecycle model, run by Hypothesis, and its fault-free half as a plain property."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -16,7 +17,10 @@ from tests.model.machine import Lifecycle
 pytestmark = pytest.mark.timeout(1200)
 
 TestLifecycle = Lifecycle.TestCase
-TestLifecycle.settings = settings(max_examples=300, stateful_step_count=40, deadline=None)
+# The same walks in every CI run; `make search` looks for new ones.
+TestLifecycle.settings = settings(
+    max_examples=300, stateful_step_count=40, deadline=None, derandomize=os.environ.get("CI") == "true"
+)
 
 REACHABLE = [DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED]
 
@@ -25,7 +29,7 @@ REACHABLE = [DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED]
 @given(
     path=st.lists(st.tuples(st.sampled_from(REACHABLE), st.lists(st.integers(1, 8), max_size=4)), max_size=6)
 )
-def test_without_faults_every_wish_is_met_however_often_the_worker_dies(
+def test_without_faults_every_state_is_reached_however_often_the_worker_dies(
     path: list[tuple[DesiredState, list[int]]],
 ) -> None:
     system = System()
@@ -39,7 +43,7 @@ def test_without_faults_every_wish_is_met_however_often_the_worker_dies(
 
 
 def run_for(system: System, steps: int) -> Decision | None:
-    """Run a worker that is killed after so many steps; the next one knows only the row and the world."""
+    """Run a worker and kill it after so many steps; the next one knows only the row and the world."""
     worker = converge(system)
     for _ in range(steps):
         try:

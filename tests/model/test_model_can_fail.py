@@ -1,4 +1,4 @@
-"""The model is worth something only if it fails when a rule is broken: break them one at a time."""
+"""Break the rules one at a time: the model must notice each break."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +20,7 @@ from tests.model import controller, machine
 Patch = tuple[object, str, Any]
 
 
-def forget_the_marker(snapshot: Snapshot) -> bool:
+def ignore_the_restore_marker(snapshot: Snapshot) -> bool:
     return True
 
 
@@ -32,11 +32,11 @@ def never_halt(snapshot: Snapshot) -> bool:
     return False
 
 
-def never_mind_violations(snapshot: Snapshot) -> None:
+def ignore_violations(snapshot: Snapshot) -> None:
     return None
 
 
-def forget_that_it_vanished(
+def forget_that_the_volume_vanished(
     snapshot: Snapshot, choice: recovery.RecoverChoice, archive_key: str | None
 ) -> recovery.Recovery:
     recovered = recovery.recover(snapshot, choice, archive_key)
@@ -44,20 +44,20 @@ def forget_that_it_vanished(
     return replace(recovered, snapshot=replace(recovered.snapshot, conditions=conditions))
 
 
-def believe_every_look(look: controller.PausedLook, row: Snapshot) -> bool:
+def accept_every_observation(paused: controller.PausedObservation, row: Snapshot) -> bool:
     return True
 
 
-def collect_what_was_left_behind(
-    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.GracePeriods
+def collect_archives_left_behind(
+    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, periods: garbage.GracePeriods
 ) -> bool:
-    return garbage.is_protected(key, name, replace(owner, given_up=frozenset()), now, graces)
+    return garbage.is_protected(key, name, replace(owner, given_up=frozenset()), now, periods)
 
 
 def collect_the_last_copy(
-    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, graces: garbage.GracePeriods
+    key: str, name: ArchiveName, owner: garbage.ArchiveOwner, now: datetime, periods: garbage.GracePeriods
 ) -> bool:
-    return garbage.is_protected(key, name, replace(owner, archive_missing=False), now, graces)
+    return garbage.is_protected(key, name, replace(owner, archive_missing=False), now, periods)
 
 
 def commit_nothing(snapshot: Snapshot) -> Snapshot:
@@ -77,12 +77,12 @@ def remove_any_volume(*_arguments: object) -> bool:
 
 
 BROKEN_RULES: dict[str, list[Patch]] = {
-    "a half-restored volume counts as complete": [(judge, "_holds_complete_home", forget_the_marker)],
-    "a vanished volume or archive is no error": [(judge, "_violation", never_mind_violations)],
+    "a half-restored volume counts as complete": [(judge, "_holds_complete_home", ignore_the_restore_marker)],
+    "a vanished volume or archive is not an error": [(judge, "_violation", ignore_violations)],
     "a later archive operation reuses an id": [(controller, "claim", reuse_the_archive_op_id)],
     "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
     "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
-    "a paused worker's look is stored": [(controller, "is_current", believe_every_look)],
+    "a paused worker stores an outdated observation": [(controller, "is_current", accept_every_observation)],
     "a deletion removes a home that is not archived": [
         (planner, "_next_deletion_step", delete_at_once),
         (controller, "may_remove_volume", remove_any_volume),
@@ -90,12 +90,12 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "the last archive of a deleted workspace goes with the others": [
         (garbage, "_can_undelete", forget_the_undelete_period)
     ],
-    "retry forgets that the volume vanished": [(machine, "recover", forget_that_it_vanished)],
+    "retry forgets that the volume vanished": [(machine, "recover", forget_that_the_volume_vanished)],
     "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],
-    "an IDE that hangs counts as ready for ever": [(judge, "HANG_GRACE", timedelta.max)],
-    "a leftover volume passes for an empty home": [(recovery, "DISCARDED", None)],
+    "an IDE that hangs counts as ready forever": [(judge, "HANG_GRACE", timedelta.max)],
+    "a discarded volume is taken for an empty home": [(recovery, "DISCARDED", None)],
     "archives that a choice left behind are collected": [
-        (machine, "is_protected", collect_what_was_left_behind)
+        (machine, "is_protected", collect_archives_left_behind)
     ],
     "an older archive goes while the current one is missing": [
         (machine, "is_protected", collect_the_last_copy)

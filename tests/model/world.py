@@ -1,4 +1,4 @@
-"""A simulated world: one workspace's container, volume and archives, with the faults that reality knows."""
+"""A simulated world: the container, volume and archives of one workspace, and their faults."""
 
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -9,14 +9,14 @@ from codehub.domain.states import ErrorReason
 
 Fact = TypeVar("Fact")
 
-# A home's content is the number of the edit that it holds.
+# The content of a home is the number of its last edit.
 EMPTY = 0
 PARTIAL = -1
 
 
 @dataclass
 class World:
-    """What is really there."""
+    """What really exists."""
 
     container: ContainerFact = ContainerFact.ABSENT
     volume: int | None = None
@@ -45,7 +45,7 @@ class World:
         return key in self.archives and key in self.metas
 
     def holds(self, content: int) -> bool:
-        """Whether any good copy of this content is left; an empty home can always be made anew."""
+        """Return whether a good copy of this content exists; an empty home can always be recreated."""
         return content in (EMPTY, self.volume) or any(
             content == archived and self.is_committed(key) and key not in self.damaged
             for key, archived in self.archives.items()
@@ -62,7 +62,7 @@ class World:
         if key is None or not self.is_committed(key):
             raise Permanent(ErrorReason.DATA_LOST, "archive not found")
         if key in self.damaged:
-            # The job makes a volume before it reads the archive to its end; one that is there stays.
+            # The job creates a missing volume before it has read the whole archive.
             self.volume = PARTIAL if self.volume is None else self.volume
             raise Permanent(ErrorReason.ARCHIVE_CORRUPTED, "checksum mismatch")
         self.volume = PARTIAL
@@ -77,7 +77,7 @@ class World:
         if self.volume is None:
             raise Transient(ErrorReason.ACTION_FAILED, "the volume does not exist")
         if self.container is ContainerFact.UNHEALTHY:
-            # Left alone for as long as a start waits; then nothing is left of it.
+            # A start waits for it, then removes it.
             self.container = ContainerFact.ABSENT
             raise Transient(ErrorReason.ACTION_FAILED, "the IDE did not become ready")
         self.container = ContainerFact.READY
@@ -100,7 +100,7 @@ class World:
         self._reach(Resource.ARCHIVE)
         self.metas.add(key)
 
-    def look_at_archive(self, key: str | None) -> ArchiveFact:
+    def observe_archive(self, key: str | None) -> ArchiveFact:
         self._reach(Resource.ARCHIVE)
         return ArchiveFact.PRESENT if self.is_committed(key) else ArchiveFact.ABSENT
 
