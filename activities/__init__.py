@@ -1,1 +1,1 @@
-"""Temporal activities: one idempotent change each, through a port."""
+"""Temporal activities: each makes one idempotent change through a port."""

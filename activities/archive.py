@@ -1,4 +1,4 @@
-"""Archives: run the storage job, with its progress as heartbeats."""
+"""Activities that archive and restore homes with storage jobs."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from codehub.ports import ExpectedArchive, StorageJobs, StoredArchive
 
 @dataclass(frozen=True)
 class ArchiveActivities:
-    """A lost worker's job is run again under the same key; a cancelled one is ended."""
+    """After a lost worker, the job runs again with the same key. A cancelled job ends."""
 
     database: Database
     jobs: StorageJobs
@@ -25,21 +25,21 @@ class ArchiveActivities:
 
     @activity.defn
     async def upload_archive(self, request: OperationRequest) -> StoredArchive:
-        """Upload the home under the key of this claim; skipped if it is committed already."""
+        """Upload the home under the key of this claim. Skip it if the archive is already committed."""
         async with self.monitor.watch("upload", request.workspace_id) as report:
             await require_current(self.database, request)
             return await self.jobs.archive(request.workspace_id, _own_key(request), report)
 
     @activity.defn
     async def upload_empty_archive(self, request: OperationRequest) -> StoredArchive:
-        """Upload an empty home, so that a fresh workspace can be parked."""
+        """Upload an empty home, so that a new workspace can be archived."""
         async with self.monitor.watch("upload", request.workspace_id) as report:
             await require_current(self.database, request)
             return await self.jobs.create_empty(request.workspace_id, _own_key(request), report)
 
     @activity.defn
     async def restore_archive(self, request: OperationRequest) -> None:
-        """Make the volume equal to the archive, from the start."""
+        """Restore the archive into the volume, from the beginning."""
         if request.archive_key is None:
             raise Permanent(ErrorReason.DATA_LOST, "There is no archive to restore.")
         async with self.monitor.watch("restore", request.workspace_id) as report:

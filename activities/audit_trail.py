@@ -1,4 +1,4 @@
-"""The audit trail's lines: what changed between two snapshots of a workspace."""
+"""Records the difference between two snapshots of a workspace in its audit trail."""
 
 from datetime import datetime
 
@@ -15,9 +15,9 @@ ACTOR = "control-plane"
 async def save_change(
     session: AsyncSession, before: Snapshot, after: Snapshot, now: datetime, *, released: bool = False
 ) -> None:
-    """Store the snapshot and, in the same transaction, the line that tells of it."""
+    """Store the snapshot and its event in one transaction."""
     await save_observation(session, after, now)
-    kind = EventKind.OPERATION_RELEASED if released else what_happened(before, after)
+    kind = EventKind.OPERATION_RELEASED if released else event_kind(before, after)
     if kind is None:
         return
     await record_event(
@@ -33,8 +33,8 @@ async def save_change(
     )
 
 
-def what_happened(before: Snapshot, after: Snapshot) -> EventKind | None:
-    """One word for the most important difference; None if a person would call it nothing."""
+def event_kind(before: Snapshot, after: Snapshot) -> EventKind | None:
+    """Return the kind of the most important difference, or None if there is nothing to record."""
     failed = after.error_reason is not None and (
         after.error_reason is not before.error_reason or after.error_count > before.error_count
     )

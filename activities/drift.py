@@ -1,4 +1,4 @@
-"""The sweep: one listing per provider, compared with what the rows say; only what differs is woken."""
+"""The observe sweep: compares one listing per provider with the rows and wakes what differs."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,18 +16,18 @@ from codehub.domain.judge import judge_instance
 from codehub.ports import Archives, Convergence, Instances, Outdated, Volumes
 
 BATCH = 1000
-# A sweep looks only at what changed in the listings since the one before; every so often it looks at all.
+# A sweep checks only what changed since the previous listing; every 20th sweep checks everything.
 FULL_CHECK_EVERY = 20
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What the providers listed; a workspace that is in neither has neither."""
+    """The listings of the providers. A workspace that is in neither has no container and no volume."""
 
     containers: Mapping[WorkspaceId, ContainerFact]
     volumes: frozenset[WorkspaceId]
 
-    def of(self, workspace_id: WorkspaceId) -> tuple[ContainerFact, bool]:
+    def get(self, workspace_id: WorkspaceId) -> tuple[ContainerFact, bool]:
         return self.containers.get(workspace_id, ContainerFact.ABSENT), workspace_id in self.volumes
 
     def ids(self) -> set[WorkspaceId]:
@@ -39,7 +39,7 @@ class Listing:
 
 @dataclass
 class DriftActivities:
-    """The observer. Its memory of the last listing only saves work: a new worker starts with a full check."""
+    """Finds drift. It remembers the last listing to save work; a new worker starts with a full check."""
 
     database: Database
     instances: Instances
@@ -51,53 +51,53 @@ class DriftActivities:
 
     @activity.defn
     async def wake_what_drifted(self) -> ObserveResult:
-        """Wake what differs from its row, and what has not converged; a wake that was lost is sent again."""
+        """Wake workspaces that differ from their row or have not converged; this repeats lost wakes."""
         async with heartbeats("observe"):
             containers, volumes = await self._list_instances(), await self._list_volumes()
             drifted: dict[WorkspaceId, str] = {}
-            # Silence is not absence: without a listing there is nothing to compare.
+            # An outage must not look like missing data: without both listings, compare nothing.
             if containers is not None and volumes is not None:
                 drifted = await self._find_drift(Listing(containers, volumes))
-            answers = {
+            responds = {
                 Resource.CONTAINER: containers is not None,
                 Resource.VOLUME: volumes is not None,
-                Resource.ARCHIVE: await self._archives_answer(),
+                Resource.ARCHIVE: await self._archives_respond(),
             }
-            unfinished = await self._find_unfinished([each for each, does in answers.items() if not does])
+            unconverged = await self._find_unconverged([each for each, ok in responds.items() if not ok])
             for workspace_id, owner_id in drifted.items():
                 await self.convergence.wake(workspace_id, owner_id)
-            for each in unfinished:
-                # A signal to a run that is busy anyway would only make its history longer.
+            for each in unconverged:
+                # A signal would only lengthen the history of a busy run.
                 send = self.convergence.resume if each.busy else self.convergence.wake
                 await send(each.workspace_id, each.owner_id)
-        return ObserveResult(drifted=len(drifted), not_converged=len(unfinished))
+        return ObserveResult(drifted=len(drifted), not_converged=len(unconverged))
 
     async def _list_instances(self) -> Mapping[WorkspaceId, ContainerFact] | None:
-        """Return None if the provider does not answer."""
+        """Return None if the provider does not respond."""
         try:
             return await self.instances.list_all()
         except Failure as failure:
-            activity.logger.warning("no listing of instances this time: %s", failure)
+            activity.logger.warning("cannot list instances: %s", failure)
             return None
 
     async def _list_volumes(self) -> frozenset[WorkspaceId] | None:
-        """Return None if the provider does not answer."""
+        """Return None if the provider does not respond."""
         try:
             return frozenset(await self.volumes.list_all())
         except Failure as failure:
-            activity.logger.warning("no listing of volumes this time: %s", failure)
+            activity.logger.warning("cannot list volumes: %s", failure)
             return None
 
-    async def _find_unfinished(self, silent: Collection[Resource]) -> list[Unconverged]:
-        """What has something left to do, and whose providers answer: the others would only look in vain."""
+    async def _find_unconverged(self, silent: Collection[Resource]) -> list[Unconverged]:
+        """Return workspaces that have not converged, without those that wait for a provider that is down."""
         async with self.database.transaction() as session:
             return await not_converged(session, BATCH, silent=silent, now=datetime.now(UTC))
 
-    async def _archives_answer(self) -> bool:
+    async def _archives_respond(self) -> bool:
         try:
             await self.archives.observe(None)
         except Failure as failure:
-            activity.logger.warning("the archive store does not answer: %s", failure)
+            activity.logger.warning("the archive store does not respond: %s", failure)
             return False
         return True
 
@@ -105,7 +105,7 @@ class DriftActivities:
         last, self._last = self._last, now
         self._sweeps += 1
         full = last is None or self._sweeps % FULL_CHECK_EVERY == 0
-        # One that does not answer is looked at every time: what follows depends on how long it has not.
+        # Check an unhealthy one every time, because the outcome depends on how long it has been so.
         changed = now.ids() if full or last is None else _changed(last, now) | now.unhealthy()
         outdated = await self._find_outdated() if full else None
         moment = datetime.now(UTC)
@@ -119,7 +119,7 @@ class DriftActivities:
         try:
             return await self.instances.find_outdated()
         except Failure as failure:
-            activity.logger.warning("configurations were not compared this time: %s", failure)
+            activity.logger.warning("cannot compare configurations: %s", failure)
             return None
 
     async def _expected(self, changed: Collection[WorkspaceId], *, full: bool) -> list[Expected]:
@@ -129,20 +129,20 @@ class DriftActivities:
 
 
 def _changed(last: Listing, now: Listing) -> set[WorkspaceId]:
-    return {each for each in last.ids() | now.ids() if last.of(each) != now.of(each)}
+    return {each for each in last.ids() | now.ids() if last.get(each) != now.get(each)}
 
 
 def _differs(expected: Expected, now: Listing, outdated: Outdated | None, moment: datetime) -> bool:
-    """Whether a look would change what is known. While an operation runs, its own workflow is looking."""
+    """Return whether an observation would change the row. A busy workspace is observed by its workflow."""
     if expected.busy:
         return False
-    before, (fact, volume_exists) = expected.conditions, now.of(expected.workspace_id)
+    before, (fact, volume_exists) = expected.conditions, now.get(expected.workspace_id)
     changes = None if outdated is None else outdated.get(expected.workspace_id, ())
     after = judge_instance(before, fact, changes, moment)
     return volume_exists != before.volume_exists or _summary(after) != _summary(before)
 
 
 def _summary(conditions: Conditions) -> tuple[str, ...]:
-    """What is worth a wake; times and wording are not."""
-    ready, answers = conditions.container_ready.reason, conditions.container_answers.status
-    return ready, answers, conditions.restart_to_apply or ""
+    """Return the parts that are worth a wake, without times and messages."""
+    ready, responds = conditions.container_ready.reason, conditions.container_answers.status
+    return ready, responds, conditions.restart_to_apply or ""

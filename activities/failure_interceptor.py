@@ -1,4 +1,4 @@
-"""Failures cross into Temporal here, and nowhere else."""
+"""Turns failures into Temporal errors."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from codehub.domain.failures import Failure
 
 
 class FailureInterceptor(Interceptor):
-    """Gives a failure its reason as type. Temporal does not retry it: the error policy decides."""
+    """Uses the reason of a failure as error type. Temporal does not retry it; the error policy decides."""
 
     def intercept_activity(self, next: ActivityInboundInterceptor) -> ActivityInboundInterceptor:  # noqa: A002
-        return _Translate(next)
+        return _TranslateFailures(next)
 
 
-class _Translate(ActivityInboundInterceptor):
+class _TranslateFailures(ActivityInboundInterceptor):
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002, ANN401
         try:
             return await super().execute_activity(input)

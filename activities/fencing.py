@@ -1,4 +1,4 @@
-"""Fencing: an activity that was taken for dead may wake up after its operation has ended; it must not act."""
+"""Fencing: an activity that outlived its operation must not change anything."""
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -11,17 +11,17 @@ from codehub.domain.states import ErrorReason
 
 
 async def require_current(database: Database, request: OperationRequest) -> None:
-    """Raise unless this very claim is still the one under way; asked right before the world is changed."""
+    """Raise Permanent unless this claim is still current. Call it right before a change."""
     async with database.transaction() as session:
         await _require(session, request)
 
 
 async def load_current(session: AsyncSession, request: OperationRequest) -> Snapshot:
-    """The row, locked, if this very claim is still the one under way."""
+    """Lock and return the row. Raise Permanent unless this claim is still current."""
     row = await load_snapshot(session, request.workspace_id, for_update=True)
     await _require(session, request)
     if row is None:
-        raise AssertionError("a claim without its row")
+        raise AssertionError("a claim without a row")
     return row
 
 

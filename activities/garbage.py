@@ -1,4 +1,4 @@
-"""The collector: archives that nothing needs go, tar and meta, after their grace."""
+"""The garbage collector: removes archives that nothing needs, after a grace period."""
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ from codehub.domain.naming import META_SUFFIX, ArchiveName, parse_archive_key
 from codehub.ports import Archives, Convergence
 
 BATCH = 500
-# Longer than any upload that is still alive: its job would have been given up by then.
+# No live upload takes this long: its job would have stalled before.
 STALE_UPLOAD = timedelta(days=2)
 
 Named = tuple[str, ArchiveName]
@@ -34,7 +34,7 @@ Named = tuple[str, ArchiveName]
 
 @dataclass(frozen=True)
 class ArchiveListing:
-    """Every archive in the store, including those with only a tar or only a meta."""
+    """All archives in the store, including those without a meta or with only a meta."""
 
     archives: list[Named]
     committed: frozenset[str]
@@ -45,30 +45,30 @@ class ArchiveListing:
 
 @dataclass(frozen=True)
 class GarbageActivities:
-    """One collection at a time: the schedule does not overlap itself."""
+    """One collection runs at a time, because the schedule does not overlap itself."""
 
     database: Database
     archives: Archives
     convergence: Convergence
-    graces: GracePeriods
+    grace_periods: GracePeriods
     clock: Clock = utc_now
 
     @activity.defn
     async def collect(self, request: SweepRequest) -> GcResult:
-        """Nothing is removed before the whole store has been listed; a failed listing skips the cycle."""
+        """List the whole store, then mark and remove. A failed listing skips the cycle."""
         async with heartbeats("collect garbage"):
             listing = await self._list()
             now = sweep_time(request, self.clock)
             batches = [await self._mark(batch, listing, request) for batch in _batches(listing.archives)]
             orphans = [orphan for batch in batches for orphan in batch]
-            due = [each for each in orphans if may_collect(each.since, now, self.graces)]
+            due = [each for each in orphans if may_collect(each.since, now, self.grace_periods)]
             collected = [await self._collect(orphan, listing, now) for orphan in due]
             return GcResult(
                 protected=len(listing.archives) - len(orphans),
                 orphans=len(orphans),
                 collected=sum(collected),
                 aborted_uploads=await self.archives.abort_stale_uploads(now - STALE_UPLOAD),
-                vanished=await self._wake_what_lost_its_archive(listing),
+                vanished=await self._wake_workspaces_without_archive(listing),
             )
 
     async def _list(self) -> ArchiveListing:
@@ -88,19 +88,19 @@ class GarbageActivities:
             orphans = [
                 key
                 for key, name in archives
-                if not is_protected(key, name, owners.get(name.workspace_id), now, self.graces)
+                if not is_protected(key, name, owners.get(name.workspace_id), now, self.grace_periods)
             ]
             await unmark_orphans(session, {key for key, _ in archives} - set(orphans))
             return await mark_orphans(session, orphans, first_seen_time(request, self.clock))
 
     async def _collect(self, orphan: Orphan, listing: ArchiveListing, now: datetime) -> bool:
-        """Say so under the row's lock, then remove: an undelete either comes first or finds it said."""
+        """Mark the archive under the row's lock, then remove it: an undelete either wins or sees the mark."""
         name = parse_archive_key(orphan.key)
         if name is None:
             return False
         async with self.database.transaction() as session:
             owners = await self._load_owners(session, {name.workspace_id}, listing, for_update=True)
-            if is_protected(orphan.key, name, owners.get(name.workspace_id), now, self.graces):
+            if is_protected(orphan.key, name, owners.get(name.workspace_id), now, self.grace_periods):
                 return False
             await mark_collected(session, orphan.key, now)
         await self.archives.remove(orphan.key)
@@ -120,8 +120,8 @@ class GarbageActivities:
             for workspace_id, owner in owners.items()
         }
 
-    async def _wake_what_lost_its_archive(self, listing: ArchiveListing) -> int:
-        """The listing is at hand, so this is the place to notice; the woken workflow looks for itself."""
+    async def _wake_workspaces_without_archive(self, listing: ArchiveListing) -> int:
+        """Wake workspaces whose archive is not in the listing; their workflows observe for themselves."""
         async with self.database.transaction() as session:
             lost = [each async for each in load_parked_archives(session) if each.key not in listing.committed]
         for each in lost:

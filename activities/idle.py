@@ -1,4 +1,4 @@
-"""What nobody uses: activity moves from Redis to the database, then idle workspaces step down."""
+"""The TTL sweep: stores activity in the database, then stops and archives idle workspaces."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ from codehub.services.workspaces import request_state
 ACTOR = "ttl"
 BATCH = 500
 REJECTED_METRIC = "codehub_activity_entries_rejected"
-# A sweep comes every minute. What it asks for beyond this would only wait, and cannot be started meanwhile.
+# More requests would only wait until the next sweep, and their workspaces could not be started meanwhile.
 ARCHIVES_PER_SLOT = 10
 
 
 @dataclass(frozen=True)
 class IdleActivities:
-    """The TTL sweep. It asks like anybody else does: through the service layer."""
+    """The TTL sweep. It changes the desired state through the service layer, like everyone else."""
 
     database: Database
     buffer: ActivityBuffer
@@ -42,7 +42,7 @@ class IdleActivities:
 
     @activity.defn
     async def store_last_access(self, request: SweepRequest) -> int:
-        """Move activity to the database; an entry leaves Redis only after it has been stored."""
+        """Move activity to the database. Remove an entry from Redis only after it is stored."""
         now = sweep_time(request, self.clock)
         stored = 0
         async with heartbeats("store activity"):
@@ -56,7 +56,7 @@ class IdleActivities:
                     return stored
 
     async def _store(self, used_at: Mapping[WorkspaceId, datetime], now: datetime) -> None:
-        # A use in the future, by a wrong clock, is a use now: it must keep nothing awake for ever.
+        # A wrong clock can report a use in the future, which must not keep a workspace running forever.
         bounded = {workspace_id: min(moment, now) for workspace_id, moment in used_at.items()}
         async with self.database.transaction() as session:
             await store_last_access(session, bounded)
@@ -65,26 +65,26 @@ class IdleActivities:
 
     @activity.defn
     async def stop_unused(self, request: SweepRequest) -> int:
-        """Ask for STANDBY for what runs unused."""
+        """Request STANDBY for running workspaces that are idle."""
         now = sweep_time(request, self.clock)
         async with self.database.transaction() as session:
             due = await due_for_standby(session, now, self.times.standby, BATCH)
-        return await self._ask(due, DesiredState.STANDBY, now)
+        return await self._request(due, DesiredState.STANDBY, now)
 
     @activity.defn
     async def archive_unused(self, request: SweepRequest) -> int:
-        """Ask for ARCHIVED for what has stood by unused, but for no more than can begin soon."""
+        """Request ARCHIVED for stopped workspaces that are idle, but for no more than can begin soon."""
         now = sweep_time(request, self.clock)
         async with self.database.transaction() as session:
-            # Not only what is claimed: while S3 is away nothing is, and all of it would begin at once.
-            asked = await count_unfinished(session, DesiredState.ARCHIVED)
-            room = max(0, ARCHIVES_PER_SLOT * self.archive_slots - asked)
+            # Count requested ones, not only claimed ones: while S3 is down, none are claimed.
+            requested = await count_unfinished(session, DesiredState.ARCHIVED)
+            room = max(0, ARCHIVES_PER_SLOT * self.archive_slots - requested)
             due = await due_for_archive(session, now, self.times.archive, room)
-        return await self._ask(due, DesiredState.ARCHIVED, now)
+        return await self._request(due, DesiredState.ARCHIVED, now)
 
-    async def _ask(self, due: Iterable[WorkspaceId], desired: DesiredState, now: datetime) -> int:
-        asked = 0
-        async with heartbeats(f"ask for {desired}"):
+    async def _request(self, due: Iterable[WorkspaceId], desired: DesiredState, now: datetime) -> int:
+        requested = 0
+        async with heartbeats(f"request {desired}"):
             async with self.database.transaction() as session:
                 owners = await load_owner_ids(session, list(due))
             for workspace_id, owner_id in owners.items():
@@ -93,13 +93,13 @@ class IdleActivities:
                         self.database, workspace_id, desired, context=RequestContext(ACTOR, self.limits, now)
                     )
                 except RequestRefused:
-                    continue  # somebody was faster: it is in use, changing or gone
+                    continue  # it is in use, changing or gone by now
                 await self.convergence.wake(workspace_id, owner_id)
-                asked += 1
-        return asked
+                requested += 1
+        return requested
 
 
 def _count_rejected(entries: int) -> None:
     if entries:
-        description = "Entries of the activity buffer that were no uses of a workspace"
+        description = "Invalid entries of the activity buffer"
         activity.metric_meter().create_counter(REJECTED_METRIC, description).add(entries)

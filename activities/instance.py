@@ -1,4 +1,4 @@
-"""Instances: start and stop the IDE."""
+"""Activities that start and stop IDEs."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from codehub.ports import ImageMissing, InstanceRequest, Instances
 
 @dataclass(frozen=True)
 class InstanceActivities:
-    """Each makes one idempotent change to one instance."""
+    """Each activity makes one idempotent change to one instance."""
 
     database: Database
     instances: Instances
@@ -21,7 +21,7 @@ class InstanceActivities:
 
     @activity.defn
     async def start_instance(self, request: OperationRequest) -> bool:
-        """Return once it takes traffic; or, with True, at once if its image must be pulled first."""
+        """Return False when the instance takes traffic, or True at once if its image must be pulled first."""
         async with self.monitor.watch("start", request.workspace_id) as report:
             await require_current(self.database, request)
             try:
@@ -32,14 +32,14 @@ class InstanceActivities:
 
     @activity.defn
     async def pull_image(self, request: OperationRequest) -> None:
-        """Return once the image is here."""
+        """Return when the image is available."""
         async with self.monitor.watch("pulling the image", request.workspace_id) as report:
             await require_current(self.database, request)
             await self.instances.pull(request.image_ref, report)
 
     @activity.defn
     async def stop_instance(self, request: OperationRequest) -> None:
-        """Return once every trace of it is gone."""
+        """Return when the instance is gone."""
         async with self.monitor.watch("stop", request.workspace_id):
             await require_current(self.database, request)
             await self.instances.stop(request.workspace_id)

@@ -1,4 +1,4 @@
-"""One look at a workspace's container, volume and archive; silence is told apart from absence."""
+"""Observes the container, the volume and the archive of a workspace."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -11,13 +11,13 @@ from codehub.ports import Archives, Instances, Volumes
 
 Fact = TypeVar("Fact")
 
-# A provider that takes longer has not answered; the next sweep asks again.
-ANSWER_SECONDS = 10
+# A slower provider counts as unreachable; the next sweep observes again.
+RESPONSE_SECONDS = 10
 
 
 @dataclass(frozen=True)
 class Observer:
-    """The providers, for looking only."""
+    """Observes workspaces through the providers. An outage is UNREACHABLE, never ABSENT."""
 
     instances: Instances
     volumes: Volumes
@@ -25,9 +25,9 @@ class Observer:
 
     async def observe(self, workspace_id: WorkspaceId, archive_key: str | None) -> Observation:
         container, volume, archive = await asyncio.gather(
-            _answer(self.instances.observe(workspace_id), ContainerFact.UNREACHABLE),
-            _answer(self.volumes.observe(workspace_id), VolumeFact.UNREACHABLE),
-            self.look_at_archive(archive_key),
+            _or_unreachable(self.instances.observe(workspace_id), ContainerFact.UNREACHABLE),
+            _or_unreachable(self.volumes.observe(workspace_id), VolumeFact.UNREACHABLE),
+            self.observe_archive(archive_key),
         )
         return Observation(container, volume, archive, await self._find_outdated(workspace_id, container))
 
@@ -36,16 +36,16 @@ class Observer:
     ) -> tuple[str, ...] | None:
         if container is not ContainerFact.READY:
             return None
-        found = await _answer(self.instances.find_outdated(workspace_id), None)
+        found = await _or_unreachable(self.instances.find_outdated(workspace_id), None)
         return None if found is None else found.get(workspace_id, ())
 
-    async def look_at_archive(self, key: str | None) -> ArchiveFact:
-        return await _answer(self.archives.observe(key), ArchiveFact.UNREACHABLE)
+    async def observe_archive(self, key: str | None) -> ArchiveFact:
+        return await _or_unreachable(self.archives.observe(key), ArchiveFact.UNREACHABLE)
 
 
-async def _answer(asked: Awaitable[Fact], silence: Fact) -> Fact:
+async def _or_unreachable(response: Awaitable[Fact], unreachable: Fact) -> Fact:
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            return await asked
+        async with asyncio.timeout(RESPONSE_SECONDS):
+            return await response
     except (Failure, TimeoutError):
-        return silence
+        return unreachable

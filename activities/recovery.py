@@ -1,4 +1,4 @@
-"""A person's recover request: carried out on a fresh look, and done when its outcome is stored."""
+"""Carries out recover requests on a fresh observation."""
 
 import asyncio
 from dataclasses import dataclass, replace
@@ -19,39 +19,39 @@ from codehub.domain.judge import judge
 from codehub.domain.recovery import RecoverVerdict, Recovery, choices, judge_choice, recover
 from codehub.ports import Instances
 
-# A container that takes longer to end is left to the next sweep.
+# A container that takes longer to stop is left to the next sweep.
 STOP_SECONDS = 20
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A request, with a look at the archive that it names."""
+class PendingRequest:
+    """A recover request and an observation of the archive that it names."""
 
     request: RecoverRequest
-    named: ArchiveFact | None = None
+    named_archive: ArchiveFact | None = None
 
 
-async def look_at_named(eyes: Observer, request: RecoverRequest) -> Asked:
+async def observe_named_archive(observer: Observer, request: RecoverRequest) -> PendingRequest:
     if request.archive_key is None:
-        return Asked(request)
-    return Asked(request, await eyes.look_at_archive(request.archive_key))
+        return PendingRequest(request)
+    return PendingRequest(request, await observer.observe_archive(request.archive_key))
 
 
-def stray_container(judged: Snapshot, facts: Observation, asked: Asked) -> bool:
-    """Whether a container is there that has to go before this request can be carried out."""
-    if judge_choice(judged, asked.request.choice, asked.named) is not RecoverVerdict.CARRY_OUT:
+def has_stray_container(judged: Snapshot, facts: Observation, pending: PendingRequest) -> bool:
+    """Return whether a container must be removed before this request can be carried out."""
+    if judge_choice(judged, pending.request.choice, pending.named_archive) is not RecoverVerdict.CARRY_OUT:
         return False
-    seen = facts.container not in {ContainerFact.ABSENT, ContainerFact.UNREACHABLE}
-    return seen and _recover(judged, asked.request).remove_container
+    exists = facts.container not in {ContainerFact.ABSENT, ContainerFact.UNREACHABLE}
+    return exists and _recover(judged, pending.request).remove_container
 
 
 async def remove_stray_container(
-    database: Database, instances: Instances, workspace_id: WorkspaceId, asked: RecoverRequest
+    database: Database, instances: Instances, workspace_id: WorkspaceId, request: RecoverRequest
 ) -> None:
-    """Stop it, unless something else is asked for by now; one that stays is seen by the next look."""
+    """Stop the container if the request is still current. The next observation shows whether it worked."""
     async with database.transaction() as session:
-        if await load_recover_request(session, workspace_id) != asked:
-            return  # we were taken for dead: what runs now may be the recovered workspace itself
+        if await load_recover_request(session, workspace_id) != request:
+            return  # the request is outdated: the container may belong to the recovered workspace
     try:
         async with asyncio.timeout(STOP_SECONDS):
             await instances.stop(workspace_id)
@@ -60,13 +60,13 @@ async def remove_stray_container(
 
 
 async def carry_out(
-    session: AsyncSession, judged: Snapshot, facts: Observation, asked: Asked | None, now: datetime
+    session: AsyncSession, judged: Snapshot, facts: Observation, pending: PendingRequest | None, now: datetime
 ) -> Snapshot:
-    """What to store instead of what was judged; under the row's lock. What cannot be done yet stays asked."""
-    if asked is None or await load_recover_request(session, judged.workspace_id) != asked.request:
-        return judged  # what has been asked since has its own wake, or the next sweep
-    request = asked.request
-    verdict = judge_choice(judged, request.choice, await _still(session, asked))
+    """Return the snapshot to store, under the row's lock. A request that has to wait stays pending."""
+    if pending is None or await load_recover_request(session, judged.workspace_id) != pending.request:
+        return judged  # a newer request has its own wake
+    request = pending.request
+    verdict = judge_choice(judged, request.choice, await _named_archive(session, pending))
     if verdict is RecoverVerdict.WAIT:
         return judged
     if verdict is RecoverVerdict.REFUSE:
@@ -77,16 +77,16 @@ async def carry_out(
     if recovery.keep_archives:
         chosen = recovery.snapshot.archive_key
         await mark_given_up(session, judged.workspace_id, current=judged.archive_key, chosen=chosen, now=now)
-    outcome = judge(recovery.snapshot, replace(facts, archive=asked.named or facts.archive), now)
+    outcome = judge(recovery.snapshot, replace(facts, archive=pending.named_archive or facts.archive), now)
     await _finish(session, outcome, request, EventKind.RECOVERED, now)
     return outcome
 
 
-async def _still(session: AsyncSession, asked: Asked) -> ArchiveFact | None:
-    """The named archive by the look, unless the collector has said since that it removes it."""
-    key = asked.request.archive_key
+async def _named_archive(session: AsyncSession, pending: PendingRequest) -> ArchiveFact | None:
+    """Return the observed archive, or ABSENT if the collector has marked it for removal since."""
+    key = pending.request.archive_key
     if key is None or await is_available(session, key):
-        return asked.named
+        return pending.named_archive
     return ArchiveFact.ABSENT
 
 
@@ -94,24 +94,26 @@ def _recover(judged: Snapshot, request: RecoverRequest) -> Recovery:
     return recover(judged, request.choice, request.archive_key)
 
 
-async def _refuse(session: AsyncSession, judged: Snapshot, asked: RecoverRequest, now: datetime) -> Snapshot:
-    """The choice was made on an earlier look, and what is there now does not call for it."""
-    message = f"`{asked.choice}` is not possible any more, so nothing was changed or given up."
+async def _refuse(
+    session: AsyncSession, judged: Snapshot, request: RecoverRequest, now: datetime
+) -> Snapshot:
+    """Refuse a choice that no longer fits what exists."""
+    message = f"`{request.choice}` is no longer possible, so nothing was changed."
     others = await list_other_archives(session, judged.workspace_id)
     allowed = list(choices(judged, has_other_archives=bool(others)))
-    await _finish(session, judged, asked, EventKind.RECOVERY_REFUSED, now, message=message, choices=allowed)
+    await _finish(session, judged, request, EventKind.RECOVERY_REFUSED, now, message=message, choices=allowed)
     return judged
 
 
 async def _finish(
     session: AsyncSession,
     outcome: Snapshot,
-    asked: RecoverRequest,
+    request: RecoverRequest,
     kind: EventKind,
     now: datetime,
     **detail: object,
 ) -> None:
-    await mark_recovery_handled(session, outcome.workspace_id, asked)
+    await mark_recovery_handled(session, outcome.workspace_id, request)
     await record_event(
         session,
         outcome.workspace_id,
@@ -121,8 +123,8 @@ async def _finish(
         phase=outcome.phase,
         error_reason=outcome.error_reason,
         detail={
-            "choice": asked.choice,
-            **({"archive": asked.archive_key} if asked.archive_key else {}),
+            "choice": request.choice,
+            **({"archive": request.archive_key} if request.archive_key else {}),
             **detail,
         },
     )

@@ -1,4 +1,4 @@
-"""Retention: rows of what is over go after a while, in small batches."""
+"""The retention sweep: removes old rows in small batches."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,13 +20,13 @@ from codehub.domain.retention import RetentionPeriods
 from codehub.ports import Archives
 
 BATCH = 500
-# Half a million rows of each kind a run; the next run goes on.
+# At most half a million rows of each kind per run; the next run continues.
 MOST_BATCHES = 1000
 
 
 @dataclass(frozen=True)
 class RetentionActivities:
-    """One for each kind of row. Each begins anew with what is there, so it can end anywhere."""
+    """One activity for each kind of row. Each can be interrupted and run again."""
 
     database: Database
     archives: Archives
@@ -36,11 +36,11 @@ class RetentionActivities:
 
     @activity.defn
     async def remove_deleted_workspaces(self, request: SweepRequest) -> int:
-        """Those whose archives are gone too, and whose deletion cannot be taken back any more."""
+        """Remove deleted workspaces whose archives are gone and whose undelete period is over."""
         now = sweep_time(request, self.clock)
         before = now - max(self.periods.workspaces, self.undelete_period)
         async with heartbeats("remove deleted workspaces"):
-            await self._note_missing_archives(before, now)
+            await self._record_missing_archives(before, now)
             return await self._remove(retention.remove_workspaces, before)
 
     @activity.defn
@@ -77,8 +77,8 @@ class RetentionActivities:
                 break
         return removed
 
-    async def _note_missing_archives(self, before: datetime, now: datetime) -> None:
-        """The collector notes what it removes; what went missing behind its back is noted here."""
+    async def _record_missing_archives(self, before: datetime, now: datetime) -> None:
+        """Record archives that disappeared without the collector, which records its own removals."""
         async with self.database.transaction() as session:
             keys = await list_uncollected(session, before, BATCH)
         for key in filter(parse_archive_key, keys):
@@ -91,6 +91,6 @@ class RetentionActivities:
         try:
             return await self.archives.observe(key) is ArchiveFact.ABSENT
         except Failure as failure:
-            # Silence is not absence: the row stays until the store has answered.
-            activity.logger.warning("an archive cannot be looked at: %s", failure)
+            # An outage must not look like a missing archive: keep the row.
+            activity.logger.warning("cannot observe an archive: %s", failure)
             return False

@@ -18,7 +18,11 @@ INTERVAL_SECONDS = 1.0
 
 @asynccontextmanager
 async def heartbeats(step: str) -> AsyncIterator[Report]:
-    """Beat with the latest progress until the step ends."""
+    """Heartbeat with the latest progress until the step ends.
+
+    Missing heartbeats tell Temporal that a worker died, and heartbeats tell an activity that it was
+    cancelled.
+    """
     latest = Progress(step)
 
     def report(progress: Progress) -> None:
@@ -39,23 +43,23 @@ async def heartbeats(step: str) -> AsyncIterator[Report]:
             await beating
 
 
-# The event loop itself holds its tasks only weakly.
-_showing: set[asyncio.Task[None]] = set()
+# The event loop holds only weak references to its tasks.
+_background_tasks: set[asyncio.Task[None]] = set()
 
 
 @dataclass(frozen=True)
 class StepMonitor:
-    """Watches over steps; `stall` is how long one may go without progress."""
+    """Monitors steps; `stall` is the longest time without progress."""
 
     board: ProgressBoard
     stall: timedelta
 
     @asynccontextmanager
     async def watch(self, step: str, workspace_id: WorkspaceId) -> AsyncIterator[Report]:
-        """Show the step's progress to Temporal and to people, and end the step if it makes none."""
+        """Report the progress of the step to Temporal and to people, and cancel the step if it stalls."""
         async with (
             visible_progress(step, self.board, workspace_id) as show,
-            ended_when_stalled(step, self.stall.total_seconds()) as moved,
+            cancel_when_stalled(step, self.stall.total_seconds()) as moved,
         ):
 
             def report(progress: Progress) -> None:
@@ -66,8 +70,8 @@ class StepMonitor:
 
 
 @asynccontextmanager
-async def ended_when_stalled(step: str, seconds: float) -> AsyncIterator[Report]:
-    """Cancel the step and raise Transient(ACTION_FAILED) when nothing has been reported for so long."""
+async def cancel_when_stalled(step: str, seconds: float) -> AsyncIterator[Report]:
+    """Cancel the step and raise Transient(ACTION_FAILED) if it reports nothing for this long."""
     clock = asyncio.get_running_loop().time
     latest = step
     try:
@@ -83,7 +87,7 @@ async def ended_when_stalled(step: str, seconds: float) -> AsyncIterator[Report]
     except TimeoutError as error:
         if not limit.expired():
             raise
-        message = f"Nothing moved for {seconds:.0f} s at the step “{latest}”, so it was ended."
+        message = f"The step “{latest}” made no progress for {seconds:.0f} s, so it was cancelled."
         raise Transient(ErrorReason.ACTION_FAILED, message) from error
 
 
@@ -91,24 +95,24 @@ async def ended_when_stalled(step: str, seconds: float) -> AsyncIterator[Report]
 async def visible_progress(
     step: str, board: ProgressBoard, workspace_id: WorkspaceId
 ) -> AsyncIterator[Report]:
-    """Beat until the step ends, and show the same progress to people."""
+    """Heartbeat until the step ends, and show the same progress to people."""
     latest = Progress(step)
     ended = asyncio.Event()
-    async with heartbeats(step) as beat_with:
+    async with heartbeats(step) as send_heartbeat:
 
         def report(progress: Progress) -> None:
             nonlocal latest
             latest = progress
-            beat_with(progress)
+            send_heartbeat(progress)
 
-        _run_beside(_show(board, workspace_id, lambda: latest, ended))
+        _run_in_background(_post_progress(board, workspace_id, lambda: latest, ended))
         try:
             yield report
         finally:
             ended.set()
 
 
-async def _show(
+async def _post_progress(
     board: ProgressBoard, workspace_id: WorkspaceId, latest: Callable[[], Progress], ended: asyncio.Event
 ) -> None:
     while not ended.is_set():
@@ -119,8 +123,8 @@ async def _show(
     await board.clear(workspace_id)
 
 
-def _run_beside(showing: Coroutine[None, None, None]) -> None:
-    """Neither beats nor the step wait for it, not even for its end."""
-    task = asyncio.create_task(showing)
-    _showing.add(task)
-    task.add_done_callback(_showing.discard)
+def _run_in_background(work: Coroutine[None, None, None]) -> None:
+    """Start a task that neither heartbeats nor the step wait for."""
+    task = asyncio.create_task(work)
+    _background_tasks.add(task)
+    task.add_done_callback(_background_tasks.discard)

@@ -1,4 +1,4 @@
-"""Bounds a sweep's time by this worker's clock."""
+"""Limits the time of a sweep by this worker's clock."""
 
 from datetime import datetime
 
@@ -7,14 +7,14 @@ from codehub.contracts import SweepRequest
 
 
 def sweep_time(request: SweepRequest, clock: Clock) -> datetime:
-    """The time by which something is due, never later than the clock.
+    """Return the time for deadlines, never later than the clock.
 
-    A request comes from outside: a server whose clock is years ahead, or anybody who can start a workflow,
-    must not make everything look unused and every grace look over.
+    A request comes from outside. A server whose clock is years ahead, or a person who starts a workflow, must
+    not make every workspace look idle and every grace period look over.
     """
     return min(request.now, clock())
 
 
 def first_seen_time(request: SweepRequest, clock: Clock) -> datetime:
-    """The time from which a grace runs, never earlier than the clock: a grace may only become longer."""
+    """Return the time at which a grace period starts, never earlier than the clock."""
     return max(request.now, clock())

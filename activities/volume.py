@@ -1,4 +1,4 @@
-"""Volumes: make and remove homes."""
+"""Activities that create and remove volumes."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from codehub.ports import Archives, Volumes
 
 @dataclass(frozen=True)
 class VolumeActivities:
-    """Each makes one idempotent change to one volume."""
+    """Each activity makes one idempotent change to one volume."""
 
     database: Database
     volumes: Volumes
@@ -26,14 +26,14 @@ class VolumeActivities:
 
     @activity.defn
     async def provision_volume(self, request: OperationRequest) -> None:
-        """Make an empty home; one that exists is left alone."""
+        """Create an empty home; keep an existing one."""
         async with self.monitor.watch("provision", request.workspace_id):
             await require_current(self.database, request)
             await self.volumes.provision(request.workspace_id)
 
     @activity.defn
     async def remove_archived_volume(self, request: OperationRequest, archive_key: str) -> None:
-        """Give back the disk of a home whose archive answers right now; never on an earlier answer."""
+        """Remove the volume of an archived home. Check the archive right before, not earlier."""
         async with self.monitor.watch("remove", request.workspace_id):
             if await self.archives.observe(archive_key) is not ArchiveFact.PRESENT:
                 message = "The archive is gone, so the volume was kept."
@@ -45,18 +45,18 @@ class VolumeActivities:
 
     @activity.defn
     async def remove_volume(self, request: OperationRequest) -> None:
-        """Remove the volume in a purge, or what else a deletion leaves over."""
+        """Remove the volume in a purge, or what a deletion leaves over."""
         async with self.monitor.watch("remove", request.workspace_id):
             row = await self._load(request)
-            # A purge gives up the files, so it does not wait for a store that is silent.
+            # A purge gives up the files, so it does not wait for a store that is down.
             archive = ArchiveFact.UNREACHABLE if row.purge else await self.archives.observe(row.archive_key)
-            # Loaded again, because the store may have taken long to answer.
+            # Load the row again, because the store may have taken long to respond.
             if not may_remove_volume(await self._load(request), archive):
                 message = "The home has no readable archive, so the volume was kept; a purge gives it up."
                 raise Permanent(ErrorReason.ACTION_FAILED, message)
             await self.volumes.remove(request.workspace_id)
 
     async def _load(self, request: OperationRequest) -> Snapshot:
-        """The row, if this very claim is still the one under way."""
+        """Return the row. Raise Permanent unless this claim is still current."""
         async with self.database.transaction() as session:
             return await load_current(session, request)

@@ -1,4 +1,4 @@
-"""The row's own activities: look and judge, claim, commit, settle. Each stores in one short transaction."""
+"""Activities that update the row of a workspace, each in one short transaction."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -11,7 +11,13 @@ from temporalio import activity
 from activities.audit_trail import ACTOR, save_change
 from activities.fencing import load_current
 from activities.observer import Observer
-from activities.recovery import Asked, carry_out, look_at_named, remove_stray_container, stray_container
+from activities.recovery import (
+    PendingRequest,
+    carry_out,
+    has_stray_container,
+    observe_named_archive,
+    remove_stray_container,
+)
 from codehub.contracts import (
     AttemptEnded,
     AttemptFailed,
@@ -36,47 +42,49 @@ from codehub.ports import StoredArchive
 
 Result = TypeVar("Result")
 
-# A row that changes under every one of so many looks is left to Temporal's next try.
-MAX_LOOKS = 5
+# If the row changes during each of these observations, Temporal retries the activity later.
+MAX_OBSERVATIONS = 5
 
 
-class StaleLook(Exception):
-    """The row kept changing between looking at the world and storing what was seen."""
+class StaleObservation(Exception):
+    """The row kept changing between the observation and its storage."""
 
 
 @dataclass(frozen=True)
-class Look:
+class ObservedRow:
     """An observation and the row that it was made for; it says nothing about a later row."""
 
     row: Snapshot | None
     facts: Observation
-    asked: Asked | None = None
+    pending: PendingRequest | None = None
 
 
 @dataclass(frozen=True)
 class WorkspaceActivities:
-    """What the workspace's workflow does to its row. Nobody else writes these columns."""
+    """The changes that a workflow makes to its row. Nothing else writes these columns."""
 
     database: Database
-    eyes: Observer
+    observer: Observer
 
     @activity.defn
     async def observe(self, workspace_id: WorkspaceId) -> Observed | None:
-        """Look at reality, carry out a recover request, store what follows; None if it does not exist."""
+        """Observe, carry out a recover request and store the result. Return None without a row."""
 
-        async def store(session: AsyncSession, before: Snapshot, look: Look, now: datetime) -> Observed:
-            judged = judge(before, look.facts, now)
-            carried_out = await carry_out(session, judged, look.facts, look.asked, now)
+        async def store(
+            session: AsyncSession, before: Snapshot, observed: ObservedRow, now: datetime
+        ) -> Observed:
+            judged = judge(before, observed.facts, now)
+            carried_out = await carry_out(session, judged, observed.facts, observed.pending, now)
             released = transitions.release(carried_out, now)
-            after = note_waiting(released, now, recovering=await self._still_asked(session, look))
+            after = note_waiting(released, now, recovering=await self._request_is_pending(session, observed))
             await save_change(session, before, after, now, released=released is not carried_out)
             return with_plan(after)
 
-        return await self._store_look(workspace_id, self._look_for_request, store)
+        return await self._observe_and_store(workspace_id, self._observe_with_request, store)
 
     @activity.defn
     async def claim(self, request: ClaimRequest) -> OperationRequest | None:
-        """Begin the operation, or go on with a claimed one; None if it is no longer the plan."""
+        """Claim the operation, or continue a claimed one. Return None if it is no longer planned."""
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             row = await load_snapshot(session, request.workspace_id, for_update=True)
@@ -88,7 +96,7 @@ class WorkspaceActivities:
 
     @activity.defn
     async def commit_archive(self, request: OperationRequest, archive: StoredArchive) -> None:
-        """Store the key of what was uploaded; only after this may the volume go."""
+        """Store the key of the uploaded archive. The volume may be removed only after this."""
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             row = await load_current(session, request)
@@ -99,7 +107,7 @@ class WorkspaceActivities:
 
     @activity.defn
     async def mark_restored(self, request: OperationRequest) -> None:
-        """Say that the restore has come to its end; before this the volume does not count."""
+        """Record that the restore is complete. Before this, the volume does not count."""
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             row = await load_current(session, request)
@@ -109,90 +117,97 @@ class WorkspaceActivities:
 
     @activity.defn
     async def settle(self, request: SettleRequest) -> AttemptEnded | None:
-        """Look again, and end the operation if its result is there."""
+        """Observe again, and end the operation if it is complete."""
 
-        async def store(session: AsyncSession, before: Snapshot, look: Look, now: datetime) -> AttemptEnded:
+        async def store(
+            session: AsyncSession, before: Snapshot, observed: ObservedRow, now: datetime
+        ) -> AttemptEnded:
             if _is_over(before, request.claimed_at):
                 return AttemptEnded(with_plan(before), None)
-            settlement = transitions.settle(judge(before, look.facts, now), now, request.jitter)
+            settlement = transitions.settle(judge(before, observed.facts, now), now, request.jitter)
             return await _end_attempt(session, before, settlement, now)
 
-        return await self._store_look(request.workspace_id, self._look, store)
+        return await self._observe_and_store(request.workspace_id, self._observe, store)
 
     @activity.defn
     async def record_failure(self, failed: AttemptFailed) -> AttemptEnded | None:
-        """Count a failed attempt; the error policy decides whether it was the last."""
+        """Count a failed attempt. The error policy decides whether it was the last."""
 
-        async def store(session: AsyncSession, before: Snapshot, look: Look, now: datetime) -> AttemptEnded:
-            return await _fail_attempt(session, before, judge(before, look.facts, now), failed, now)
+        async def store(
+            session: AsyncSession, before: Snapshot, observed: ObservedRow, now: datetime
+        ) -> AttemptEnded:
+            return await _fail_attempt(session, before, judge(before, observed.facts, now), failed, now)
 
-        # A person who has to decide about lost or damaged files must see what is left of them.
+        # A person who decides about lost or damaged files must see what is left of them.
         if failed.reason in CHOOSES_ARCHIVE:
-            return await self._store_look(failed.workspace_id, self._look, store)
+            return await self._observe_and_store(failed.workspace_id, self._observe, store)
         async with self.database.transaction() as session:
             row = await load_snapshot(session, failed.workspace_id, for_update=True)
             return await _fail_attempt(session, row, row, failed, datetime.now(UTC)) if row else None
 
-    async def _store_look(
+    async def _observe_and_store(
         self,
         workspace_id: WorkspaceId,
-        look: Callable[[WorkspaceId], Awaitable[Look]],
-        store: Callable[[AsyncSession, Snapshot, Look, datetime], Awaitable[Result]],
+        observe: Callable[[WorkspaceId], Awaitable[ObservedRow]],
+        store: Callable[[AsyncSession, Snapshot, ObservedRow, datetime], Awaitable[Result]],
     ) -> Result | None:
-        """Store what a look means for the row that it was made for; look again if that row has changed.
+        """Observe and store the result for the observed row; observe again if the row has changed.
 
-        A worker that was paused while it looked would otherwise judge a later row by earlier facts, and call
-        a home lost that was not there yet.
+        Otherwise a worker that was paused meanwhile would judge a newer row by an older observation, and
+        report a home as lost that did not exist yet.
         """
-        for _ in range(MAX_LOOKS):
-            seen = await look(workspace_id)
+        for _ in range(MAX_OBSERVATIONS):
+            observed = await observe(workspace_id)
             now = datetime.now(UTC)
             async with self.database.transaction() as session:
                 row = await load_snapshot(session, workspace_id, for_update=True)
                 if row is None:
                     return None
-                if row == seen.row:
-                    return await store(session, row, seen, now)
-        raise StaleLook(f"workspace {workspace_id} kept changing while it was looked at")
+                if row == observed.row:
+                    return await store(session, row, observed, now)
+        raise StaleObservation(f"workspace {workspace_id} kept changing while it was observed")
 
-    async def _still_asked(self, session: AsyncSession, look: Look) -> bool:
-        """Whether a recover request waits for a provider: it is neither carried out nor refused."""
-        if look.row is None or look.asked is None:
+    async def _request_is_pending(self, session: AsyncSession, observed: ObservedRow) -> bool:
+        """Return whether a recover request still waits, neither carried out nor refused."""
+        if observed.row is None or observed.pending is None:
             return False
-        return await load_recover_request(session, look.row.workspace_id) == look.asked.request
+        current = await load_recover_request(session, observed.row.workspace_id)
+        return current == observed.pending.request
 
-    async def _look(self, workspace_id: WorkspaceId) -> Look:
+    async def _observe(self, workspace_id: WorkspaceId) -> ObservedRow:
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
-        return Look(row, await self.eyes.observe(workspace_id, row.archive_key if row else None))
+        return ObservedRow(row, await self.observer.observe(workspace_id, row.archive_key if row else None))
 
-    async def _look_for_request(self, workspace_id: WorkspaceId) -> Look:
-        """Look; where a recover request needs a stray container gone, remove it and look again."""
+    async def _observe_with_request(self, workspace_id: WorkspaceId) -> ObservedRow:
+        """Observe. If a recover request needs a container removed, remove it and observe again."""
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
             request = await load_recover_request(session, workspace_id)
-        look = Look(row, await self.eyes.observe(workspace_id, row.archive_key if row else None))
+        observed = ObservedRow(
+            row, await self.observer.observe(workspace_id, row.archive_key if row else None)
+        )
         if row is None or request is None:
-            return look
-        asked = await look_at_named(self.eyes, request)
-        if stray_container(judge(row, look.facts, datetime.now(UTC)), look.facts, asked):
-            await remove_stray_container(self.database, self.eyes.instances, workspace_id, request)
-            look = Look(row, await self.eyes.observe(workspace_id, row.archive_key))
-        return replace(look, asked=asked)
+            return observed
+        pending = await observe_named_archive(self.observer, request)
+        if has_stray_container(judge(row, observed.facts, datetime.now(UTC)), observed.facts, pending):
+            await remove_stray_container(self.database, self.observer.instances, workspace_id, request)
+            observed = ObservedRow(row, await self.observer.observe(workspace_id, row.archive_key))
+        return replace(observed, pending=pending)
 
 
 def _is_over(row: Snapshot, claimed_at: datetime | None) -> bool:
-    """Whether another claim has followed the one that a report is about."""
+    """Return whether another claim has followed the reported one."""
     return claimed_at is not None and claimed_at != row.claimed_at
 
 
 async def _fail_attempt(
-    session: AsyncSession, before: Snapshot, seen: Snapshot, failed: AttemptFailed, now: datetime
+    session: AsyncSession, before: Snapshot, observed: Snapshot, failed: AttemptFailed, now: datetime
 ) -> AttemptEnded:
     if before.operation is Operation.NONE or _is_over(before, failed.claimed_at):
         # Duplicate report: the attempt has already ended.
         return AttemptEnded(with_plan(before), None)
-    settlement = transitions.fail(seen, failed.reason, failed.message, now, failed.jitter)
+    settlement = transitions.fail(observed, failed.reason, failed.message, now, failed.jitter)
     return await _end_attempt(session, before, settlement, now)
 
 
@@ -207,9 +222,9 @@ async def _end_attempt(
 async def _begin(
     session: AsyncSession, row: Snapshot, request: ClaimRequest, now: datetime
 ) -> Snapshot | None:
-    # The stored phase may be that of a deletion which a person has taken back since.
+    # The stored phase can be from a deletion that was undone since.
     if plan(conclude(row, now)) != Plan(Decision.RUN, request.operation):
-        return None  # since it was planned, a person has asked for something else
+        return None  # the desired state has changed since
     claimed = transitions.claim(row, request.operation, request.new_archive_op_id)
     if not await claim_operation(session, claimed, now):
         return None

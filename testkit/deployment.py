@@ -37,7 +37,7 @@ from testkit.docker_engine import volume_path
 from testkit.rows import add_user, add_workspace
 from testkit.trees import make_rich_home
 from testkit.waiting import until
-from worker.registry import create_workers
+from worker.workers import create_workers
 
 BIN = Path(__file__).with_name("bin")
 RETENTION = Duration(seconds=24 * 3600)

@@ -1,4 +1,4 @@
-"""`python -m worker`: runs workflows, activities and the event relay until it is told to stop."""
+"""`python -m worker`: runs workflows, activities and the event relay."""
 
 import asyncio
 import logging
@@ -36,9 +36,9 @@ from codehub.services.home_store import (
     require_homes_imported,
 )
 from codehub.settings import Settings, SettingsError, load_settings
-from worker.change_watcher import Watcher
-from worker.registry import create_workers
+from worker.change_watcher import ChangeWatcher
 from worker.relay import EventRelay
+from worker.workers import create_workers
 
 log = logging.getLogger("worker")
 
@@ -52,7 +52,7 @@ def main(interceptors: Sequence[Interceptor] = ()) -> int:
         set_up_logging(settings.general.log_level, settings.general.log_format)
         asyncio.run(run(settings, interceptors))
     except SettingsError as error:
-        print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, whatever the log level)
+        print(error, file=sys.stderr)  # noqa: T201 (for the person who started it, at any log level)
         return WRONG_SETTINGS
     except (TemporalUnavailable, DatabaseUnavailable, Failure) as error:
         print(error, file=sys.stderr)  # noqa: T201
@@ -77,14 +77,14 @@ async def run(settings: Settings, interceptors: Sequence[Interceptor]) -> None:
             running = tasks.create_task(workers.run())
             helpers = [tasks.create_task(relay.run())]
             if ports.changes is not None:
-                watcher = Watcher(ports.database, ports.changes, ports.convergence)
+                watcher = ChangeWatcher(ports.database, ports.changes, ports.convergence)
                 helpers.append(tasks.create_task(watcher.run()))
             tune_gc()
             log.info("ready")
             signal_ready(settings.worker.ready_file)
-            told = tasks.create_task(stopping.wait())
-            await asyncio.wait([running, told], return_when=asyncio.FIRST_COMPLETED)
-            log.info("stopping: steps under way get %s s", settings.worker.shutdown_grace_seconds)
+            stop_requested = tasks.create_task(stopping.wait())
+            await asyncio.wait([running, stop_requested], return_when=asyncio.FIRST_COMPLETED)
+            log.info("stopping: running steps get %s s", settings.worker.shutdown_grace_seconds)
             await workers.shutdown()
             stopping.set()
             for helper in helpers:
@@ -93,8 +93,8 @@ async def run(settings: Settings, interceptors: Sequence[Interceptor]) -> None:
 
 
 async def prepare(client: Client, settings: Settings) -> None:
-    """What must be there before work is taken; several workers may see to it at once."""
-    await refuse_other_backends(settings)
+    """Prepare the servers before taking work. Several workers can do so at once."""
+    await require_own_backend(settings)
     await prepare_stores(settings)
     await prepare_search_attributes(client)
     sweeps = settings.sweeps
@@ -114,8 +114,8 @@ async def prepare_search_attributes(client: Client) -> None:
         raise SettingsError([str(error)]) from error
 
 
-async def refuse_other_backends(settings: Settings) -> None:
-    """Before anything is looked at: a home that another backend has would count as lost."""
+async def require_own_backend(settings: Settings) -> None:
+    """Raise SettingsError if the homes are in another backend, where they would count as lost."""
     try:
         async with open_database(settings) as database, database.transaction() as session:
             await require_homes_imported(session)

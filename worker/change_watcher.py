@@ -1,4 +1,4 @@
-"""Looks at once at what the provider says has ended or gone; without it, the next sweep would."""
+"""Wakes workspaces when the provider reports a change, without waiting for the next sweep."""
 
 import logging
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ log = logging.getLogger("worker.change_watcher")
 
 
 @dataclass(frozen=True)
-class Watcher:
-    """Whatever it misses costs one period of the sweep, nothing else."""
+class ChangeWatcher:
+    """Wakes changed workspaces. A missed change only waits for the next sweep."""
 
     database: Database
     changes: Changes
@@ -28,13 +28,13 @@ class Watcher:
             except Exception as error:
                 if not is_outage(error):
                     raise
-                log.warning("could not look at %s at once: %s", workspace_id, error)
-        raise AssertionError("changes are followed for ever")
+                log.warning("could not wake %s after a change: %s", workspace_id, error)
+        raise AssertionError("the changes have ended")
 
     async def _wake(self, workspace_id: WorkspaceId) -> None:
         async with self.database.transaction() as session:
             expected = await load_expected(session, [workspace_id])
         for each in expected:
-            # While an operation runs, its own workflow is looking.
+            # The workflow of a busy workspace observes it anyway.
             if not each.busy:
                 await self.convergence.wake(each.workspace_id, each.owner_id)

@@ -1,18 +1,10 @@
-"""What the worker can do: every workflow and every activity, each named once."""
+"""All workflows and activities."""
 
-import gc
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import timedelta
+from collections.abc import Callable
 from typing import Any
-
-from temporalio.client import Client
-from temporalio.worker import Interceptor, Worker
-from temporalio.worker.workflow_sandbox import SandboxedWorkflowRunner, SandboxRestrictions
 
 from activities.archive import ArchiveActivities
 from activities.drift import DriftActivities
-from activities.failure_interceptor import FailureInterceptor
 from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from activities.instance import InstanceActivities
@@ -22,9 +14,8 @@ from activities.step_monitor import StepMonitor
 from activities.volume import VolumeActivities
 from activities.workspace import WorkspaceActivities
 from codehub.bootstrap import Ports
-from codehub.contracts import StepQueue, queue_name
-from codehub.policy import Policy, StepLimits
-from worker.workers import Workers
+from codehub.contracts import StepQueue
+from codehub.policy import Policy
 from workflows.converge import WorkspaceWorkflow
 from workflows.operations import (
     Archiving,
@@ -52,22 +43,12 @@ WORKFLOWS: list[type] = [
     RetentionWorkflow,
 ]
 
-# Our own modules are pure where workflows use them (the linters see to that); importing them anew into every
-# sandbox costs more than the workflow itself. The modules that define workflows stay inside.
-PASSED_THROUGH = ("activities", "codehub", "workflows.descriptions", "workflows.policies", "workflows.steps")
-
-# When a worker dies, its cached workflows go to another after this long.
-STICKY_TIMEOUT = timedelta(seconds=2)
-
-# Often enough for the heartbeat timeouts of `workflows.policies`, and for a progress bar.
-HEARTBEAT_THROTTLE = timedelta(seconds=1)
-
 
 Activities = list[Callable[..., Any]]
 
 
 def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activities]:
-    """Bind the activities to their ports; by the queue that they are called on, None for the main one."""
+    """Bind the activities to their ports. Return them by queue; None is the main one."""
     workspace = WorkspaceActivities(ports.database, Observer(ports.instances, ports.volumes, ports.archives))
     monitor = StepMonitor(ports.board, policy.stall)
     instance = InstanceActivities(ports.database, ports.instances, monitor)
@@ -118,65 +99,3 @@ def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activi
             volume.remove_volume,
         ],
     }
-
-
-def create_workers(
-    client: Client, task_queue: str, ports: Ports, policy: Policy, interceptors: Sequence[Interceptor] = ()
-) -> Workers:
-    """One for each queue; run them with `await workers.run()`, which does not swallow a fatal error."""
-    activities = activities_of(ports, policy)
-
-    def create(queue: str, steps: Activities, at_once: int, workflows: Sequence[type] = ()) -> Worker:
-        return Worker(
-            client,
-            task_queue=queue,
-            workflows=workflows,
-            activities=steps,
-            interceptors=[FailureInterceptor(), *interceptors],
-            workflow_runner=sandboxed_runner(),
-            sticky_queue_schedule_to_start_timeout=STICKY_TIMEOUT,
-            graceful_shutdown_timeout=policy.shutdown_grace,
-            max_concurrent_activities=at_once,
-            max_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-            default_heartbeat_throttle_interval=HEARTBEAT_THROTTLE,
-        )
-
-    # All of them: a release without separate queues has scheduled every step on the main one.
-    everything = [each for steps in activities.values() for each in steps]
-    with _no_garbage_collection():
-        main = create(task_queue, everything, policy.steps.others, WORKFLOWS)
-    others = [
-        create(queue_name(task_queue, queue), activities[queue], at_once)
-        for queue, at_once in _limits_of(policy.steps).items()
-    ]
-    return Workers([main, *others])
-
-
-def _limits_of(steps: StepLimits) -> Mapping[StepQueue, int]:
-    return {
-        StepQueue.ARCHIVES: steps.archives,
-        StepQueue.RESTORES: steps.restores,
-        StepQueue.STARTS: steps.starts,
-        StepQueue.INSTANCES: steps.others,
-    }
-
-
-def sandboxed_runner() -> SandboxedWorkflowRunner:
-    restrictions = SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
-    return SandboxedWorkflowRunner(restrictions=restrictions)
-
-
-@contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Keep finalizers away while workflows are checked, which imports them anew.
-
-    On Python 3.11 a finalizer that imports something in the middle of an import breaks it
-    (python/cpython#91351), and the collector runs finalizers whenever it likes.
-    """
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

@@ -1,7 +1,7 @@
-"""Tells people's browsers what changed: notifications of PostgreSQL become messages on the event bus.
+"""Relays notifications of PostgreSQL to the event bus, for live updates.
 
-Every worker runs a relay and one of them is elected. Messages only say where to look, so one may stand for
-many changes; where changes may have been missed, everybody is asked to look at everything.
+Every worker runs a relay, and one of them is elected. A message names only what changed, so one message can
+stand for many changes. After an outage, a resync tells all servers of live updates to reload everything.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ CAPACITY = 10_000
 
 
 class RelayBus(EventBus, Protocol):
-    """An event bus that also reaches those whose users it does not know."""
+    """An event bus that can also broadcast."""
 
     async def broadcast(self, message: str) -> None:
         """Send to every server of live updates."""
@@ -38,13 +38,13 @@ class RelayBus(EventBus, Protocol):
 
 @dataclass(frozen=True)
 class RelayTiming:
-    """How often, and how long, in seconds."""
+    """Periods and timeouts in seconds."""
 
     election: float = 1.0
     check: float = 5.0
-    answer: float = 5.0
-    # PostgreSQL ends the session of a relay that is silent for so long, be it frozen or cut off, and thus
-    # frees the lock. Longer than `check` and `answer` together.
+    response: float = 5.0
+    # PostgreSQL ends the session of a frozen or disconnected relay after this time, which frees the lock.
+    # Longer than `check` and `response` together.
     silence: float = 15.0
     gather: float = 0.05
     first_delay: float = 0.2
@@ -53,16 +53,16 @@ class RelayTiming:
 
 @dataclass(frozen=True)
 class Subject:
-    """Whose workspace, session or token a message is about, or which user."""
+    """The workspace, session, token or user that a message is about."""
 
     user_id: str
     id: str
 
 
-class Notices:
-    """What is still to be announced: the latest event of each subject, or None for all of them.
+class PendingMessages:
+    """The messages to send: the latest event of each subject, or a resync for the subject None.
 
-    It starts with all, because nobody knows what happened before.
+    It starts with a resync, because earlier changes are unknown.
     """
 
     def __init__(self, capacity: int = CAPACITY) -> None:
@@ -79,33 +79,33 @@ class Notices:
         self._filled.set()
 
     def take(self) -> tuple[Subject | None, str] | None:
-        """The oldest; None if there is nothing to say."""
+        """Return the oldest message, or None if there is none."""
         if self._events:
             return self._events.popitem(last=False)
         self._filled.clear()
         return None
 
     def put_back(self, subject: Subject | None, event: str) -> None:
-        """Keep one that could not be sent, in its place, unless there is a newer one."""
+        """Put an unsent message back at the front, unless there is a newer one for its subject."""
         self._events.setdefault(subject, event)
         self._events.move_to_end(subject, last=False)
 
     async def wait(self) -> None:
         await self._filled.wait()
 
-    def hear(self, _connection: object, _process_id: int, channel: str, payload: str) -> None:
-        """Take in a notification, which anybody who can use the database may have sent."""
+    def on_notification(self, _connection: object, _process_id: int, channel: str, payload: str) -> None:
+        """Add a notification. Any client of the database can send one, so ignore invalid ones."""
         try:
             content = json.loads(payload)
             subject = Subject(str(content["owner_user_id"]), str(content["id"]))
         except (ValueError, TypeError, KeyError):
-            log.warning("ignored a notification on %s that is not one of ours: %.100s", channel, payload)
+            log.warning("ignored an invalid notification on %s: %.100s", channel, payload)
         else:
             self.add(subject, EVENT_OF_CHANNEL[channel])
 
 
 class Backoff:
-    """Waits longer after each failure in a row, never in step with others."""
+    """Waits longer after each failure in a row, with jitter."""
 
     def __init__(self, timing: RelayTiming) -> None:
         self._timing = timing
@@ -120,7 +120,7 @@ class Backoff:
 
 
 class EventRelay:
-    """Relays while it is elected, stands by while another one is."""
+    """Relays events while it is elected, and stands by otherwise."""
 
     def __init__(self, database_dsn: str, bus: RelayBus, timing: RelayTiming | None = None) -> None:
         self._dsn = database_dsn
@@ -128,48 +128,48 @@ class EventRelay:
         self._timing = timing or RelayTiming()
 
     async def run(self) -> NoReturn:
-        """Go on until cancelled, through every outage of PostgreSQL and of the bus."""
+        """Run until cancelled, through outages of PostgreSQL and of the bus."""
         backoff = Backoff(self._timing)
         while True:
             try:
                 await self._serve(elected=backoff.reset)
             except* (DatabaseUnavailable, OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as lost:
-                log.warning("no events until PostgreSQL is back: %s", _reason(lost))
+                log.warning("no live updates until PostgreSQL is back: %s", _reason(lost))
             await backoff.wait()
 
     async def _serve(self, elected: Callable[[], None]) -> None:
-        """Stand by, then relay, on one connection; raise when it is lost."""
+        """Stand by, then relay, on one connection. Raise when it is lost."""
         connection = await connect(
             self._dsn,
-            connect_timeout_seconds=self._timing.answer,
+            connect_timeout_seconds=self._timing.response,
             application_name=APPLICATION_NAME,
             idle_session_timeout=f"{round(self._timing.silence * 1000)}ms",
         )
         try:
             await self._stand_by(connection)
             elected()
-            notices = await self._listen(connection)
-            log.info("this worker relays events now")
+            messages = await self._listen(connection)
+            log.info("this worker now relays events")
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._watch(connection))
-                tasks.create_task(self._announce(notices))
+                tasks.create_task(self._send_messages(messages))
         finally:
-            # At once: a polite end would wait for a server that may not answer any more.
+            # A graceful close would wait for a server that may be down.
             connection.terminate()
 
     async def _stand_by(self, connection: Connection) -> None:
         while not await self._fetch(connection, "SELECT pg_try_advisory_lock($1)", RELAY_LOCK):  # noqa: ASYNC110
             await asyncio.sleep(self._timing.election)
 
-    async def _listen(self, connection: Connection) -> Notices:
-        notices = Notices()
-        async with asyncio.timeout(self._timing.answer):
+    async def _listen(self, connection: Connection) -> PendingMessages:
+        messages = PendingMessages()
+        async with asyncio.timeout(self._timing.response):
             for channel in EVENT_OF_CHANNEL:
-                await connection.add_listener(channel, notices.hear)
-        return notices
+                await connection.add_listener(channel, messages.on_notification)
+        return messages
 
     async def _watch(self, connection: Connection) -> NoReturn:
-        """Raise when the connection has ended, or does not answer although it looks open."""
+        """Raise when the connection has ended or no longer responds."""
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _connection: ended.set())
         while not ended.is_set():
@@ -177,38 +177,38 @@ class EventRelay:
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._timing.check):
                     await ended.wait()
-        raise DatabaseUnavailable("the connection has ended")
+        raise DatabaseUnavailable("the connection was closed")
 
     async def _fetch(self, connection: Connection, query: str, *arguments: object) -> object:
-        async with asyncio.timeout(self._timing.answer):
+        async with asyncio.timeout(self._timing.response):
             return await connection.fetchval(query, *arguments)
 
-    async def _announce(self, notices: Notices) -> NoReturn:
+    async def _send_messages(self, messages: PendingMessages) -> NoReturn:
         backoff = Backoff(self._timing)
         while True:
-            await notices.wait()
+            await messages.wait()
             try:
-                await self._send_all(notices)
+                await self._send_all(messages)
             except Transient as error:
-                log.warning("events wait for the bus: %s", error.message)
+                log.warning("no live updates until the event bus is back: %s", error.message)
                 await backoff.wait()
             else:
                 backoff.reset()
-                # The first change of a quiet time is told at once; those of a burst come together.
+                # Send the first change at once, and collect those of a burst.
                 await asyncio.sleep(self._timing.gather)
 
-    async def _send_all(self, notices: Notices) -> None:
-        # Taken before it is sent: a change during the sending must be announced again.
-        while (notice := notices.take()) is not None:
-            subject, event = notice
+    async def _send_all(self, messages: PendingMessages) -> None:
+        # Take a message before sending it: a change meanwhile must be sent again.
+        while (message := messages.take()) is not None:
+            subject, event = message
             try:
                 await self._send(subject, event)
             except Transient:
-                notices.put_back(subject, event)
+                messages.put_back(subject, event)
                 raise
             except Exception:
-                # One message that cannot be sent must not silence all others.
-                log.exception("could not announce %s of %s", event, subject)
+                # One invalid message must not block the others.
+                log.exception("could not send %s of %s", event, subject)
 
     async def _send(self, subject: Subject | None, event: str) -> None:
         if subject is None:

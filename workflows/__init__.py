@@ -1,1 +1,1 @@
-"""Temporal workflows: they read like the runbook."""
+"""Temporal workflows."""

@@ -1,4 +1,4 @@
-"""The workspace's own workflow: observe, plan, claim, run, settle, until there is nothing left to do."""
+"""The workflow of a workspace: observe, plan, claim, run and settle until nothing is left to do."""
 
 from datetime import datetime, timedelta
 
@@ -25,10 +25,10 @@ from codehub.contracts import (
 from codehub.domain.planner import Decision, Plan, plan
 from codehub.domain.states import Operation
 from workflows.descriptions import describe, failure_of, interruption_of, operation_attributes, summary_of
-from workflows.policies import LEFT_BEHIND
-from workflows.steps import update_row
+from workflows.policies import LEFTOVER_DELAY
+from workflows.steps import run_local_step
 
-# By name: the sandbox of each run imports this module anew, and with it every module that it imports.
+# By name, because the sandbox imports this module and its imports again for each run.
 WORKFLOW_OF = {
     Operation.PROVISIONING: "Provisioning",
     Operation.RESTORING: "Restoring",
@@ -42,7 +42,7 @@ WORKFLOW_OF = {
 
 @workflow.defn
 class WorkspaceWorkflow:
-    """Finite: it ends when the workspace is where it should be, or cannot get there for now.
+    """Ends when the workspace has its desired state, or cannot reach it for now.
 
     Its id is the lock: one run per workspace. It never raises for a failed operation, because a wake that
     arrived meanwhile would be lost with the run.
@@ -53,7 +53,7 @@ class WorkspaceWorkflow:
 
     @workflow.signal
     def wake(self) -> None:
-        """Look again. Temporal does not let a run complete before it has seen every signal."""
+        """Observe again. Temporal lets no run complete before it has seen every signal."""
         self._wakes += 1
 
     @workflow.run
@@ -66,7 +66,7 @@ class WorkspaceWorkflow:
         except (ActivityError, ApplicationError) as error:
             if workflow.cancellation_reason() is not None:
                 raise
-            # The row keeps its claim; the first sweep that reaches the database starts another run.
+            # The row keeps its claim, and a later sweep starts another run.
             return interruption_of(error)
         return describe(snapshot)
 
@@ -75,7 +75,7 @@ class WorkspaceWorkflow:
         while snapshot is not None:
             self._show(snapshot)
             if workflow.info().is_continue_as_new_suggested():
-                # The new run begins with a look, so no wake is lost.
+                # The new run starts with an observation, so no wake is lost.
                 workflow.continue_as_new(request)
             decided = _plan_of(snapshot)
             match decided.decision:
@@ -88,24 +88,24 @@ class WorkspaceWorkflow:
         return None
 
     async def _observe(self, request: ConvergeRequest) -> Observed | None:
-        return await update_row(WorkspaceActivities.observe, request.workspace_id)
+        return await run_local_step(WorkspaceActivities.observe, request.workspace_id)
 
     async def _run(
         self, snapshot: Observed, operation: Operation, request: ConvergeRequest
     ) -> Observed | None:
         claim = ClaimRequest(snapshot.workspace_id, operation, str(workflow.uuid4()))
-        claimed = await update_row(WorkspaceActivities.claim, claim)
+        claimed = await run_local_step(WorkspaceActivities.claim, claim)
         if claimed is None:
             return await self._observe(request)
         try:
             await self._execute(claimed)
         except WorkflowAlreadyStartedError:
-            # A run that was terminated from outside left it behind, and it has not ended yet.
-            await workflow.sleep(LEFT_BEHIND)
+            # A terminated run left this workflow behind, and it has not ended yet.
+            await workflow.sleep(LEFTOVER_DELAY)
             return await self._observe(request)
         except ChildWorkflowError as error:
             if workflow.cancellation_reason() is not None:
-                raise  # an operator cancelled us: the row keeps its claim and the next sweep goes on with it
+                raise  # cancelled by an operator: the row keeps its claim, and the next sweep continues
             return await self._record_failure(error, claimed, request)
         return await self._settle(claimed.claimed_at, request)
 
@@ -121,17 +121,17 @@ class WorkspaceWorkflow:
 
     async def _settle(self, claimed_at: datetime | None, request: ConvergeRequest) -> Observed | None:
         settle = SettleRequest(request.workspace_id, _jitter(), claimed_at)
-        return await self._continue(await update_row(WorkspaceActivities.settle, settle), request)
+        return await self._continue(await run_local_step(WorkspaceActivities.settle, settle), request)
 
     async def _record_failure(
         self, error: ChildWorkflowError, claimed: OperationRequest, request: ConvergeRequest
     ) -> Observed | None:
         reason, message = failure_of(error)
         failed = AttemptFailed(request.workspace_id, reason, message, _jitter(), claimed.claimed_at)
-        return await self._continue(await update_row(WorkspaceActivities.record_failure, failed), request)
+        return await self._continue(await run_local_step(WorkspaceActivities.record_failure, failed), request)
 
     async def _continue(self, ended: AttemptEnded | None, request: ConvergeRequest) -> Observed | None:
-        """Wait before the next attempt, then look anew; what has just been observed needs no second look."""
+        """Return the snapshot, or wait for the next attempt and observe again."""
         if ended is None or ended.retry_after_seconds is None:
             return ended.snapshot if ended else None
         workflow.set_current_details(f"{describe(ended.snapshot)}; next attempt soon")
@@ -146,7 +146,7 @@ class WorkspaceWorkflow:
 
 
 def _plan_of(snapshot: Observed) -> Plan:
-    """The recorded plan; runs that began before plans were recorded make it themselves."""
+    """Return the recorded plan; older runs have none and compute it."""
     return snapshot.plan or plan(snapshot)
 
 

@@ -1,4 +1,4 @@
-"""What the Temporal Web UI shows, and failures in the words of the domain."""
+"""Descriptions for the Temporal Web UI, and the translation of Temporal errors to failures."""
 
 from temporalio import exceptions
 from temporalio.common import SearchAttributePair, TypedSearchAttributes
@@ -16,10 +16,10 @@ NO_DATABASE = f"PostgreSQL does not answer. {NEXT_SWEEP}"
 
 
 def operation_attributes(claimed: OperationRequest) -> TypedSearchAttributes:
-    """An operation is found by its workspace, its owner and its name."""
-    whose = attributes_of(claimed.workspace_id, claimed.owner_id)
+    """Return search attributes with the workspace, the owner and the operation."""
+    workspace = attributes_of(claimed.workspace_id, claimed.owner_id)
     return TypedSearchAttributes(
-        [*whose.search_attributes, SearchAttributePair(OPERATION, claimed.operation)]
+        [*workspace.search_attributes, SearchAttributePair(OPERATION, claimed.operation)]
     )
 
 
@@ -28,7 +28,7 @@ def summary_of(claimed: OperationRequest) -> str:
 
 
 def describe(snapshot: Snapshot | None) -> str:
-    """One line for a person: where it is, where it should be, what is done about it, what is wrong."""
+    """Describe the phase, the desired state, the operation and the error in one line."""
     if snapshot is None:
         return "There is no such workspace."
     line = f"{snapshot.phase}, wanted {snapshot.desired_state}"
@@ -42,7 +42,7 @@ def describe(snapshot: Snapshot | None) -> str:
 
 
 def interruption_of(error: BaseException) -> str:
-    """Why a run ended before it had arrived: most likely the database does not answer."""
+    """Explain why a run ended early; in most cases the database is down."""
     cause = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
@@ -52,7 +52,7 @@ def interruption_of(error: BaseException) -> str:
 
 
 def failure_of(error: ChildWorkflowError) -> tuple[ErrorReason, str]:
-    """Why the attempt ended; what nobody foresaw counts as a failed action, which is tried again."""
+    """Return why an attempt failed. An unexpected error counts as ACTION_FAILED, which is retried."""
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__

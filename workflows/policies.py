@@ -1,12 +1,12 @@
-"""Every timeout, retry, heartbeat and task queue of the workflows, by name.
+"""The timeouts, retries, heartbeats and task queues of all steps.
 
-A failed step is not retried by Temporal: it ends the attempt, and the error policy of the domain, which
-counts attempts in the row, decides about the next one. What Temporal does retry is what no step has answered
-for: a lost worker, a database that is down.
+Temporal does not retry a failed step. It ends the attempt, and the error policy of the domain, which counts
+attempts in the row, decides about the next one. Temporal retries only after a lost worker or an outage of the
+database.
 
-Workflows cannot read settings, so no limit of the settings is repeated here. Each activity keeps its own:
-it ends itself when it makes no progress (`activities.step_monitor`). A lost worker is noticed by its missing
-heartbeats. The backstop is only there because Temporal asks for one.
+Workflows cannot read settings, so this module repeats no limit of the settings. An activity cancels itself
+when it makes no progress (`activities.step_monitor`), and missing heartbeats reveal a lost worker. The
+start-to-close timeout exists only because Temporal requires one.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class LocalStep(TypedDict):
 
 
 class Step(TypedDict):
-    """Options of an activity that a worker may die under. The wait for a slot counts against no timeout."""
+    """Options of an activity. Waiting in a queue counts against no timeout."""
 
     start_to_close_timeout: timedelta
     heartbeat_timeout: timedelta
@@ -36,13 +36,13 @@ class Step(TypedDict):
 
 @dataclass(frozen=True)
 class StepPolicy:
-    """How a step is run, and on which queue; None is the workflow's own."""
+    """The options of a step and its queue; None is the queue of the workflow."""
 
     options: Step
     queue: StepQueue | None = None
 
 
-# Production servers keep timers at a floor of about a second, so nothing here waits for less.
+# Production servers fire timers after about a second at the earliest, so no interval is shorter.
 # All attempts together take about ten minutes.
 PATIENT = RetryPolicy(
     initial_interval=timedelta(seconds=1),
@@ -53,7 +53,7 @@ PATIENT = RetryPolicy(
 VERY_PATIENT = RetryPolicy(
     initial_interval=timedelta(seconds=1), backoff_coefficient=2, maximum_interval=timedelta(minutes=30)
 )
-# A step under which worker after worker dies, or a bug in a step, shows itself after about ten minutes.
+# A step that kills every worker, or a bug in a step, surfaces after about ten minutes.
 LOST_WORKER = RetryPolicy(
     initial_interval=timedelta(seconds=1),
     backoff_coefficient=2,
@@ -62,46 +62,48 @@ LOST_WORKER = RetryPolicy(
 )
 ONCE = RetryPolicy(maximum_attempts=1)
 
-# Longer pauses than this are timers: a workflow task that waits costs the server events of its own.
+# Longer pauses become timers, because a waiting workflow task costs the server events.
 SHORT_PAUSE = timedelta(seconds=2)
 
-# The row: short transactions and quick looks. A short outage of PostgreSQL is waited out; a long one ends the
-# run, whose history would grow all the while, and the first sweep after it starts another.
+# Short transactions and observations. A short outage of PostgreSQL is waited out. A long one ends the run,
+# whose history would grow meanwhile, and a later sweep starts another.
 ROW = LocalStep(
     start_to_close_timeout=timedelta(seconds=30),
     local_retry_threshold=SHORT_PAUSE,
     retry_policy=PATIENT,
 )
 
-# The commit of a transfer that may have taken hours: waited for however long, so that it is not repeated.
+# The commit after a transfer, which may have taken hours: retried forever, so that the work is not lost.
 COMMIT = LocalStep(
     start_to_close_timeout=timedelta(seconds=30),
     local_retry_threshold=SHORT_PAUSE,
     retry_policy=VERY_PATIENT,
 )
 
-# How long to leave an operation's workflow that lost its parent alone before looking again.
-LEFT_BEHIND = timedelta(seconds=1)
+# The delay before the next observation while the workflow of an earlier run is still there.
+LEFTOVER_DELAY = timedelta(seconds=1)
 
-# Longer than any setting allows a step to take; what moves a large home slowly is not ended either.
-BACKSTOP = timedelta(days=30)
+# Longer than any step takes, also the slow transfer of a large home.
+STEP_TIMEOUT = timedelta(days=30)
 
-STEP = Step(start_to_close_timeout=BACKSTOP, heartbeat_timeout=timedelta(seconds=5), retry_policy=LOST_WORKER)
+STEP = Step(
+    start_to_close_timeout=STEP_TIMEOUT, heartbeat_timeout=timedelta(seconds=5), retry_policy=LOST_WORKER
+)
 
-# Moving a home to S3 takes as long as the home is big, and nobody waits for it.
+# Uploading a large home takes long, and no person waits for it.
 ARCHIVE = StepPolicy(STEP, StepQueue.ARCHIVES)
 
-# Moving a home back; a person waits, so it never waits for an upload.
+# A person waits for a restore, so it must not wait for uploads.
 RESTORE = StepPolicy(STEP, StepQueue.RESTORES)
 
-# An IDE that comes up takes a core for seconds, so only some do at once.
+# A starting IDE uses a core for seconds, so only a few start at once.
 START = StepPolicy(STEP, StepQueue.STARTS)
 
-# Every other change to an instance, an image or a volume: it takes little of this machine, so many run at
-# once, and a stop does not wait for a start.
+# Other changes to instances, images and volumes are cheap: many run at once, and a stop never waits for a
+# start.
 CHANGE = StepPolicy(STEP, StepQueue.INSTANCES)
 
-# A sweep that fails is not repeated: the schedule's next one starts from current state anyway.
+# A failed sweep is not retried: the next one starts from the current state.
 SWEEP = StepPolicy(
     Step(
         start_to_close_timeout=timedelta(minutes=10),

@@ -1,4 +1,4 @@
-"""Short ways to call activities, so that workflows read like the runbook."""
+"""Runs activities as steps of a workflow."""
 
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -12,26 +12,26 @@ from workflows.policies import ROW, LocalStep, StepPolicy
 Result = TypeVar("Result")
 
 
-async def update_row(
+async def run_local_step(
     step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object, policy: LocalStep = ROW
 ) -> Result:
-    """A short database step: local, because a task queue would cost more than the step itself."""
+    """Run a short database step as a local activity, because a task queue would cost more than the step."""
     return await workflow.execute_local_activity_method(step, args=arguments, **policy)
 
 
-async def change(
+async def run_step(
     step: Callable[..., Coroutine[Any, Any, Result]], *arguments: object, policy: StepPolicy
 ) -> Result:
-    """A step that changes the world: any worker may run it; a cancelled one has ended when this returns."""
+    """Run a step on any worker. After a cancellation, return only when the step has ended."""
     return await workflow.execute_activity_method(
         step,
         args=arguments,
-        task_queue=_queue_of(policy),
+        task_queue=_task_queue(policy),
         cancellation_type=ActivityCancellationType.WAIT_CANCELLATION_COMPLETED,
         **policy.options,
     )
 
 
-def _queue_of(policy: StepPolicy) -> str | None:
-    """By the workflow's own queue, which its history holds; settings would differ between replays."""
+def _task_queue(policy: StepPolicy) -> str | None:
+    """Derive the queue from the workflow's own, which is in the history; settings can differ in a replay."""
     return queue_name(workflow.info().task_queue, policy.queue) if policy.queue else None

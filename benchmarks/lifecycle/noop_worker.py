@@ -12,7 +12,7 @@ from codehub.policy import policy_of
 from codehub.settings import Settings, load_settings
 from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
 from worker.__main__ import prepare
-from worker.registry import create_workers
+from worker.workers import create_workers
 
 
 async def run(settings: Settings) -> None:

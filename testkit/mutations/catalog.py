@@ -26,15 +26,15 @@ MUTATIONS = (
         "volume removed before the key is committed",
         "workflows/operations.py",
         """\
-            await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
+            await run_local_step(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
             key = archive.key
-        await change(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
+        await run_step(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
 """,
         """\
             key = archive.key
-        await change(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
+        await run_step(VolumeActivities.remove_archived_volume, request, key, policy=CHANGE)
         if request.needs_upload:
-            await update_row(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
+            await run_local_step(WorkspaceActivities.commit_archive, request, archive, policy=COMMIT)
 """,
         crash("ARCHIVING", "after:remove_archived_volume"),
     ),
@@ -42,12 +42,12 @@ MUTATIONS = (
         "restore marker set before extraction",
         "workflows/operations.py",
         """\
-        await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
-        await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
+        await run_step(ArchiveActivities.restore_archive, request, policy=RESTORE)
+        await run_local_step(WorkspaceActivities.mark_restored, request, policy=COMMIT)
 """,
         """\
-        await update_row(WorkspaceActivities.mark_restored, request, policy=COMMIT)
-        await change(ArchiveActivities.restore_archive, request, policy=RESTORE)
+        await run_local_step(WorkspaceActivities.mark_restored, request, policy=COMMIT)
+        await run_step(ArchiveActivities.restore_archive, request, policy=RESTORE)
 """,
         crash("RESTORING", "before:restore_archive"),
     ),
@@ -136,10 +136,10 @@ MUTATIONS = (
         Tests("tests/workflows/test_guards.py", "outlived_its_claim"),
     ),
     Mutation(
-        "look stored although the row has moved on",
+        "observation stored although the row has changed",
         "activities/workspace.py",
-        "                if row == seen.row:\n",
-        "                if seen.row:\n",
+        "                if row == observed.row:\n",
+        "                if observed.row:\n",
         Tests("tests/workflows/test_paused_workers.py", "before_the_home_was_made"),
     ),
     Mutation(

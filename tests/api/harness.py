@@ -29,7 +29,7 @@ from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.fixtures_s3 import NAME as BUCKET
 from tests.identities import CHEAP
-from worker.registry import create_workers
+from worker.workers import create_workers
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of people who exist for one test)
 ORIGIN = "http://127.0.0.1:8080"

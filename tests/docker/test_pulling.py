@@ -179,7 +179,7 @@ async def test_a_pull_that_stands_still_can_be_tried_again(tmp_path: Path) -> No
 
     async with engine_of(Registry((downloading("one", 1, 2),), hangs=True), tmp_path) as engine:
         with pytest.raises(
-            Transient, match="Nothing moved for 1 s at the step “pulling the image”"
+            Transient, match="The step “pulling the image” made no progress for 1 s"
         ) as caught:
             await ActivityEnvironment().run(step)
         assert caught.value.reason is ErrorReason.ACTION_FAILED

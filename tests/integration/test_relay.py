@@ -296,7 +296,7 @@ async def test_later_changes_arrive_after_a_restart_of_redis(
             assert await before.next() == RESYNC
             server.kill()
             await change(database, workspaces[0], phase="STANDBY")
-            await logged(caplog, "events wait for the bus")
+            await logged(caplog, "no live updates until the event bus is back")
             assert server.start()
             async with listening(client) as after:
                 await change(database, workspaces[1], phase="STANDBY")

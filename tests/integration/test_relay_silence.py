@@ -12,7 +12,7 @@ from testkit.waiting import DEADLINE_SECONDS
 from worker.relay import EventRelay, RelayTiming
 
 SOCKET = ".s.PGSQL.5432"
-TIMING = RelayTiming(election=0.02, check=0.02, answer=0.2, silence=0.5, first_delay=0.02)
+TIMING = RelayTiming(election=0.02, check=0.02, response=0.2, silence=0.5, first_delay=0.02)
 
 
 class Resyncs:

@@ -10,7 +10,8 @@ from temporalio.worker import Replayer
 
 from codehub.domain import planner
 from codehub.domain.states import Operation
-from worker.registry import WORKFLOWS, sandboxed_runner
+from worker.registry import WORKFLOWS
+from worker.workers import sandboxed_runner
 
 HISTORIES = sorted(Path(__file__).with_name("histories").glob("*.json"))
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from activities.audit_trail import what_happened
+from activities.audit_trail import event_kind
 from codehub.db.events import EventKind
 from codehub.domain.conditions import Snapshot
 from codehub.domain.states import ErrorReason, Operation, Phase
@@ -38,4 +38,4 @@ BROKEN = replace(standby(), phase=Phase.ERROR, error_reason=ErrorReason.DATA_LOS
 def test_what_happened_between_two_snapshots(
     before: Snapshot, after: Snapshot, kind: EventKind | None
 ) -> None:
-    assert what_happened(before, after) is kind
+    assert event_kind(before, after) is kind

@@ -8,7 +8,7 @@ from codehub.contracts import StepQueue
 from codehub.policy import StepLimits, policy_of, stall_of, step_limits_of
 from codehub.settings import load_settings
 from codehub.settings.types import GREATEST_STEP_SECONDS
-from workflows.policies import ARCHIVE, BACKSTOP, CHANGE, RESTORE, START, StepPolicy
+from workflows.policies import ARCHIVE, CHANGE, RESTORE, START, STEP_TIMEOUT, StepPolicy
 
 STEPS = {"archive": ARCHIVE, "restore": RESTORE, "start": START, "change": CHANGE}
 # Of every setting that says how long a step, or a part of one, may take.
@@ -23,8 +23,8 @@ LONGEST = {
 def test_no_setting_allows_a_step_to_take_as_long_as_the_backstop(policy: StepPolicy) -> None:
     settings = load_settings(LONGEST)
     longest = stall_of(settings) + timedelta(seconds=settings.docker.start_seconds)
-    assert policy.options["start_to_close_timeout"] == BACKSTOP
-    assert longest * 5 < BACKSTOP
+    assert policy.options["start_to_close_timeout"] == STEP_TIMEOUT
+    assert longest * 5 < STEP_TIMEOUT
 
 
 @pytest.mark.parametrize("variable", LONGEST)

@@ -7,7 +7,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities import step_monitor
-from activities.step_monitor import ended_when_stalled, visible_progress
+from activities.step_monitor import cancel_when_stalled, visible_progress
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
@@ -116,7 +116,7 @@ async def test_a_board_that_does_not_answer_holds_up_neither_beats_nor_the_step(
     board.free.set()
 
     async def is_done() -> bool:
-        return not step_monitor._showing
+        return not step_monitor._background_tasks
 
     await until(is_done, "the board has answered")
     assert await posted(board, ONE) is None
@@ -140,7 +140,7 @@ async def test_a_step_that_makes_progress_is_not_ended_however_long_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock(monkeypatch)
-    async with ended_when_stalled("restore", 600) as report:
+    async with cancel_when_stalled("restore", 600) as report:
         for _ in range(1000):
             await clock.advance(599)
             report(HALFWAY)
@@ -152,11 +152,11 @@ async def test_a_step_that_makes_no_progress_is_ended_and_can_be_tried_again(
     clock = Clock(monkeypatch)
 
     async def step() -> None:
-        async with ended_when_stalled("restore", 600) as report:
+        async with cancel_when_stalled("restore", 600) as report:
             report(HALFWAY)
             await clock.advance(601)
 
-    with pytest.raises(Transient, match="Nothing moved for 600 s at the step “download”") as caught:
+    with pytest.raises(Transient, match="The step “download” made no progress for 600 s") as caught:
         await step()
     assert caught.value.reason is ErrorReason.ACTION_FAILED
 
@@ -165,17 +165,17 @@ async def test_a_report_that_comes_too_late_does_not_disturb_the_end(monkeypatch
     clock = Clock(monkeypatch)
 
     async def step() -> None:
-        async with ended_when_stalled("restore", 600) as report:
+        async with cancel_when_stalled("restore", 600) as report:
             try:
                 await clock.advance(601)
             finally:
                 report(HALFWAY)
 
-    with pytest.raises(Transient, match="so it was ended"):
+    with pytest.raises(Transient, match="so it was cancelled"):
         await step()
 
 
 async def test_a_step_s_own_timeout_is_its_own_failure() -> None:
     with pytest.raises(TimeoutError):
-        async with ended_when_stalled("restore", NEVER):
+        async with cancel_when_stalled("restore", NEVER):
             raise TimeoutError

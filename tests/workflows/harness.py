@@ -47,7 +47,7 @@ from testkit.fakes import (
     FakeWorld,
 )
 from testkit.rows import add_user, add_workspace
-from worker.registry import create_workers
+from worker.workers import create_workers
 
 LIMITS = RunningLimits(per_user=100, total=1000)
 DEFAULT_POLICY = Policy()
@@ -119,8 +119,8 @@ class ControlPlane:
     async def claim(self, workspace_id: WorkspaceId, operation: Operation) -> contracts.OperationRequest:
         """Claim an operation as a run does that then dies."""
         request = contracts.ClaimRequest(workspace_id, operation, str(uuid4()))
-        eyes = Observer(FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world))
-        claimed = await WorkspaceActivities(self.database, eyes).claim(request)
+        observer = Observer(FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world))
+        claimed = await WorkspaceActivities(self.database, observer).claim(request)
         assert claimed is not None
         return claimed
 

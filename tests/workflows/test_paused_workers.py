@@ -7,7 +7,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.observer import Observer
-from activities.workspace import StaleLook, WorkspaceActivities
+from activities.workspace import StaleObservation, WorkspaceActivities
 from codehub.contracts import AttemptEnded, AttemptFailed, ClaimRequest, OperationRequest, SettleRequest
 from codehub.db.events import list_events
 from codehub.db.session import Database
@@ -20,7 +20,7 @@ from testkit.rows import add_user, add_workspace
 NEW_OP = "33333333-3333-4333-8333-333333333333"
 
 
-class PausableEyes(Observer):
+class PausableObserver(Observer):
     """Runs what a test wants to happen between looking at the world and storing what was seen."""
 
     meanwhile: list[Callable[[], Awaitable[None]]]
@@ -39,10 +39,10 @@ class Workers:
         self.database = database
         self.world = FakeWorld()
         ports = FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world)
-        eyes = PausableEyes(*ports)
-        object.__setattr__(eyes, "meanwhile", [])
-        self.meanwhile = eyes.meanwhile
-        self.paused = WorkspaceActivities(database, eyes)
+        observer = PausableObserver(*ports)
+        object.__setattr__(observer, "meanwhile", [])
+        self.meanwhile = observer.meanwhile
+        self.paused = WorkspaceActivities(database, observer)
         self.other = WorkspaceActivities(database, Observer(*ports))
         self.call = ActivityEnvironment().run
 
@@ -148,7 +148,7 @@ async def test_a_row_that_changes_under_every_look_is_left_to_the_next_try(worke
 
     workers.meanwhile.extend([flap] * 5)
     before = await workers.look(workspace_id)
-    with pytest.raises(StaleLook):
+    with pytest.raises(StaleObservation):
         await workers.call(workers.paused.observe, workspace_id)
     after = await workers.look(workspace_id)
     assert replace(after, conditions=before.conditions, phase=before.phase) == before

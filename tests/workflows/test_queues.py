@@ -19,7 +19,7 @@ from testkit.rows import add_user
 from testkit.waiting import until
 from tests.workflows.harness import ControlPlane, running_control_plane
 from tests.workflows.real import temporal_client, temporal_server
-from workflows.policies import BACKSTOP
+from workflows.policies import STEP_TIMEOUT
 
 __all__ = ["temporal_client", "temporal_server"]
 
@@ -189,4 +189,4 @@ async def test_the_wait_for_a_slot_is_no_timeout(real_plane: ControlPlane) -> No
         # None at all; the server writes the workflow's own limit, which is none either.
         limits = step.schedule_to_start_timeout, step.schedule_to_close_timeout
         assert [each.ToTimedelta() for each in limits] == [timedelta(0)] * 2
-        assert step.start_to_close_timeout.ToTimedelta() == BACKSTOP
+        assert step.start_to_close_timeout.ToTimedelta() == STEP_TIMEOUT

@@ -136,9 +136,9 @@ async def test_an_archive_that_a_restore_did_not_find_can_be_given_up(plane: Con
     await plane.want(workspace_id, DesiredState.STANDBY)
     claimed = await plane.claim(workspace_id, Operation.RESTORING)
     plane.lose_archive(claimed.archive_key)
-    eyes = Observer(FakeInstances(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
+    observer = Observer(FakeInstances(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
     failed = AttemptFailed(workspace_id, ErrorReason.DATA_LOST, "There is no such archive.", 0)
-    await WorkspaceActivities(plane.database, eyes).record_failure(failed)
+    await WorkspaceActivities(plane.database, observer).record_failure(failed)
     await recover(plane, workspace_id, RecoverChoice.START_EMPTY)
     assert (await plane.converge(workspace_id)).phase is Phase.STANDBY
 

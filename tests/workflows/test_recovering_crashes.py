@@ -7,7 +7,7 @@ import pytest
 from temporalio.testing import ActivityEnvironment
 
 from activities.observer import Observer
-from activities.recovery import Asked, carry_out, remove_stray_container
+from activities.recovery import PendingRequest, carry_out, remove_stray_container
 from activities.workspace import WorkspaceActivities
 from codehub.contracts import with_plan
 from codehub.db.recoveries import RecoverRequest, load_recover_request
@@ -43,7 +43,7 @@ class Harness:
         return FakeInstances(self.world)
 
     @property
-    def eyes(self) -> Observer:
+    def observer(self) -> Observer:
         return Observer(self.instances, FakeVolumes(self.world), FakeArchives(self.world))
 
     async def prepare(self) -> None:
@@ -57,7 +57,7 @@ class Harness:
         assert (await self.observe()).error_reason is ErrorReason.DATA_LOST
 
     async def observe(self) -> Snapshot:
-        activities = WorkspaceActivities(self.database, self.eyes)
+        activities = WorkspaceActivities(self.database, self.observer)
         snapshot = await ActivityEnvironment().run(activities.observe, self.workspace_id)
         assert snapshot is not None
         return snapshot
@@ -93,7 +93,7 @@ class Harness:
             row = await load_snapshot(session, self.workspace_id, for_update=True)
             assert row is not None
             judged = judge(row, facts, now)
-            outcome = await carry_out(session, judged, facts, Asked(asked), now)
+            outcome = await carry_out(session, judged, facts, PendingRequest(asked), now)
             if die:
                 raise Died
         return outcome != judged
@@ -130,7 +130,7 @@ async def test_a_run_that_died_after_the_container_was_removed(harness: Harness)
 async def test_a_run_that_died_before_its_outcome_was_stored(harness: Harness) -> None:
     asked = await harness.ask(RecoverChoice.START_EMPTY)
     await harness.remove_container(asked)
-    facts = await harness.eyes.observe(harness.workspace_id, None)
+    facts = await harness.observer.observe(harness.workspace_id, None)
     before = await harness.look()
     with pytest.raises(Died):
         await harness.carry_out(facts, asked, die=True)
@@ -160,7 +160,7 @@ async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(harness:
     """A container that was removed for it already is no loss."""
     earlier = await harness.ask(RecoverChoice.START_EMPTY)
     await harness.remove_container(earlier)
-    facts = await harness.eyes.observe(harness.workspace_id, None)
+    facts = await harness.observer.observe(harness.workspace_id, None)
     later = await harness.ask(RecoverChoice.RETRY)
     assert not await harness.carry_out(facts, earlier)
     assert await harness.pending() == later
@@ -171,6 +171,6 @@ async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(harness:
 
 async def test_a_container_that_is_back_keeps_the_request_open(harness: Harness) -> None:
     asked = await harness.ask(RecoverChoice.START_EMPTY)
-    facts = await harness.eyes.observe(harness.workspace_id, None)
+    facts = await harness.observer.observe(harness.workspace_id, None)
     assert not await harness.carry_out(facts, asked)
     assert await harness.pending() == asked

@@ -14,7 +14,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from testkit.rows import add_user, add_workspace
 from testkit.waiting import DEADLINE_SECONDS
-from worker.relay import DELETED, RESYNC, UPDATED, EventRelay, Notices, RelayTiming, Subject
+from worker.relay import DELETED, RESYNC, UPDATED, EventRelay, PendingMessages, RelayTiming, Subject
 
 QUICK = RelayTiming(election=0.02, first_delay=0.02, max_delay=0.1)
 ONE, OTHER = Subject("ann", "one"), Subject("bob", "other")
@@ -146,40 +146,40 @@ async def test_a_message_that_cannot_be_sent_does_not_silence_the_others(
     assert "a bug" in caplog.text
 
 
-def drain(notices: Notices) -> list[tuple[Subject | None, str]]:
-    return list(iter(notices.take, None))
+def drain(messages: PendingMessages) -> list[tuple[Subject | None, str]]:
+    return list(iter(messages.take, None))
 
 
 def test_nobody_knows_what_happened_before_the_first_notice() -> None:
-    notices = Notices()
-    notices.add(ONE, UPDATED)
-    assert drain(notices) == [(None, RESYNC), (ONE, UPDATED)]
-    assert drain(notices) == []
+    messages = PendingMessages()
+    messages.add(ONE, UPDATED)
+    assert drain(messages) == [(None, RESYNC), (ONE, UPDATED)]
+    assert drain(messages) == []
 
 
 def test_the_latest_event_of_a_workspace_stands_for_all_of_them() -> None:
-    notices = Notices()
-    notices.take()
+    messages = PendingMessages()
+    messages.take()
     for subject, event in ((ONE, UPDATED), (OTHER, DELETED), (ONE, DELETED), (OTHER, UPDATED)):
-        notices.add(subject, event)
-    assert drain(notices) == [(ONE, DELETED), (OTHER, UPDATED)]
+        messages.add(subject, event)
+    assert drain(messages) == [(ONE, DELETED), (OTHER, UPDATED)]
 
 
 def test_a_newer_event_replaces_one_that_could_not_be_sent() -> None:
-    notices = Notices()
-    notices.take()
-    notices.add(ONE, UPDATED)
-    assert notices.take() == (ONE, UPDATED)
-    notices.add(ONE, DELETED)
-    notices.put_back(ONE, UPDATED)
-    notices.put_back(OTHER, UPDATED)
-    assert drain(notices) == [(OTHER, UPDATED), (ONE, DELETED)]
+    messages = PendingMessages()
+    messages.take()
+    messages.add(ONE, UPDATED)
+    assert messages.take() == (ONE, UPDATED)
+    messages.add(ONE, DELETED)
+    messages.put_back(ONE, UPDATED)
+    messages.put_back(OTHER, UPDATED)
+    assert drain(messages) == [(OTHER, UPDATED), (ONE, DELETED)]
 
 
 def test_more_than_can_be_kept_becomes_one_resync() -> None:
-    notices = Notices(capacity=100)
-    notices.take()
+    messages = PendingMessages(capacity=100)
+    messages.take()
     for number in range(101):
-        notices.add(Subject("ann", str(number)), UPDATED)
-    notices.add(ONE, UPDATED)
-    assert drain(notices) == [(None, RESYNC), (ONE, UPDATED)]
+        messages.add(Subject("ann", str(number)), UPDATED)
+    messages.add(ONE, UPDATED)
+    assert drain(messages) == [(None, RESYNC), (ONE, UPDATED)]
