@@ -64,12 +64,16 @@ class JobProcess:
         self._events: list[dict[str, Any]] = []
 
     @classmethod
-    async def start(cls, operation: str, request: dict[str, Any], path: str | None = None) -> "JobProcess":
+    async def start(
+        cls, operation: str, request: dict[str, Any], path: str | None = None, *, attended: bool = False
+    ) -> "JobProcess":
+        """Start a job; an attended one gets its request as one line and keeps its stdin open."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "storage_job",
             operation,
+            *(["--attended"] if attended else []),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -77,8 +81,9 @@ class JobProcess:
             env={**os.environ, "PATH": path or os.environ["PATH"]},
         )
         assert process.stdin is not None
-        process.stdin.write(json.dumps(request).encode())
-        process.stdin.close()
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        if not attended:
+            process.stdin.close()
         return cls(process)
 
     async def next_event(self) -> dict[str, Any] | None:

@@ -1,31 +1,17 @@
 """An attended job stops when its stdin is closed."""
 
-import asyncio
-import json
 import os
-import sys
 from pathlib import Path
 
 from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.storage_jobs import KEY, META_KEY, REPOSITORY, JobProcess, JobRun, path_with_fake, request_for
+from tests.storage_jobs import KEY, META_KEY, JobProcess, JobRun, path_with_fake, request_for
 
 __all__ = ["bucket", "s3_server"]
 EXIT_AFTER_SIGHUP = 129
 
 
 async def start_attended(bucket: Bucket, home: Path, path: str | None = None) -> JobProcess:
-    """Send the request as one line and keep stdin open."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "storage_job", "archive", "--attended"),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=REPOSITORY,
-        env={**os.environ, "PATH": path or os.environ["PATH"]},
-    )
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(request_for(bucket, home)).encode() + b"\n")
-    return JobProcess(process)
+    return await JobProcess.start("archive", request_for(bucket, home), path, attended=True)
 
 
 def new_home(directory: Path) -> Path:

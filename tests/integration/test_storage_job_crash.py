@@ -13,6 +13,7 @@ from storage_job.volume import WORK_NAME
 from testkit.trees import describe_tree
 from testkit.waiting import DEADLINE_SECONDS, until
 from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.fixtures_volume import volume
 from tests.storage_jobs import (
     META_KEY,
     JobProcess,
@@ -22,7 +23,7 @@ from tests.storage_jobs import (
     restore,
 )
 
-__all__ = ["bucket", "s3_server"]
+__all__ = ["bucket", "s3_server", "volume"]
 # More than the compressor buffers: one block for each of its threads and three more.
 HOME_BYTES = 80_000_000
 PART_BYTES = 5 * 1024 * 1024
@@ -33,13 +34,6 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "random").write_bytes(os.urandom(HOME_BYTES))
     return tmp_path / "home"
-
-
-@pytest.fixture
-def volume(tmp_path: Path) -> Path:
-    (tmp_path / "volume").mkdir()
-    (tmp_path / "volume" / "old").write_text("old")
-    return tmp_path / "volume"
 
 
 async def stalled(operation: str, request: dict[str, Any], enough: int) -> JobProcess:

@@ -12,9 +12,10 @@ import pytest
 from storage_job.errors import JobError, Reason
 from testkit.trees import describe_tree
 from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.fixtures_volume import volume
 from tests.storage_jobs import KEY, archive, path_with_fake, request_for, restore, run_job
 
-__all__ = ["bucket", "s3_server"]
+__all__ = ["bucket", "s3_server", "volume"]
 HOME_BYTES = 12_000_000
 CUT_BYTES = 3_000_000
 
@@ -24,13 +25,6 @@ def home(tmp_path: Path) -> Path:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "random").write_bytes(os.urandom(HOME_BYTES))
     return tmp_path / "home"
-
-
-@pytest.fixture
-def volume(tmp_path: Path) -> Path:
-    (tmp_path / "volume").mkdir()
-    (tmp_path / "volume" / "old").write_text("old")
-    return tmp_path / "volume"
 
 
 async def forward(source: asyncio.StreamReader, sink: asyncio.StreamWriter, limit: int | None) -> None:
