@@ -25,7 +25,7 @@ from testkit.fakes import FakeInstances
 from testkit.redis_server import RedisServer, running_redis
 from testkit.rows import add_workspace
 from testkit.waiting import until
-from tests.front_door.responses import Clock
+from tests.front_door.held_database import Clock
 from tests.identities import add, enter
 
 NEVER = 3600.0

@@ -14,7 +14,7 @@ from codehub.services.identity import SignedIn, sign_out
 from proxy import caller_cache as callers_module
 from proxy.caller_cache import FRESH_SECONDS, MAX_SECONDS, CallerCache
 from proxy.request_kind import Credentials
-from tests.front_door.responses import Clock, HeldDatabase, questions
+from tests.front_door.held_database import Clock, HeldDatabase, questions
 from tests.identities import add, enter
 
 

@@ -13,8 +13,8 @@ from proxy.forms import form_token_of
 from testkit.rows import NOW
 from testkit.waiting import until
 from tests.api.workspace_rows import LONG_AGO, damage_archive
+from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.ide import running_ide
 from tests.html_pages import fields as fields_of
 from tests.html_pages import read_text
 from tests.proxy_visits import ID

@@ -5,8 +5,8 @@ import asyncio
 import aiohttp
 
 from testkit.waiting import until
+from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.ide import running_ide
 
 SOCKETS = 300
 

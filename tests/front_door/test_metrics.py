@@ -5,10 +5,10 @@ import pytest
 
 from testkit.processes import free_port
 from testkit.rows import new_workspace_id
-from tests.front_door.figures import families, figure
+from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.ide import running_ide
-from tests.front_door.process import running_proxy
+from tests.front_door.prometheus import families, figure
+from tests.front_door.proxy_process import running_proxy
 from tests.front_door.test_process import in_front, open_socket
 
 

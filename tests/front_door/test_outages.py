@@ -23,10 +23,10 @@ from testkit.service_process import ServiceProcess, running_service
 from testkit.waiting import until
 from tests.api.process import running_api
 from tests.chaos.conftest import Servers
+from tests.front_door.fake_ide import Ide, running_ide
 from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
-from tests.front_door.ide import Ide, running_ide
-from tests.front_door.load import under_load
-from tests.front_door.process import running_proxy
+from tests.front_door.load_generator import under_load
+from tests.front_door.proxy_process import running_proxy
 
 OFTEN = {"CODEHUB_PROXY_ACTIVITY_SECONDS": "1"}
 

@@ -7,9 +7,9 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from testkit.rows import NOW
 from testkit.waiting import until
+from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.ide import running_ide
-from tests.front_door.responses import questions
+from tests.front_door.held_database import questions
 
 WAKE = {"X-CodeHub-Wake": "true"}
 WEBSOCKET = {

@@ -16,9 +16,9 @@ from testkit.processes import free_port
 from testkit.service_process import ServiceProcess
 from testkit.waiting import until
 from tests.fixtures_services import redis_client
+from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.ide import running_ide
-from tests.front_door.process import accepts, assert_calm, running_proxy, start_proxy
+from tests.front_door.proxy_process import accepts, assert_calm, running_proxy, start_proxy
 
 __all__ = ["redis_client"]
 

@@ -9,8 +9,8 @@ from codehub.services.credentials import revoke_token
 from codehub.services.identity import sign_out
 from codehub.services.users import disable_user
 from testkit.waiting import until
+from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.ide import running_ide
 
 
 async def end_session(harness: FrontDoorHarness, person: Person) -> None:

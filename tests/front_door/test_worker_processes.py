@@ -13,10 +13,10 @@ from codehub.domain.conditions import WorkspaceId
 from testkit.processes import free_port, process_tree, wait_until_ended
 from testkit.service_process import ServiceProcess
 from testkit.waiting import until
-from tests.front_door.figures import figure
+from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.ide import running_ide
-from tests.front_door.process import accepts, assert_calm, free_pair, running_proxy, start_proxy
+from tests.front_door.prometheus import figure
+from tests.front_door.proxy_process import accepts, assert_calm, free_pair, running_proxy, start_proxy
 from tests.front_door.test_process import ENDS, in_front, open_socket
 
 WORKERS = ("--workers", "2")

@@ -28,7 +28,7 @@ from testkit.fakes import FakeInstances
 from testkit.rows import NOW, add_user, add_workspace
 from testkit.waiting import until
 from tests.front_door.harness import STATES
-from tests.front_door.responses import Clock, HeldDatabase, questions
+from tests.front_door.held_database import Clock, HeldDatabase, questions
 
 
 class Harness:

@@ -7,8 +7,8 @@ import pytest
 
 from testkit.deployment import BIN
 from testkit.rows import NOW, new_workspace_id
+from tests.front_door.fake_ide import Ide, running_ide
 from tests.front_door.harness import NAVIGATION, FrontDoorHarness, Person, open_front_door
-from tests.front_door.ide import Ide, running_ide
 
 
 def names(ide: Ide, path: str) -> set[str]:

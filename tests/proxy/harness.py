@@ -15,7 +15,7 @@ from proxy.transport.routing import ActivityObserver, Forward, Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.server_state import Limits, Timeouts
 from testkit.waiting import DEADLINE_SECONDS, until
-from tests.proxy.wire import RawUpstream, Wire
+from tests.proxy.raw_sockets import RawUpstream, Wire
 
 T = TypeVar("T")
 

@@ -21,10 +21,10 @@ from testkit.redis_server import RedisServer, running_redis
 from testkit.rows import new_workspace_id
 from testkit.waiting import until
 from tests.fixtures_services import redis_client, redis_server
-from tests.proxy.frames import BINARY, CLOSE, PONG, TEXT, frame
 from tests.proxy.harness import Harness
+from tests.proxy.raw_sockets import Wire
 from tests.proxy.test_tunnel import SWITCH, UPGRADE
-from tests.proxy.wire import Wire
+from tests.proxy.websocket_frames import BINARY, CLOSE, PONG, TEXT, frame
 
 __all__ = ["redis_client", "redis_server"]
 

@@ -9,8 +9,8 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Collect, Response, Routed
 from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
+from tests.proxy.raw_sockets import undated
 from tests.proxy.test_streams import Pieces
-from tests.proxy.wire import undated
 
 LIMIT = 16
 QUICK = 0.2

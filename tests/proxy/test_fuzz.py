@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from codehub.ports import Upstream
 from proxy.transport.server_state import Timeouts
+from tests.proxy.h11_upstream import PLAIN_ANSWER, Oracle, Seen, read_answers
 from tests.proxy.harness import Harness
-from tests.proxy.oracle import PLAIN_ANSWER, Oracle, Seen, read_answers
 
 EXAMPLES = settings(max_examples=300, deadline=None)
 

@@ -13,8 +13,8 @@ from proxy.transport.routing import Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.server_state import Latencies, Limits
 from tests.proxy.harness import Harness
+from tests.proxy.raw_sockets import undated
 from tests.proxy.test_tunnel import open_tunnel
-from tests.proxy.wire import undated
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

@@ -10,7 +10,7 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed, Stream
 from proxy.transport.server_state import Limits, Timeouts
 from tests.proxy.harness import Harness
-from tests.proxy.wire import Wire, undated
+from tests.proxy.raw_sockets import Wire, undated
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -5,9 +5,9 @@ import threading
 import pytest
 
 from proxy.transport.server_state import Timeouts
-from tests.proxy.frames import BINARY, PING, PONG, TEXT, frame
 from tests.proxy.harness import Harness, RecordingObserver
-from tests.proxy.wire import Wire
+from tests.proxy.raw_sockets import Wire
+from tests.proxy.websocket_frames import BINARY, PING, PONG, TEXT, frame
 
 UPGRADE = (
     b"GET /ws HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from proxy.transport.websocket import FrameScanner
-from tests.proxy.frames import BINARY, CLOSE, PING, TEXT, frame
 from tests.proxy.harness import RecordingObserver
+from tests.proxy.websocket_frames import BINARY, CLOSE, PING, TEXT, frame
 
 Seen = tuple[int, int, bytes]
 

@@ -10,7 +10,7 @@ import pytest
 
 from proxy.transport.routing import Response
 from tests.proxy.harness import Harness
-from tests.proxy.wire import Wire
+from tests.proxy.raw_sockets import Wire
 
 TOTAL = 50_000_000
 BLOCK = bytes(range(256)) * 256

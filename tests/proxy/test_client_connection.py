@@ -9,7 +9,7 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed
 from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
-from tests.proxy.wire import Wire, undated
+from tests.proxy.raw_sockets import Wire, undated
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"

@@ -11,7 +11,7 @@ from proxy.transport.routing import Response
 from proxy.transport.server_state import Limits, Timeouts
 from testkit.processes import free_port
 from tests.proxy.harness import Harness
-from tests.proxy.wire import RawUpstream, Wire, undated
+from tests.proxy.raw_sockets import RawUpstream, Wire, undated
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
