@@ -1,4 +1,4 @@
-"""Reads our own pages: elements instead of text, and strictly."""
+"""A strict parser for CodeHub's HTML pages."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ VOID = {"meta", "link", "input", "path", "circle", "rect"}
 
 @dataclass
 class Element:
-    """One element with what is inside it; `text` is that of its own and of all below."""
+    """An element with its children; `text` includes theirs."""
 
     tag: str
     attributes: dict[str, str]
@@ -30,7 +30,7 @@ class Element:
 
 
 class Reader(HTMLParser):
-    """Reads a page strictly: what is opened is closed, in order."""
+    """Parses a page; every element must be closed, in order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,8 +52,8 @@ class Reader(HTMLParser):
             element.text += data
 
 
-def read(answer: Response) -> Element:
-    return read_text(answer.body.decode())
+def read(response: Response) -> Element:
+    return read_text(response.body.decode())
 
 
 def read_text(text: str) -> Element:
@@ -64,7 +64,7 @@ def read_text(text: str) -> Element:
     return reader.root
 
 
-def words(element: Element) -> str:
+def text_of(element: Element) -> str:
     return " ".join(element.text.split())
 
 
@@ -72,6 +72,6 @@ def fields(form: Element) -> dict[str, str]:
     return {each.attributes["name"]: each.attributes["value"] for each in form.all("input")}
 
 
-def shown(page: Element) -> list[str]:
-    """What the page says is going on."""
+def visible_states(page: Element) -> list[str]:
+    """Return the states whose sections are visible."""
     return [each.attributes["data-state"] for each in page.all("section") if "hidden" not in each.attributes]

@@ -1,4 +1,4 @@
-"""Visits to a workspace for tests: a valid view with only what the test is about spelled out."""
+"""Visits to a workspace, for tests of the proxy's pages."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -88,7 +88,6 @@ def broken(reason: ErrorReason | None, message: str | None = None, **changes: ob
     return visit(phase=Phase.ERROR, error_reason=reason, error_message=message, **changes)
 
 
-def halted(reason: ErrorReason = ErrorReason.RETRY_EXCEEDED, **changes: object) -> Visit:
-    """A deletion that failed."""
+def deletion_failed(reason: ErrorReason = ErrorReason.RETRY_EXCEEDED, **changes: object) -> Visit:
     deleting = {"phase": Phase.DELETING, "desired_state": DesiredState.DELETED, "deleted_at": NOW}
     return visit(**{**deleting, "error_reason": reason, **changes})

@@ -224,7 +224,7 @@ MUTATIONS = (
         "proxy/admission.py",
         "        if workspace.view.owner_user_id != cached.caller.user_id:\n",
         "        if workspace.view.owner_user_id is None:\n",
-        Tests("tests/front_door/test_workspace_handler.py", "nobody_else_gets_anywhere"),
+        Tests("tests/front_door/test_workspace_handler.py", "other_users_are_refused_everywhere"),
     ),
     Mutation(
         "answers of another store of homes are believed",

@@ -1,4 +1,4 @@
-"""Fixtures of the front door's tests."""
+"""Fixtures for the tests of the front door."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A web server that stands where a workspace's IDE would: recorded as the local backend records one."""
+"""A web server in place of an IDE, recorded like an instance of the local backend."""
 
 import os
 import secrets
@@ -17,24 +17,24 @@ COOKIES = ("codehub_session=stolen; Path=/", "__Host-codehub_session=stolen; Pat
 
 
 @dataclass
-class Ide:
-    """What it was asked, in order. A code-server knows nothing of its prefix, and has no token."""
+class FakeIde:
+    """An IDE that records its requests. A code-server knows no prefix and has no token."""
 
     workspace_id: WorkspaceId
     name: str = "jupyterlab"
     token: str = field(default_factory=secrets.token_hex)
-    seen: list[web.BaseRequest] = field(default_factory=list)
+    requests: list[web.BaseRequest] = field(default_factory=list)
 
-    def asked(self, path: str) -> web.BaseRequest:
-        """The last request for this path below the prefix."""
+    def last_request(self, path: str) -> web.BaseRequest:
+        """Return the last request for this path below the prefix."""
         prefix = f"/w/{self.workspace_id}"
-        return next(each for each in reversed(self.seen) if each.path == prefix + path)
+        return next(each for each in reversed(self.requests) if each.path == prefix + path)
 
-    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         is_known = request.headers.get("Authorization") == f"token {self.token}"
         if self.name == "jupyterlab" and not is_known:
             return web.Response(status=403)
-        self.seen.append(request)
+        self.requests.append(request)
         if request.headers.get("Upgrade") == "websocket":
             return await self._echo(request)
         response = web.Response(text=f"{request.method} {request.path_qs} {await request.text()}")
@@ -56,10 +56,10 @@ class Ide:
 @asynccontextmanager
 async def running_ide(
     root: LocalRoot, workspace_id: WorkspaceId, name: str = "jupyterlab"
-) -> AsyncIterator[Ide]:
-    """Until the end of the block it is an instance of this workspace."""
-    ide = Ide(workspace_id, name)
-    runner = web.ServerRunner(web.Server(ide.answer))
+) -> AsyncIterator[FakeIde]:
+    """Run an IDE as the instance of this workspace."""
+    ide = FakeIde(workspace_id, name)
+    runner = web.ServerRunner(web.Server(ide.handle))
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -1,4 +1,4 @@
-"""A proxy on real servers, and people in front of it."""
+"""A proxy on real servers, and people who use it."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -52,7 +52,7 @@ STATES: Mapping[str, Mapping[str, object]] = {
 
 @dataclass(frozen=True)
 class Person:
-    """Somebody with an account, a session in a browser and a token for programs."""
+    """A user with a session for a browser and a token for programs."""
 
     user_id: UUID
     username: str
@@ -71,13 +71,13 @@ class Person:
 
     @property
     def browser(self) -> dict[str, str]:
-        """What a browser sends when a person opens a page."""
+        """The headers of a browser that opens a page."""
         return {**self.cookie, **NAVIGATION, "Accept": "text/html"}
 
 
 @dataclass(frozen=True)
-class Reply:
-    """An answer, all of it."""
+class Response:
+    """A complete response."""
 
     status: int
     headers: Mapping[str, str]
@@ -87,7 +87,7 @@ class Reply:
 
 @dataclass
 class FrontDoorHarness:
-    """The proxy, and everything behind it."""
+    """A proxy with its servers."""
 
     proxy: Proxy
     settings: Settings
@@ -115,7 +115,7 @@ class FrontDoorHarness:
             return await add_workspace(session, owner.user_id, **{**STATES[state], **columns})
 
     async def move(self, workspace_id: WorkspaceId, state: str, **columns: Any) -> None:  # noqa: ANN401
-        """As its workflow would; nobody is told."""
+        """Change the row like the workflow does, without an event."""
         async with self.database.transaction() as session:
             await session.execute(
                 update(Workspace)
@@ -129,19 +129,21 @@ class FrontDoorHarness:
             assert row is not None
             return row
 
-    async def ask(
+    async def request(
         self,
         path: str,
         headers: Mapping[str, str] | None = None,
         *,
         method: str = "GET",
         data: bytes | Mapping[str, str] | None = None,
-    ) -> Reply:
+    ) -> Response:
         async with self.client.request(
             method, self.url + path, headers=headers, data=data, allow_redirects=False
-        ) as answer:
-            text = await answer.text()
-            return Reply(answer.status, answer.headers, text, answer.headers.getall("Set-Cookie", []))
+        ) as response:
+            text = await response.text()
+            return Response(
+                response.status, response.headers, text, response.headers.getall("Set-Cookie", [])
+            )
 
 
 @asynccontextmanager

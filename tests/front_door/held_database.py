@@ -1,4 +1,4 @@
-"""A database whose answers a test can hold back, and a clock that stands still."""
+"""A database whose results a test can hold back, a log of its statements, and a manual clock."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +12,7 @@ from testkit.waiting import until
 
 
 class Clock:
-    """Seconds that pass when a test says so."""
+    """A clock that a test moves."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -22,13 +22,13 @@ class Clock:
 
 
 class HeldDatabase(Database):
-    """Answers of a real database, which arrive when and in which order the test likes."""
+    """A real database whose results arrive when and in the order that the test wants."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         super().__init__(engine)
         self.holding = False
-        # Of each answer, in the order in which the questions were answered.
-        self.on_their_way: list[asyncio.Event] = []
+        # One event for each held result, in the order in which the transactions ended.
+        self.held: list[asyncio.Event] = []
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncSession]:
@@ -36,28 +36,28 @@ class HeldDatabase(Database):
             yield session
         if self.holding:
             arrival = asyncio.Event()
-            self.on_their_way.append(arrival)
+            self.held.append(arrival)
             await arrival.wait()
 
-    async def wait_for(self, count: int) -> None:
-        """Until so many answers are on their way."""
+    async def wait_until_held(self, count: int) -> None:
+        """Wait until this many results are held."""
 
-        async def so_many() -> bool:
-            return len(self.on_their_way) >= count
+        async def enough() -> bool:
+            return len(self.held) >= count
 
-        await until(so_many, f"{count} answers are on their way")
+        await until(enough, f"{count} results are held")
 
 
 @contextmanager
-def questions(database: Database) -> Iterator[list[str]]:
-    """The statements that the database is asked in the block."""
-    asked: list[str] = []
+def recorded_statements(database: Database) -> Iterator[list[str]]:
+    """Record the statements that the database receives."""
+    statements: list[str] = []
 
     def note(_connection: object, _cursor: object, statement: str, *_more: object) -> None:
-        asked.append(statement)
+        statements.append(statement)
 
     event.listen(database.engine.sync_engine, "before_cursor_execute", note)
     try:
-        yield asked
+        yield statements
     finally:
         event.remove(database.engine.sync_engine, "before_cursor_execute", note)

@@ -1,4 +1,4 @@
-"""Somebody who works all the time: in an IDE over a WebSocket and over HTTP, and with the API."""
+"""A person who works all the time: in the IDE, over a WebSocket and HTTP, and with the API."""
 
 import asyncio
 from collections import defaultdict
@@ -12,15 +12,15 @@ from codehub.domain.conditions import WorkspaceId
 from testkit.waiting import until
 from tests.front_door.harness import FrontDoorHarness, Person
 
-# Nothing may take longer, whatever is down.
-PATIENCE_SECONDS = 25.0
+# No request may take longer, whatever is down.
+MAX_SECONDS = 25.0
 PAUSE_SECONDS = 0.02
 ENOUGH = 10
 
 
 @dataclass
-class Load:
-    """What came of everything so far."""
+class LoadGenerator:
+    """Sends requests and messages all the time, and records the results."""
 
     harness: FrontDoorHarness
     person: Person
@@ -29,35 +29,35 @@ class Load:
     statuses: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
 
     async def echo(self) -> None:
-        """On one WebSocket for the whole time; a missing echo is an error."""
+        """Use one WebSocket all the time; a missing echo fails the test."""
         async with self.harness.client.ws_connect(
             f"{self.harness.url}/w/{self.workspace_id}/ws", headers=self.person.bearer
         ) as socket:
             while True:
                 await socket.send_str(str(self.echoes))
-                message = await socket.receive(timeout=PATIENCE_SECONDS)
+                message = await socket.receive(timeout=MAX_SECONDS)
                 assert (message.type, message.data) == (aiohttp.WSMsgType.TEXT, str(self.echoes))
                 self.echoes += 1
                 await asyncio.sleep(PAUSE_SECONDS)
 
-    async def ask_ide(self) -> None:
-        await self._ask("ide", f"/w/{self.workspace_id}/x", self.person.cookie)
+    async def request_ide(self) -> None:
+        await self._request("ide", f"/w/{self.workspace_id}/x", self.person.cookie)
 
-    async def ask_api(self) -> None:
-        await self._ask("api", "/api/v1/workspaces", self.person.bearer)
+    async def request_api(self) -> None:
+        await self._request("api", "/api/v1/workspaces", self.person.bearer)
 
-    async def until_well(self) -> None:
-        """Until everything has worked for a while."""
+    async def wait_until_healthy(self) -> None:
+        """Wait until everything has worked for a while."""
         marks = {name: len(self.statuses[name]) for name in ("ide", "api")}
         echoes = self.echoes + ENOUGH
 
-        async def all_well() -> bool:
+        async def works() -> bool:
             latest = [self.statuses[name][mark:][-ENOUGH:] for name, mark in marks.items()]
             return self.echoes >= echoes and all(each == [200] * ENOUGH for each in latest)
 
-        await until(all_well, "everything works")
+        await until(works, "everything works")
 
-    async def until_seen(self, name: str, status: int) -> None:
+    async def wait_until_seen(self, name: str, status: int) -> None:
         mark = len(self.statuses[name])
 
         async def seen() -> bool:
@@ -65,23 +65,27 @@ class Load:
 
         await until(seen, f"{status} from {name}")
 
-    async def _ask(self, name: str, path: str, headers: dict[str, str]) -> None:
+    async def _request(self, name: str, path: str, headers: dict[str, str]) -> None:
         while True:
-            async with asyncio.timeout(PATIENCE_SECONDS):
-                self.statuses[name].append((await self.harness.ask(path, headers)).status)
+            async with asyncio.timeout(MAX_SECONDS):
+                self.statuses[name].append((await self.harness.request(path, headers)).status)
             await asyncio.sleep(PAUSE_SECONDS)
 
 
 @asynccontextmanager
-async def under_load(
+async def generating_load(
     harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId
-) -> AsyncIterator[Load]:
-    """From when everything works; whatever then ends, or takes too long, fails the test."""
-    load = Load(harness, person, workspace_id)
-    parts: tuple[Callable[[], Coroutine[None, None, None]], ...] = (load.echo, load.ask_ide, load.ask_api)
+) -> AsyncIterator[LoadGenerator]:
+    """Generate load, starting when everything works. A lost connection or slow response fails the test."""
+    load = LoadGenerator(harness, person, workspace_id)
+    parts: tuple[Callable[[], Coroutine[None, None, None]], ...] = (
+        load.echo,
+        load.request_ide,
+        load.request_api,
+    )
     async with asyncio.TaskGroup() as tasks:
         running = [tasks.create_task(part()) for part in parts]
-        await load.until_well()
+        await load.wait_until_healthy()
         yield load
         for task in running:
             task.cancel()

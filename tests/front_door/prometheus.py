@@ -1,4 +1,4 @@
-"""What a proxy process tells Prometheus."""
+"""Reads the metrics of a proxy process."""
 
 from collections.abc import Mapping
 
@@ -7,16 +7,16 @@ from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 
-async def families(port: int) -> Mapping[str, Metric]:
-    """By name, read as Prometheus would."""
-    async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/metrics") as answer:
-        assert answer.status == 200
-        return {each.name: each for each in text_string_to_metric_families(await answer.text())}
+async def scrape(port: int) -> Mapping[str, Metric]:
+    """Return the metric families by name, parsed as Prometheus does."""
+    async with aiohttp.ClientSession() as client, client.get(f"http://127.0.0.1:{port}/metrics") as response:
+        assert response.status == 200
+        return {each.name: each for each in text_string_to_metric_families(await response.text())}
 
 
-async def figure(port: int, name: str, **labels: str) -> float:
-    """One sample; 0 for a reason that has never been one."""
-    family = (await families(port))[f"codehub_proxy_{name}"]
+async def sample(port: int, name: str, **labels: str) -> float:
+    """Return the value of a sample, or 0 if its labels never occurred."""
+    family = (await scrape(port))[f"codehub_proxy_{name}"]
     return sum(
         sample.value
         for sample in family.samples

@@ -1,4 +1,4 @@
-"""The proxy as a process of its own."""
+"""The proxy as a separate process."""
 
 import socket
 from collections.abc import AsyncIterator, Mapping
@@ -8,34 +8,34 @@ from pathlib import Path
 from testkit.processes import free_port
 from testkit.service_process import ServiceProcess, running_service, spawn_service
 
-# What a program says that has lost control of itself.
-TROUBLE = ("Traceback", "never retrieved", "never awaited", "was destroyed")
+# Signs of an unhandled error in a log.
+UNHANDLED = ("Traceback", "never retrieved", "never awaited", "was destroyed")
 
 
 @asynccontextmanager
 async def running_proxy(
     environment: Mapping[str, str], *arguments: str, port: int | None = None
 ) -> AsyncIterator[ServiceProcess]:
-    """Once it is ready; at the end its log must be free of trouble, and it is gone."""
+    """Run a proxy; at the end, its log must show no unhandled error."""
     async with running_service("proxy", environment, *arguments, port=port) as proxy:
         yield proxy
-        assert_calm(proxy)
+        assert_clean_log(proxy)
 
 
 def start_proxy(
     environment: Mapping[str, str], *arguments: str, port: int, directory: Path
 ) -> ServiceProcess:
-    """Not waited for: it may well end before it is ready."""
+    """Start a proxy without waiting until it is ready: it may fail before that."""
     return spawn_service("proxy", environment, arguments, port, directory)
 
 
-def assert_calm(proxy: ServiceProcess) -> None:
+def assert_clean_log(proxy: ServiceProcess) -> None:
     log = proxy.log.read_text()
-    assert not any(each in log for each in TROUBLE), log
+    assert not any(each in log for each in UNHANDLED), log
 
 
 def free_pair() -> int:
-    """The first of two ports in a row that nobody listens on."""
+    """Return the first of two adjacent free ports."""
     while True:
         first = free_port()
         try:
@@ -45,8 +45,8 @@ def free_pair() -> int:
             continue
 
 
-def accepts(port: int) -> bool:
-    """Whether somebody listens there."""
+def is_listening(port: int) -> bool:
+    """Return whether a server listens on the port."""
     try:
         socket.create_connection(("127.0.0.1", port), timeout=5).close()
     except ConnectionRefusedError:

@@ -1,4 +1,4 @@
-"""What events do at once: here nothing is ever asked again by itself, and no time passes."""
+"""Changes that events report at once; here nothing is refreshed periodically, and no time passes."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -33,16 +33,16 @@ NEVER = 3600.0
 
 @dataclass(frozen=True)
 class Guest:
-    """Somebody who is connected with a session."""
+    """A user who is connected with a session."""
 
-    shown: Credentials
+    credentials: Credentials
     user_id: str
     credential: str
 
 
 @dataclass
 class Connections:
-    """Who is connected, and whose connections were ended."""
+    """The credentials that are connected, and those whose connections were ended."""
 
     credentials: set[str] = field(default_factory=set)
     ended: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Connections:
 
 
 class Harness:
-    """A keeper on a real database and a real Redis."""
+    """A cache refresher on a real database and a real Redis."""
 
     def __init__(self, database: Database, redis: Redis) -> None:
         clock = Clock()
@@ -62,51 +62,51 @@ class Harness:
         self.redis = redis
         self.bus = RedisEventBus(redis)
         self.callers = CallerCache(database, clock)
-        self.directory = WorkspaceCache(database, FakeInstances(FakeWorld()), clock)
+        self.cache = WorkspaceCache(database, FakeInstances(FakeWorld()), clock)
         self.connections = Connections()
 
     async def guest(self, username: str = "ann") -> Guest:
-        """Known and connected, and the keeper hears of them."""
+        """Add a user who is cached, connected and followed by the refresher."""
         await add(self.database, username)
         entered = await enter(self.database, username, now=datetime.now(UTC))
-        shown, caller = Credentials(None, entered.token), entered.caller
-        await self.callers.find(shown)
-        guest = Guest(shown, str(caller.user_id), str(caller.credential_id))
+        credentials, caller = Credentials(None, entered.token), entered.caller
+        await self.callers.find(credentials)
+        guest = Guest(credentials, str(caller.user_id), str(caller.credential_id))
         self.connections.credentials.add(guest.credential)
-        # Which makes it look at everything, and at who there is.
+        # Makes the refresher look at all users.
         await self.bus.broadcast("")
-        await self.until_heard(guest)
+        await self.wait_until_followed(guest)
         return guest
 
-    async def until_heard(self, guest: Guest) -> None:
+    async def wait_until_followed(self, guest: Guest) -> None:
         async def heard() -> bool:
             with suppress(OSError):
                 [(_, count)] = await self.redis.pubsub_numsub(user_channel(guest.user_id))
                 return bool(count)
             return False
 
-        await until(heard, "the keeper follows the user")
+        await until(heard, "the refresher follows the user")
 
     async def sign_out(self, guest: Guest) -> None:
-        found = self.callers.get(guest.shown)
+        found = self.callers.get(guest.credentials)
         assert found is not None
         await sign_out(self.database, found.caller.credential_id, now=datetime.now(UTC))
 
-    async def until_ended(self, guest: Guest) -> None:
+    async def wait_until_ended_for(self, guest: Guest) -> None:
         async def ended() -> bool:
             return guest.credential in self.connections.ended
 
         await until(ended, "the connections are ended")
-        assert self.callers.get(guest.shown) is None
+        assert self.callers.get(guest.credentials) is None
 
 
 @asynccontextmanager
-async def keeping(database: Database, redis: RedisServer) -> AsyncIterator[Harness]:
+async def running_refresher(database: Database, redis: RedisServer) -> AsyncIterator[Harness]:
     async with create_client(redis.url) as client:
         harness = Harness(database, client)
         subscription = RedisEventSubscription(redis.url)
-        keeper = CacheRefresher(harness.callers, harness.directory, subscription, period_seconds=NEVER)
-        running = asyncio.create_task(keeper.run(harness.connections))
+        refresher = CacheRefresher(harness.callers, harness.cache, subscription, period_seconds=NEVER)
+        running = asyncio.create_task(refresher.run(harness.connections))
         try:
             yield harness
             assert not running.done()
@@ -117,35 +117,35 @@ async def keeping(database: Database, redis: RedisServer) -> AsyncIterator[Harne
 
 @pytest.fixture
 async def harness(database: Database, redis_server: RedisServer) -> AsyncIterator[Harness]:
-    async with keeping(database, redis_server) as opened:
+    async with running_refresher(database, redis_server) as opened:
         yield opened
 
 
-async def test_an_event_makes_a_workspace_be_looked_at_anew(harness: Harness) -> None:
+async def test_an_event_invalidates_its_workspace(harness: Harness) -> None:
     ann = await harness.guest()
-    known = harness.callers.get(ann.shown)
-    assert known is not None
+    cached = harness.callers.get(ann.credentials)
+    assert cached is not None
     async with harness.database.transaction() as session:
-        changed, other = [await add_workspace(session, known.caller.user_id) for _ in range(2)]
+        changed, other = [await add_workspace(session, cached.caller.user_id) for _ in range(2)]
     for workspace_id in (changed, other):
-        await harness.directory.find(workspace_id)
+        await harness.cache.find(workspace_id)
     await harness.bus.publish(ann.user_id, f'{{"event": "workspace_updated", "id": "{changed}"}}')
 
-    async def forgotten() -> bool:
-        return harness.directory.get(changed) is None
+    async def invalidated() -> bool:
+        return harness.cache.get(changed) is None
 
-    await until(forgotten, "what it was is not believed any more")
-    assert harness.directory.get(other) is not None
+    await until(invalidated, "the cached workspace is no longer fresh")
+    assert harness.cache.get(other) is not None
 
 
-async def test_a_revoked_credential_ends_at_once(harness: Harness) -> None:
+async def test_connections_of_a_revoked_credential_end_at_once(harness: Harness) -> None:
     ann, bob = await harness.guest("ann"), await harness.guest("bob")
     await harness.sign_out(ann)
     assert harness.connections.ended == []
     await harness.bus.publish(ann.user_id, f'{{"event": "credentials_changed", "id": "{ann.user_id}"}}')
-    await harness.until_ended(ann)
+    await harness.wait_until_ended_for(ann)
     assert harness.connections.ended == [ann.credential]
-    assert harness.callers.get(bob.shown) is not None
+    assert harness.callers.get(bob.credentials) is not None
 
 
 @pytest.mark.parametrize(
@@ -169,41 +169,41 @@ async def test_a_revoked_credential_ends_at_once(harness: Harness) -> None:
     ],
     ids=lambda payload: payload[:48],
 )
-async def test_what_cannot_be_understood_may_be_about_anything(harness: Harness, payload: str) -> None:
+async def test_a_malformed_message_refreshes_everything(harness: Harness, payload: str) -> None:
     ann = await harness.guest()
     await harness.sign_out(ann)
     await harness.bus.publish(ann.user_id, payload)
-    await harness.until_ended(ann)
+    await harness.wait_until_ended_for(ann)
 
 
 @pytest.mark.parametrize("payload", ["", "{}", "garbage", '{"event": "workspace_updated", "id": "x"}'])
-async def test_what_is_told_to_all_makes_it_look_at_everything(harness: Harness, payload: str) -> None:
+async def test_a_broadcast_refreshes_everything(harness: Harness, payload: str) -> None:
     ann = await harness.guest()
     await harness.sign_out(ann)
     await harness.bus.broadcast(payload)
-    await harness.until_ended(ann)
+    await harness.wait_until_ended_for(ann)
 
 
-async def test_workspaces_of_nobody_are_no_trouble(harness: Harness) -> None:
+async def test_events_about_unknown_workspaces_are_harmless(harness: Harness) -> None:
     ann = await harness.guest()
     for _ in range(3):
         unknown = WorkspaceId(ann.user_id)
         await harness.bus.publish(ann.user_id, f'{{"event": "workspace_deleted", "id": "{unknown}"}}')
     await harness.sign_out(ann)
     await harness.bus.publish(ann.user_id, '{"event": "credentials_changed"}')
-    await harness.until_ended(ann)
+    await harness.wait_until_ended_for(ann)
 
 
-async def test_events_are_heard_again_after_redis_was_away(database: Database, tmp_path: Path) -> None:
+async def test_events_arrive_again_after_a_redis_outage(database: Database, tmp_path: Path) -> None:
     with running_redis(tmp_path) as redis:
-        async with keeping(database, redis) as harness:
+        async with running_refresher(database, redis) as harness:
             ann, bob = await harness.guest("ann"), await harness.guest("bob")
             redis.kill()
             await harness.sign_out(bob)
             assert await asyncio.to_thread(redis.start)
-            # What was missed is found because everything is looked at.
-            await harness.until_ended(bob)
-            await harness.until_heard(ann)
+            # The missed event is made up for: everything is refreshed.
+            await harness.wait_until_ended_for(bob)
+            await harness.wait_until_followed(ann)
             await harness.sign_out(ann)
             await harness.bus.publish(ann.user_id, '{"event": "credentials_changed"}')
-            await harness.until_ended(ann)
+            await harness.wait_until_ended_for(ann)

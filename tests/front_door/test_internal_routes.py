@@ -1,4 +1,4 @@
-"""Forms of the proxy's own pages, and the stream that they follow."""
+"""The forms of the proxy's pages, and their stream of progress."""
 
 import asyncio
 import json
@@ -27,19 +27,19 @@ def form(person: Person, workspace_id: WorkspaceId, **fields: str) -> dict[str, 
 async def submit(
     harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId, name: str, fields: dict[str, str]
 ) -> tuple[int, str]:
-    answer = await harness.ask(
+    response = await harness.request(
         f"/w/{workspace_id}/.codehub/{name}",
         {**person.cookie, "Origin": harness.url, "Sec-Fetch-Site": "same-origin"},
         method="POST",
         data=fields,
     )
-    return answer.status, answer.headers.get("Location", "")
+    return response.status, response.headers.get("Location", "")
 
 
 @pytest.mark.parametrize("state", ["PENDING", "ARCHIVED", "STANDBY"])
-async def test_start(harness: FrontDoorHarness, ann: Person, state: str) -> None:
+async def test_a_form_starts_a_workspace(harness: FrontDoorHarness, ann: Person, state: str) -> None:
     workspace_id = await harness.workspace(ann, state)
-    page = await harness.ask(f"/w/{workspace_id}/lab?a=b", ann.browser)
+    page = await harness.request(f"/w/{workspace_id}/lab?a=b", ann.browser)
     assert (form(ann, workspace_id)["token"] in page.text) is (state != "STANDBY")
     wanted = f"/w/{workspace_id}/lab?a=b"
     fields = form(ann, workspace_id, next=wanted)
@@ -47,20 +47,20 @@ async def test_start(harness: FrontDoorHarness, ann: Person, state: str) -> None
     assert (await harness.row(workspace_id)).desired_state == "RUNNING"
 
 
-async def test_stop(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_a_form_stops_a_workspace(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
     status, _ = await submit(harness, ann, workspace_id, "stop", form(ann, workspace_id))
     assert (status, (await harness.row(workspace_id)).desired_state) == (303, "STANDBY")
 
 
-async def test_recover(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_a_form_recovers_a_workspace(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann, "ERROR")
     status, _ = await submit(harness, ann, workspace_id, "recover", form(ann, workspace_id, choice="retry"))
     row = await harness.row(workspace_id)
     assert (status, row.recover_choice) == (303, "retry")
 
 
-async def test_a_deletion_that_failed_is_taken_back(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_a_failed_deletion_can_be_undone(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann, "HALTED")
     status, _ = await submit(harness, ann, workspace_id, "undelete", form(ann, workspace_id))
     row = await harness.row(workspace_id)
@@ -68,7 +68,7 @@ async def test_a_deletion_that_failed_is_taken_back(harness: FrontDoorHarness, a
 
 
 @pytest.mark.parametrize("understood", [True, False])
-async def test_a_deletion_that_failed_is_purged_only_with_consent(
+async def test_a_failed_deletion_is_purged_only_with_consent(
     harness: FrontDoorHarness, ann: Person, understood: bool
 ) -> None:
     workspace_id = await harness.workspace(ann, "HALTED")
@@ -77,7 +77,7 @@ async def test_a_deletion_that_failed_is_purged_only_with_consent(
     assert (status, (await harness.row(workspace_id)).purge) == (303, understood)
 
 
-async def test_what_is_well_is_not_purged_here(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_a_healthy_workspace_is_not_purged(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann, "STANDBY")
     await submit(harness, ann, workspace_id, "purge", form(ann, workspace_id, understood="yes"))
     assert (await harness.row(workspace_id)).desired_state == "STANDBY"
@@ -89,7 +89,7 @@ async def test_an_older_archive_is_chosen_only_with_consent(
 ) -> None:
     workspace_id = await harness.workspace(ann, "ERROR")
     _, older = await damage_archive(harness.database, workspace_id, LONG_AGO - timedelta(days=1))
-    page = await harness.ask(f"/w/{workspace_id}/", ann.browser)
+    page = await harness.request(f"/w/{workspace_id}/", ann.browser)
     assert f'value="{older}"' in page.text
     consent = {"understood": "yes"} if understood else {}
     fields = form(ann, workspace_id, choice="restore_archive", archive=older, **consent)
@@ -98,7 +98,7 @@ async def test_an_older_archive_is_chosen_only_with_consent(
     assert (key is not None and older in key) is understood
 
 
-async def test_an_archive_that_is_none_is_not_taken_for_the_current_one(
+async def test_an_invalid_archive_is_not_replaced_by_the_current_one(
     harness: FrontDoorHarness, ann: Person
 ) -> None:
     workspace_id = await harness.workspace(ann, "ERROR")
@@ -108,17 +108,17 @@ async def test_an_archive_that_is_none_is_not_taken_for_the_current_one(
     assert (await harness.row(workspace_id)).recover_choice is None
 
 
-async def test_a_page_that_follows_a_deletion_learns_that_it_halted(
+async def test_a_page_that_follows_a_deletion_learns_that_it_failed(
     harness: FrontDoorHarness, ann: Person
 ) -> None:
     workspace_id = await harness.workspace(ann, "HALTED", error_reason=None)
     follower = Follower()
     following = asyncio.create_task(follower.run(harness, ann, workspace_id))
 
-    async def told() -> bool:
+    async def has_events() -> bool:
         return bool(follower.events)
 
-    await until(told, "it is followed")
+    await until(has_events, "the first event arrives")
     assert {"under_way": "TO_DELETED", "needs_person": False}.items() <= follower.events[-1].items()
     await harness.move(workspace_id, "HALTED")
     await following
@@ -129,7 +129,7 @@ async def test_a_page_that_follows_a_deletion_learns_that_it_halted(
     "next_",
     ["https://evil.example/", "//evil.example/w/", "/w/x\r\nA: b", "", "/api", f"/w/{ID}/.codehub/stop"],
 )
-async def test_a_form_leads_nowhere_else(harness: FrontDoorHarness, ann: Person, next_: str) -> None:
+async def test_a_form_never_leads_elsewhere(harness: FrontDoorHarness, ann: Person, next_: str) -> None:
     workspace_id = await harness.workspace(ann, "STANDBY")
     fields = form(ann, workspace_id, next=next_)
     assert await submit(harness, ann, workspace_id, "start", fields) == (303, f"/w/{workspace_id}/")
@@ -140,20 +140,20 @@ async def test_a_form_needs_its_token(harness: FrontDoorHarness, ann: Person, bo
     for token in ("", "x", form_token_of(ann.session, other), form_token_of(bob.session, workspace_id)):
         status, _ = await submit(harness, ann, workspace_id, "start", {"token": token})
         assert status == 403
-    answer = await harness.ask(
+    response = await harness.request(
         f"/w/{workspace_id}/.codehub/start", ann.bearer, method="POST", data=form(ann, workspace_id)
     )
-    assert answer.status == 403
+    assert response.status == 403
     assert (await harness.row(workspace_id)).desired_state == "STANDBY"
 
 
-async def test_a_page_of_one_workspace_tells_no_token_of_another(
+async def test_a_page_of_one_workspace_has_no_token_of_another(
     harness: FrontDoorHarness, ann: Person
 ) -> None:
     """Code in a workspace can read the pages at its address, for example with a service worker."""
     running = [await harness.workspace(ann) for _ in range(2)]
     workspace_id = await harness.workspace(ann, "STANDBY")
-    page = await harness.ask(f"/w/{workspace_id}/", ann.browser)
+    page = await harness.request(f"/w/{workspace_id}/", ann.browser)
     assert page.status == 502
     for other in running:
         assert f"/w/{other}/.codehub/stop" in page.text
@@ -166,17 +166,17 @@ async def test_a_stop_from_the_page_of_another_workspace(harness: FrontDoorHarne
     running, _ = await harness.workspace(ann), await harness.workspace(ann)
     workspace_id = await harness.workspace(ann, "STANDBY")
     wanted = f"/w/{workspace_id}/lab?a=b"
-    limit = read_text((await harness.ask(wanted, ann.browser)).text)
+    limit = read_text((await harness.request(wanted, ann.browser)).text)
     address = next(
         link.attributes["href"] for link in limit.all("a") if f"/w/{running}/" in link.attributes["href"]
     )
-    page = await harness.ask(address, ann.browser)
+    page = await harness.request(address, ann.browser)
     assert page.status == 200
     (stop,) = read_text(page.text).all("form")
     assert await submit(harness, ann, running, "stop", fields_of(stop)) == (303, wanted)
     assert (await harness.row(running)).desired_state == "STANDBY"
-    # Opened once more, there is nothing to confirm.
-    again = await harness.ask(address, ann.browser)
+    # The second time, there is nothing to confirm.
+    again = await harness.request(address, ann.browser)
     assert (again.status, again.headers["Location"]) == (303, wanted)
 
 
@@ -188,70 +188,68 @@ async def test_a_stop_from_the_page_of_another_workspace(harness: FrontDoorHarne
         {"Sec-Purpose": "prefetch"},
     ],
 )
-async def test_only_a_person_who_opens_it_gets_the_page_that_stops(
+async def test_only_a_navigation_gets_the_page_that_stops(
     harness: FrontDoorHarness, ann: Person, differing: dict[str, str]
 ) -> None:
     workspace_id = await harness.workspace(ann)
-    answer = await harness.ask(f"/w/{workspace_id}/.codehub/stop", {**ann.browser, **differing})
-    assert (answer.status, form_token_of(ann.session, workspace_id) in answer.text) == (405, False)
+    response = await harness.request(f"/w/{workspace_id}/.codehub/stop", {**ann.browser, **differing})
+    assert (response.status, form_token_of(ann.session, workspace_id) in response.text) == (405, False)
 
 
-async def test_nobody_else_gets_the_page_that_stops(
+async def test_only_the_owner_gets_the_page_that_stops(
     harness: FrontDoorHarness, ann: Person, bob: Person
 ) -> None:
     workspace_id = await harness.workspace(ann)
-    assert (await harness.ask(f"/w/{workspace_id}/.codehub/stop", bob.browser)).status == 403
-    answer = await harness.ask(f"/w/{workspace_id}/.codehub/stop", ann.browser)
-    assert answer.headers["X-Frame-Options"] == "DENY"
+    assert (await harness.request(f"/w/{workspace_id}/.codehub/stop", bob.browser)).status == 403
+    response = await harness.request(f"/w/{workspace_id}/.codehub/stop", ann.browser)
+    assert response.headers["X-Frame-Options"] == "DENY"
     assert (await harness.row(workspace_id)).desired_state == "RUNNING"
 
 
-async def test_a_start_for_which_there_is_no_place_leads_back_to_where_it_came_from(
-    harness: FrontDoorHarness, ann: Person
-) -> None:
+async def test_a_start_without_a_running_slot_leads_back(harness: FrontDoorHarness, ann: Person) -> None:
     for _ in range(2):
         await harness.workspace(ann)
     workspace_id = await harness.workspace(ann, "ARCHIVED")
     wanted = f"/w/{workspace_id}/lab?a=b"
-    answer = await harness.ask(
+    response = await harness.request(
         f"/w/{workspace_id}/.codehub/start",
         {**ann.cookie, "Origin": harness.url, "Sec-Fetch-Site": "same-origin"},
         method="POST",
         data=form(ann, workspace_id, next=wanted),
     )
-    assert answer.status == 502
-    page = read_text(answer.text).one("main")
+    assert response.status == 502
+    page = read_text(response.text).one("main")
     assert [link.attributes["href"] for link in page.all("a")][-1] == wanted
-    assert "%2F.codehub" not in answer.text
+    assert "%2F.codehub" not in response.text
 
 
-async def test_other_methods_paths_and_bodies(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_other_methods_paths_and_bodies_are_refused(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
     own = f"/w/{workspace_id}/.codehub"
-    assert (await harness.ask(f"{own}/start", ann.cookie)).status == 405
-    assert (await harness.ask(f"{own}/nothing", ann.cookie)).status == 404
+    assert (await harness.request(f"{own}/start", ann.cookie)).status == 405
+    assert (await harness.request(f"{own}/nothing", ann.cookie)).status == 404
     json_body = {**ann.cookie, "Content-Type": "application/json"}
-    assert (await harness.ask(f"{own}/start", json_body, method="POST", data=b"{}")).status == 415
+    assert (await harness.request(f"{own}/start", json_body, method="POST", data=b"{}")).status == 415
     huge = {**ann.cookie, "Content-Type": "application/x-www-form-urlencoded"}
-    assert (await harness.ask(f"{own}/start", huge, method="POST", data=b"a" * 20_000)).status == 413
+    assert (await harness.request(f"{own}/start", huge, method="POST", data=b"a" * 20_000)).status == 413
 
 
 class Follower:
-    """The page's EventSource."""
+    """A page's EventSource."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
 
     async def run(self, harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId) -> None:
         url = f"{harness.url}/w/{workspace_id}/.codehub/progress"
-        async with harness.client.get(url, headers=person.cookie) as answer:
-            assert answer.headers["Content-Type"].startswith("text/event-stream")
-            async for line in answer.content:
+        async with harness.client.get(url, headers=person.cookie) as response:
+            assert response.headers["Content-Type"].startswith("text/event-stream")
+            async for line in response.content:
                 if line.startswith(b"data: "):
                     self.events.append(json.loads(line[6:]))
 
 
-async def test_progress_until_it_opens(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_progress_is_streamed_until_the_ide_opens(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(
         ann, "STARTING", phase="ARCHIVED", operation="RESTORING", op_started_at=NOW
     )
@@ -260,27 +258,27 @@ async def test_progress_until_it_opens(harness: FrontDoorHarness, ann: Person) -
     async with running_ide(harness.root, workspace_id):
         following = asyncio.create_task(follower.run(harness, ann, workspace_id))
 
-        async def told_of_bytes() -> bool:
+        async def has_bytes() -> bool:
             await board.post(workspace_id, Progress("restore", 10, 100))
             return any(event["done"] == 10 for event in follower.events)
 
-        await until(told_of_bytes, "bytes are told")
+        await until(has_bytes, "the bytes arrive")
         assert {"total": 100, "unit": "bytes", "open": False}.items() <= follower.events[-1].items()
         await harness.move(workspace_id, "RUNNING")
-        # The stream ends by itself.
+        # The stream ends on its own.
         await following
     assert {"phase": "RUNNING", "open": True, "settled": True}.items() <= follower.events[-1].items()
 
 
-async def test_progress_ends_where_nothing_more_happens(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_progress_ends_when_the_workspace_is_settled(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann, "STOPPING")
     follower = Follower()
     following = asyncio.create_task(follower.run(harness, ann, workspace_id))
 
-    async def told() -> bool:
+    async def has_events() -> bool:
         return bool(follower.events)
 
-    await until(told, "something is told at once")
+    await until(has_events, "the first event arrives")
     await harness.move(workspace_id, "STANDBY")
     await following
     assert {"phase": "STANDBY", "open": False, "settled": True}.items() <= follower.events[-1].items()

@@ -1,4 +1,4 @@
-"""Many people's open tabs at once."""
+"""Hundreds of open WebSockets at once."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ async def test_many_websockets_idle_together_then_all_echo_and_close(
         await asyncio.gather(*(socket.close() for socket in sockets))
         assert {socket.close_code for socket in sockets} == {aiohttp.WSCloseCode.OK}
 
-        async def are_gone() -> bool:
+        async def all_closed() -> bool:
             return harness.proxy.server.open_connections == 0
 
-        await until(are_gone, "the proxy lets go of all of them")
+        await until(all_closed, "the proxy has closed all connections")

@@ -1,4 +1,4 @@
-"""What Prometheus reads of a proxy process, and who else cannot."""
+"""The metrics of a proxy process, and who can read them."""
 
 import psutil
 import pytest
@@ -7,9 +7,9 @@ from testkit.processes import free_port
 from testkit.rows import new_workspace_id
 from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.prometheus import families, figure
+from tests.front_door.prometheus import sample, scrape
 from tests.front_door.proxy_process import running_proxy
-from tests.front_door.test_process import in_front, open_socket
+from tests.front_door.test_process import open_socket, through
 
 
 @pytest.fixture
@@ -19,13 +19,13 @@ def port() -> int:
 
 @pytest.fixture
 def environment(proxy_environment: dict[str, str], port: int) -> dict[str, str]:
-    nobody = f"http://127.0.0.1:{free_port()}"
-    return {**proxy_environment, "CODEHUB_PROXY_METRICS_PORT": str(port), "CODEHUB_PROXY_API_URL": nobody}
+    unused = f"http://127.0.0.1:{free_port()}"
+    return {**proxy_environment, "CODEHUB_PROXY_METRICS_PORT": str(port), "CODEHUB_PROXY_API_URL": unused}
 
 
-async def test_a_new_proxy_has_all_figures(environment: dict[str, str], port: int) -> None:
+async def test_a_new_proxy_has_all_metrics(environment: dict[str, str], port: int) -> None:
     async with running_proxy(environment):
-        found = await families(port)
+        found = await scrape(port)
         wanted = (
             "open_connections open_websockets resting_upstreams connections requests websockets errors bytes "
             "upstream_seconds upstream_failures refused_heads answers wakes uses use_flush_failures "
@@ -35,32 +35,32 @@ async def test_a_new_proxy_has_all_figures(environment: dict[str, str], port: in
         assert {sample.value for family in found.values() for sample in family.samples} == {0}
 
 
-async def test_figures_tell_what_happened(
+async def test_metrics_count_what_happened(
     harness: FrontDoorHarness, environment: dict[str, str], port: int, ann: Person, bob: Person
 ) -> None:
-    workspace_id, asleep = await harness.workspace(ann), await harness.workspace(ann, "STANDBY")
+    workspace_id, stopped = await harness.workspace(ann), await harness.workspace(ann, "STANDBY")
     async with running_ide(harness.root, workspace_id), running_proxy(environment) as proxy:
-        front = in_front(harness, proxy)
+        front = through(harness, proxy)
         opened = await open_socket(front, ann, workspace_id)
-        assert await figure(port, "open_connections") == await figure(port, "open_websockets") == 1
+        assert await sample(port, "open_connections") == await sample(port, "open_websockets") == 1
         await opened.close()
-        assert (await front.ask(f"/w/{workspace_id}/x", ann.bearer, method="PUT")).status == 200
-        assert (await front.ask(f"/w/{workspace_id}/x", bob.bearer)).status == 403
-        assert (await front.ask(f"/w/{workspace_id}/x")).status == 401
-        assert (await front.ask(f"/w/{new_workspace_id()}/x", ann.bearer)).status == 404
-        assert (await front.ask(f"/w/{asleep}/x", ann.bearer)).status == 503
-        assert (await front.ask(f"/w/{asleep}/x", ann.browser)).status == 202
-        # Nobody is there.
-        assert (await front.ask("/api/v1/workspaces", ann.bearer)).status == 503
+        assert (await front.request(f"/w/{workspace_id}/x", ann.bearer, method="PUT")).status == 200
+        assert (await front.request(f"/w/{workspace_id}/x", bob.bearer)).status == 403
+        assert (await front.request(f"/w/{workspace_id}/x")).status == 401
+        assert (await front.request(f"/w/{new_workspace_id()}/x", ann.bearer)).status == 404
+        assert (await front.request(f"/w/{stopped}/x", ann.bearer)).status == 503
+        assert (await front.request(f"/w/{stopped}/x", ann.browser)).status == 202
+        # No API is running.
+        assert (await front.request("/api/v1/workspaces", ann.bearer)).status == 503
         reasons = ("forbidden", "stranger", "not_found", "stopped", "following", "unavailable")
-        assert [await figure(port, "answers", reason=reason) for reason in reasons] == [1] * len(reasons)
-        assert await figure(port, "wakes") == await figure(port, "websockets") == 1
-        assert await figure(port, "requests") == 8
-        assert await figure(port, "connections") >= 2
-        assert await figure(port, "bytes", direction="in") > 0
-        assert await figure(port, "bytes", direction="out") > 0
-        assert await figure(port, "uses") == 1
-        assert await figure(port, "errors") == 0
+        assert [await sample(port, "answers", reason=reason) for reason in reasons] == [1] * len(reasons)
+        assert await sample(port, "wakes") == await sample(port, "websockets") == 1
+        assert await sample(port, "requests") == 8
+        assert await sample(port, "connections") >= 2
+        assert await sample(port, "bytes", direction="in") > 0
+        assert await sample(port, "bytes", direction="out") > 0
+        assert await sample(port, "uses") == 1
+        assert await sample(port, "errors") == 0
 
 
 async def test_latencies_are_a_histogram(
@@ -69,8 +69,8 @@ async def test_latencies_are_a_histogram(
     workspace_id = await harness.workspace(ann)
     async with running_ide(harness.root, workspace_id), running_proxy(environment) as proxy:
         for _ in range(5):
-            assert (await in_front(harness, proxy).ask(f"/w/{workspace_id}/x", ann.bearer)).status == 200
-        family = (await families(port))["codehub_proxy_upstream_seconds"]
+            assert (await through(harness, proxy).request(f"/w/{workspace_id}/x", ann.bearer)).status == 200
+        family = (await scrape(port))["codehub_proxy_upstream_seconds"]
     assert family.type == "histogram"
     buckets = {
         float(each.labels["le"]): each.value for each in family.samples if each.name.endswith("_bucket")
@@ -82,7 +82,7 @@ async def test_latencies_are_a_histogram(
     assert 0 < rest["sum"] < 5 * 30
 
 
-async def test_only_this_machine_may_ask_and_not_through_the_front_door(
+async def test_metrics_are_served_on_loopback_only_and_not_by_the_front_door(
     harness: FrontDoorHarness, environment: dict[str, str], port: int, ann: Person
 ) -> None:
     async with running_proxy({**environment, "CODEHUB_PROXY_HOST": "0.0.0.0"}) as proxy:  # noqa: S104
@@ -93,5 +93,5 @@ async def test_only_this_machine_may_ask_and_not_through_the_front_door(
         }
         assert listening == {("127.0.0.1", port), ("0.0.0.0", proxy.port)}  # noqa: S104
         for path in ("/metrics", "/metrics?x=1"):
-            answer = await in_front(harness, proxy).ask(path, ann.bearer)
-            assert (answer.status, "codehub_proxy" in answer.text) == (404, False)
+            response = await through(harness, proxy).request(path, ann.bearer)
+            assert (response.status, "codehub_proxy" in response.text) == (404, False)

@@ -1,4 +1,4 @@
-"""What is answered in each phase, and what wakes a workspace."""
+"""The response in each phase, and which requests start a workspace."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from testkit.rows import NOW
 from testkit.waiting import until
 from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.held_database import questions
+from tests.front_door.held_database import recorded_statements
 
 WAKE = {"X-CodeHub-Wake": "true"}
 WEBSOCKET = {
@@ -21,13 +21,13 @@ WEBSOCKET = {
 FETCH = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty", "Sec-Fetch-Site": "same-origin"}
 
 
-async def until_asked_again(asked: list[str]) -> None:
-    """A second request for the row: the first was refused."""
+async def wait_until_retried(statements: list[str]) -> None:
+    """Wait for a second attempt to lock the row: the first was refused."""
 
     async def again() -> bool:
-        return sum("FOR NO KEY UPDATE" in statement for statement in asked) > 1
+        return sum("FOR NO KEY UPDATE" in statement for statement in statements) > 1
 
-    await until(again, "it was refused and asks again")
+    await until(again, "the request is tried again")
 
 
 async def desired(harness: FrontDoorHarness, workspace_id: WorkspaceId) -> str:
@@ -46,18 +46,20 @@ async def desired(harness: FrontDoorHarness, workspace_id: WorkspaceId) -> str:
         ("HALTED", 502, "It could not be deleted"),
     ],
 )
-async def test_pages(harness: FrontDoorHarness, ann: Person, state: str, status: int, words: str) -> None:
+async def test_a_person_gets_a_page_for_the_phase(
+    harness: FrontDoorHarness, ann: Person, state: str, status: int, words: str
+) -> None:
     workspace_id = await harness.workspace(ann, state)
-    answer = await harness.ask(f"/w/{workspace_id}/lab", ann.browser)
-    assert (answer.status, answer.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
-    assert words in answer.text
-    assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
-    assert answer.headers["Cache-Control"] == "no-store"
+    response = await harness.request(f"/w/{workspace_id}/lab", ann.browser)
+    assert (response.status, response.headers["Content-Type"]) == (status, "text/html; charset=utf-8")
+    assert words in response.text
+    assert "frame-ancestors 'none'" in response.headers["Content-Security-Policy"]
+    assert response.headers["Cache-Control"] == "no-store"
 
 
-async def test_opening_a_stopped_workspace_wakes_it(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_opening_a_stopped_workspace_starts_it(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann, "STANDBY")
-    await harness.ask(f"/w/{workspace_id}/", ann.browser)
+    await harness.request(f"/w/{workspace_id}/", ann.browser)
     assert await desired(harness, workspace_id) == "RUNNING"
 
 
@@ -69,45 +71,45 @@ async def test_nothing_else_is_started_without_a_decision(
     workspace_id = await harness.workspace(ann, state)
     before = await desired(harness, workspace_id)
     for headers in (ann.browser, {**ann.cookie, **wake}):
-        assert (await harness.ask(f"/w/{workspace_id}/", headers)).status in {502, 503}
+        assert (await harness.request(f"/w/{workspace_id}/", headers)).status in {502, 503}
     assert await desired(harness, workspace_id) == before
 
 
 @pytest.mark.parametrize("more", [{}, FETCH, {"Accept": "application/json"}, WEBSOCKET])
-async def test_background_requests_never_wake(
+async def test_background_requests_never_start_a_workspace(
     harness: FrontDoorHarness, ann: Person, more: dict[str, str]
 ) -> None:
     workspace_id = await harness.workspace(ann, "STANDBY")
     headers = {**ann.cookie, **more, "Origin": harness.url}
     for method in ("GET",) if more is WEBSOCKET else ("GET", "POST", "PUT"):
-        answer = await harness.ask(f"/w/{workspace_id}/api/kernels", headers, method=method)
-        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
-        assert '"code": "WORKSPACE_STOPPED"' in answer.text
+        response = await harness.request(f"/w/{workspace_id}/api/kernels", headers, method=method)
+        assert (response.status, response.headers["Retry-After"]) == (503, "5")
+        assert '"code": "WORKSPACE_STOPPED"' in response.text
     assert await desired(harness, workspace_id) == "STANDBY"
 
 
-async def test_background_requests_are_told_to_wait_for_a_transition(
+async def test_background_requests_get_503_during_a_transition(
     harness: FrontDoorHarness, ann: Person
 ) -> None:
     workspace_id = await harness.workspace(ann, "STARTING")
-    answer = await harness.ask(f"/w/{workspace_id}/", ann.cookie)
-    assert (answer.status, '"WORKSPACE_BUSY"' in answer.text) == (503, True)
+    response = await harness.request(f"/w/{workspace_id}/", ann.cookie)
+    assert (response.status, '"WORKSPACE_BUSY"' in response.text) == (503, True)
 
 
-async def test_a_program_that_asks_for_it_is_held_until_it_runs(
+async def test_a_waking_request_is_held_until_the_workspace_runs(
     harness: FrontDoorHarness, ann: Person
 ) -> None:
     workspace_id = await harness.workspace(ann, "STANDBY")
     async with running_ide(harness.root, workspace_id):
-        held = asyncio.create_task(harness.ask(f"/w/{workspace_id}/x", {**ann.bearer, **WAKE}))
+        held = asyncio.create_task(harness.request(f"/w/{workspace_id}/x", {**ann.bearer, **WAKE}))
 
-        async def woken() -> bool:
+        async def started() -> bool:
             return await desired(harness, workspace_id) == "RUNNING"
 
-        await until(woken, "the request has woken it")
+        await until(started, "the request has started the workspace")
         await harness.move(workspace_id, "RUNNING")
-        answer = await held
-    assert (answer.status, answer.text) == (200, f"GET /w/{workspace_id}/x ")
+        response = await held
+    assert (response.status, response.text) == (200, f"GET /w/{workspace_id}/x ")
 
 
 async def test_running_limit_shows_what_runs_and_a_way_to_stop_it(
@@ -115,54 +117,58 @@ async def test_running_limit_shows_what_runs_and_a_way_to_stop_it(
 ) -> None:
     running = [await harness.workspace(ann, name=f"busy-{number}") for number in range(2)]
     workspace_id = await harness.workspace(ann, "STANDBY")
-    page = await harness.ask(f"/w/{workspace_id}/", ann.browser)
+    page = await harness.request(f"/w/{workspace_id}/", ann.browser)
     assert page.status == 502
     for number, other in enumerate(running):
         assert f"busy-{number}" in page.text
         assert f"/w/{other}/.codehub/stop" in page.text
-    program = await harness.ask(f"/w/{workspace_id}/", {**ann.bearer, **WAKE})
+    program = await harness.request(f"/w/{workspace_id}/", {**ann.bearer, **WAKE})
     assert (program.status, '"LIMIT_EXCEEDED"' in program.text) == (502, True)
     assert await desired(harness, workspace_id) == "STANDBY"
 
 
-async def test_a_place_that_is_being_given_back_is_waited_for(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_a_request_waits_for_a_running_slot_that_is_being_freed(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
     await harness.workspace(ann)
     leaving = await harness.workspace(ann, "STOPPING")
     workspace_id = await harness.workspace(ann, "STANDBY")
-    with questions(harness.proxy.front_door.handler.lifecycle.database) as asked:
-        opening = asyncio.create_task(harness.ask(f"/w/{workspace_id}/", ann.browser))
-        await until_asked_again(asked)
+    with recorded_statements(harness.proxy.front_door.handler.lifecycle.database) as statements:
+        opening = asyncio.create_task(harness.request(f"/w/{workspace_id}/", ann.browser))
+        await wait_until_retried(statements)
         await harness.move(leaving, "STANDBY")
         assert (await opening).status == 202
     assert await desired(harness, workspace_id) == "RUNNING"
 
 
-async def test_running_without_an_ide_that_answers(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_an_ide_that_does_not_answer_is_a_bad_gateway(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
-    page = await harness.ask(f"/w/{workspace_id}/", ann.browser)
+    page = await harness.request(f"/w/{workspace_id}/", ann.browser)
     assert (page.status, page.headers["Content-Type"]) == (502, "text/html; charset=utf-8")
-    program = await harness.ask(f"/w/{workspace_id}/", ann.cookie)
+    program = await harness.request(f"/w/{workspace_id}/", ann.cookie)
     assert (program.status, '"UPSTREAM_UNAVAILABLE"' in program.text) == (502, True)
 
 
 async def test_an_ide_that_moved_is_found_again(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
     async with running_ide(harness.root, workspace_id):
-        assert (await harness.ask(f"/w/{workspace_id}/a", ann.cookie)).status == 200
+        assert (await harness.request(f"/w/{workspace_id}/a", ann.cookie)).status == 200
     async with running_ide(harness.root, workspace_id) as second:
-        assert (await harness.ask(f"/w/{workspace_id}/b", ann.cookie)).status == 200
-        assert second.asked("/b")
-    assert (await harness.ask(f"/w/{workspace_id}/c", ann.cookie)).status == 502
+        assert (await harness.request(f"/w/{workspace_id}/b", ann.cookie)).status == 200
+        assert second.last_request("/b")
+    assert (await harness.request(f"/w/{workspace_id}/c", ann.cookie)).status == 502
 
 
-async def test_an_operation_that_just_began_is_waited_out(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_a_request_waits_for_an_operation_that_just_began(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
     workspace_id = await harness.workspace(ann, "STANDBY")
-    # Seen at rest a moment ago; the row knows better, and nobody has told.
-    assert (await harness.ask(f"/w/{workspace_id}/", ann.cookie)).status == 503
+    # The cache says stopped, the row has changed, and no event was sent.
+    assert (await harness.request(f"/w/{workspace_id}/", ann.cookie)).status == 503
     await harness.move(workspace_id, "STANDBY", operation="ARCHIVING", op_started_at=NOW)
-    with questions(harness.proxy.front_door.handler.lifecycle.database) as asked:
-        opening = asyncio.create_task(harness.ask(f"/w/{workspace_id}/", ann.browser))
-        await until_asked_again(asked)
+    with recorded_statements(harness.proxy.front_door.handler.lifecycle.database) as statements:
+        opening = asyncio.create_task(harness.request(f"/w/{workspace_id}/", ann.browser))
+        await wait_until_retried(statements)
         assert await desired(harness, workspace_id) == "STANDBY"
         await harness.move(workspace_id, "STANDBY")
         assert (await opening).status == 202

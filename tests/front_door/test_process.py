@@ -1,4 +1,4 @@
-"""`python -m proxy`: how it starts, what it says when it cannot, and how it leaves."""
+"""`python -m proxy`: how it starts, fails to start, and stops."""
 
 import asyncio
 import socket
@@ -18,7 +18,7 @@ from testkit.waiting import until
 from tests.fixtures_services import redis_client
 from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
-from tests.front_door.proxy_process import accepts, assert_calm, running_proxy, start_proxy
+from tests.front_door.proxy_process import assert_clean_log, is_listening, running_proxy, start_proxy
 
 __all__ = ["redis_client"]
 
@@ -28,14 +28,14 @@ ENDS = {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.ERR
 
 @pytest.fixture
 async def workspace_id(harness: FrontDoorHarness, ann: Person) -> AsyncIterator[WorkspaceId]:
-    """Ann's, with an IDE that runs."""
+    """A workspace of Ann with a running IDE."""
     workspace_id = await harness.workspace(ann)
     async with running_ide(harness.root, workspace_id):
         yield workspace_id
 
 
-def in_front(harness: FrontDoorHarness, proxy: ServiceProcess) -> FrontDoorHarness:
-    """The same people and workspaces behind this process."""
+def through(harness: FrontDoorHarness, proxy: ServiceProcess) -> FrontDoorHarness:
+    """Return a harness that sends its requests to this process."""
     return replace(harness, url=proxy.base_url)
 
 
@@ -52,9 +52,9 @@ async def echoes(opened: aiohttp.ClientWebSocketResponse) -> bool:
     return bool((await opened.receive()).data == "hello")
 
 
-async def until_refusing(proxy: ServiceProcess) -> None:
+async def wait_until_refusing(proxy: ServiceProcess) -> None:
     async def refuses() -> bool:
-        return not accepts(proxy.port)
+        return not is_listening(proxy.port)
 
     await until(refuses, "new connections are refused")
 
@@ -63,8 +63,8 @@ async def test_a_ready_proxy_serves(
     harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     async with running_proxy(proxy_environment) as proxy:
-        answer = await in_front(harness, proxy).ask(f"/w/{workspace_id}/x", ann.cookie)
-        assert answer.status == 200
+        response = await through(harness, proxy).request(f"/w/{workspace_id}/x", ann.cookie)
+        assert response.status == 200
         assert f"ready on http://127.0.0.1:{proxy.port}" in proxy.log.read_text()
         proxy.stop()
         assert await proxy.wait_ended() == 0
@@ -72,7 +72,7 @@ async def test_a_ready_proxy_serves(
 
 
 @pytest.mark.parametrize("metrics", [False, True])
-async def test_a_port_that_is_taken_is_told(
+async def test_a_taken_port_is_reported(
     proxy_environment: dict[str, str], tmp_path: Path, metrics: bool
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
@@ -86,7 +86,7 @@ async def test_a_port_that_is_taken_is_told(
     assert "cannot listen on 127.0.0.1:" in log
     assert "choose other ports with CODEHUB_PROXY_PORT" in log
     assert not (tmp_path / "ready").exists()
-    assert_calm(proxy)
+    assert_clean_log(proxy)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ async def test_a_port_that_is_taken_is_told(
         ({"CODEHUB_REDIS_URL": ""}, ("--workers", "2"), "CODEHUB_REDIS_URL"),
     ],
 )
-async def test_wrong_settings_are_told_in_sentences(
+async def test_wrong_settings_are_reported(
     proxy_environment: dict[str, str],
     tmp_path: Path,
     settings: dict[str, str],
@@ -109,60 +109,60 @@ async def test_wrong_settings_are_told_in_sentences(
     proxy = start_proxy(environment, *arguments, port=free_port(), directory=tmp_path)
     assert await proxy.wait_ended() == 2
     assert sentence in proxy.log.read_text()
-    assert_calm(proxy)
+    assert_clean_log(proxy)
 
 
-async def test_a_request_under_way_ends_normally(
+async def test_an_open_request_ends_normally(
     harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
-    begun, rest = asyncio.Event(), asyncio.Event()
+    started, rest = asyncio.Event(), asyncio.Event()
 
     async def body() -> AsyncIterator[bytes]:
         yield b"one "
-        begun.set()
+        started.set()
         await rest.wait()
         yield b"two"
 
     async with running_proxy({**proxy_environment, **PATIENT}) as proxy:
         url = f"{proxy.base_url}/w/{workspace_id}/slow"
         sending = asyncio.create_task(harness.client.post(url, headers=ann.bearer, data=body()))
-        await begun.wait()
+        await started.wait()
         proxy.stop()
-        await until_refusing(proxy)
+        await wait_until_refusing(proxy)
         rest.set()
-        async with await sending as answer:
-            assert (answer.status, await answer.text()) == (200, f"POST /w/{workspace_id}/slow one two")
-        # Nothing else is under way, so the deadline does not matter.
+        async with await sending as response:
+            assert (response.status, await response.text()) == (200, f"POST /w/{workspace_id}/slow one two")
+        # No other request is open, so the deadline does not matter.
         assert await proxy.wait_ended() == 0
 
 
-async def test_a_websocket_may_go_on_until_the_deadline(
+async def test_a_websocket_stays_open_until_the_deadline(
     harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     async with running_proxy({**proxy_environment, "CODEHUB_PROXY_DRAIN_SECONDS": "3"}) as proxy:
-        opened = await open_socket(in_front(harness, proxy), ann, workspace_id)
+        opened = await open_socket(through(harness, proxy), ann, workspace_id)
         proxy.stop()
-        await until_refusing(proxy)
+        await wait_until_refusing(proxy)
         assert await echoes(opened)
         assert (await opened.receive()).type in ENDS
         assert await proxy.wait_ended() == 0
         assert "1 connections did not end in time" in proxy.log.read_text()
 
 
-async def test_told_twice_it_ends_at_once(
+async def test_a_second_signal_stops_it_at_once(
     harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     async with running_proxy({**proxy_environment, **PATIENT}) as proxy:
-        opened = await open_socket(in_front(harness, proxy), ann, workspace_id)
+        opened = await open_socket(through(harness, proxy), ann, workspace_id)
         proxy.stop()
-        await until_refusing(proxy)
+        await wait_until_refusing(proxy)
         assert await echoes(opened)
         proxy.stop()
         assert (await opened.receive()).type in ENDS
         assert await proxy.wait_ended() == 0
 
 
-async def test_use_that_was_noted_is_handed_on_before_the_end(
+async def test_recorded_activity_is_flushed_before_the_end(
     harness: FrontDoorHarness,
     proxy_environment: dict[str, str],
     ann: Person,
@@ -170,19 +170,21 @@ async def test_use_that_was_noted_is_handed_on_before_the_end(
     redis_client: Redis,
 ) -> None:
     async with running_proxy({**proxy_environment, "CODEHUB_PROXY_ACTIVITY_SECONDS": "3600"}) as proxy:
-        assert (await in_front(harness, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
+        assert (await through(harness, proxy).request(f"/w/{workspace_id}/lab", ann.browser)).status == 200
         assert await redis_client.zscore(ACTIVITY_KEY, workspace_id) is None
         proxy.stop()
         assert await proxy.wait_ended() == 0
     assert await redis_client.zscore(ACTIVITY_KEY, workspace_id) is not None
 
 
-async def test_a_redis_that_does_not_answer_keeps_nobody_from_leaving(
+async def test_a_redis_that_does_not_answer_does_not_block_the_end(
     harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         redis = {"CODEHUB_REDIS_URL": f"redis://127.0.0.1:{silent.getsockname()[1]}/0"}
         async with running_proxy({**proxy_environment, **redis}) as proxy:
-            assert (await in_front(harness, proxy).ask(f"/w/{workspace_id}/lab", ann.browser)).status == 200
+            assert (
+                await through(harness, proxy).request(f"/w/{workspace_id}/lab", ann.browser)
+            ).status == 200
             proxy.stop()
             assert await proxy.wait_ended() == 0

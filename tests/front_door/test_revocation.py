@@ -1,4 +1,4 @@
-"""What was allowed and no longer is ends within seconds, open WebSockets included."""
+"""Revoked access ends within seconds, including open WebSockets."""
 
 from datetime import UTC, datetime
 
@@ -42,20 +42,20 @@ async def test_open_websockets_and_new_requests_end(
         assert message.type in {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.ERROR}
 
         async def refused() -> bool:
-            return (await harness.ask(f"/w/{workspace_id}/", credential)).status == 401
+            return (await harness.request(f"/w/{workspace_id}/", credential)).status == 401
 
         await until(refused, "new requests are refused")
 
 
-async def test_other_credentials_of_the_user_go_on(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_other_credentials_of_the_user_still_work(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
     async with running_ide(harness.root, workspace_id):
         kept = await harness.client.ws_connect(f"{harness.url}/w/{workspace_id}/ws", headers=ann.bearer)
-        assert (await harness.ask(f"/w/{workspace_id}/", ann.cookie)).status == 200
+        assert (await harness.request(f"/w/{workspace_id}/", ann.cookie)).status == 200
         await end_session(harness, ann)
 
         async def refused() -> bool:
-            return (await harness.ask(f"/w/{workspace_id}/", ann.cookie)).status == 401
+            return (await harness.request(f"/w/{workspace_id}/", ann.cookie)).status == 401
 
         await until(refused, "the session is refused")
         await kept.send_str("still here")
@@ -63,16 +63,16 @@ async def test_other_credentials_of_the_user_go_on(harness: FrontDoorHarness, an
         await kept.close()
 
 
-async def test_a_stopped_workspace_is_no_longer_forwarded_to(harness: FrontDoorHarness, ann: Person) -> None:
+async def test_a_stopped_workspace_gets_no_more_requests(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
     async with running_ide(harness.root, workspace_id):
-        assert (await harness.ask(f"/w/{workspace_id}/", ann.cookie)).status == 200
+        assert (await harness.request(f"/w/{workspace_id}/", ann.cookie)).status == 200
         await harness.move(workspace_id, "STANDBY")
 
         async def refused() -> bool:
-            return (await harness.ask(f"/w/{workspace_id}/", ann.cookie)).status == 503
+            return (await harness.request(f"/w/{workspace_id}/", ann.cookie)).status == 503
 
-        await until(refused, "what it was is forgotten without an event too")
+        await until(refused, "the change is noticed without an event")
 
 
 @pytest.mark.parametrize("origin", [None, "http://evil.example", "null"])
@@ -85,4 +85,4 @@ async def test_websockets_of_other_origins_are_refused(
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
             await harness.client.ws_connect(f"{harness.url}/w/{workspace_id}/ws", headers=headers)
         assert refused.value.status == 403
-        assert ide.seen == []
+        assert ide.requests == []

@@ -1,4 +1,4 @@
-"""A fresh proxy for each test."""
+"""A new proxy for each test."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tests.proxy.harness import Harness
 
 @pytest.fixture
 def idle_harness() -> Iterator[Harness]:
-    """Not started: the test says with which limits and timeouts."""
+    """A proxy that the test starts itself, with its own limits and timeouts."""
     harness = Harness()
     yield harness
     harness.close()
@@ -18,6 +18,6 @@ def idle_harness() -> Iterator[Harness]:
 
 @pytest.fixture
 def harness(idle_harness: Harness) -> Harness:
-    # Nothing ends by itself within a test: what is seen to end was ended on purpose.
+    # Long enough that nothing times out during a test.
     idle_harness.start(timeouts=Timeouts(upstream_idle=60))
     return idle_harness

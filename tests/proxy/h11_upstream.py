@@ -1,4 +1,4 @@
-"""An upstream that reads with somebody else's strict parser, h11, and remembers what it saw."""
+"""An upstream that parses requests strictly with h11 and records them."""
 
 import asyncio
 import re
@@ -8,13 +8,13 @@ from typing import NamedTuple, cast
 
 import h11
 
-BROKEN_OFF = re.compile("closed connection|without sending complete|ConnectionClosed")
+TRUNCATED = re.compile("closed connection|without sending complete|ConnectionClosed")
 MAX_HEAD = 128 * 1024
-PLAIN_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+PLAIN_RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
 class Seen(NamedTuple):
-    """One whole request."""
+    """One complete request."""
 
     method: bytes
     target: bytes
@@ -23,19 +23,19 @@ class Seen(NamedTuple):
 
 
 @dataclass
-class Oracle:
-    """What came on all connections; whatever h11 does not take is a violation."""
+class H11Upstream:
+    """Records the requests of all connections; what h11 refuses is a violation."""
 
-    answer: bytes = PLAIN_ANSWER
+    response: bytes = PLAIN_RESPONSE
     closes: bool = False
     requests: list[Seen] = field(default_factory=list)
-    begun: list[bytes] = field(default_factory=list)
+    started: list[bytes] = field(default_factory=list)
     violations: list[str] = field(default_factory=list)
-    connections: set["OracleConnection"] = field(default_factory=set)
+    connections: set["H11UpstreamConnection"] = field(default_factory=set)
 
     async def listen(self) -> int:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: OracleConnection(self), "127.0.0.1", 0)
+        self._server = await loop.create_server(lambda: H11UpstreamConnection(self), "127.0.0.1", 0)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def close(self) -> None:
@@ -46,34 +46,34 @@ class Oracle:
 
     def forget(self) -> None:
         self.requests.clear()
-        self.begun.clear()
+        self.started.clear()
         self.violations.clear()
 
 
-class OracleConnection(asyncio.Protocol):
-    """Answers every whole request with the same bytes."""
+class H11UpstreamConnection(asyncio.Protocol):
+    """Responds to every complete request with the same bytes."""
 
     transport: asyncio.Transport
 
-    def __init__(self, oracle: Oracle) -> None:
-        self._oracle = oracle
+    def __init__(self, h11_upstream: H11Upstream) -> None:
+        self._upstream = h11_upstream
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self._request: h11.Request | None = None
         self._body = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        self._oracle.connections.add(self)
+        self._upstream.connections.add(self)
 
     def connection_lost(self, _error: Exception | None) -> None:
-        self._oracle.connections.discard(self)
+        self._upstream.connections.discard(self)
 
     def data_received(self, data: bytes) -> None:
         self._parser.receive_data(data)
         try:
             self._read()
         except h11.RemoteProtocolError as error:
-            self._oracle.violations.append(f"{error}: {data!r}")
+            self._upstream.violations.append(f"{error}: {data!r}")
             self.transport.abort()
 
     def _read(self) -> None:
@@ -81,30 +81,30 @@ class OracleConnection(asyncio.Protocol):
             event = self._parser.next_event()
             if isinstance(event, h11.Request):
                 self._request, self._body = event, b""
-                self._oracle.begun.append(event.target)
+                self._upstream.started.append(event.target)
             elif isinstance(event, h11.Data):
                 self._body += bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
-                self._answer()
+                self._respond()
             else:
                 return
 
-    def _answer(self) -> None:
+    def _respond(self) -> None:
         request = self._request
         assert request is not None
         fields = tuple((name, value) for name, value in request.headers)
-        self._oracle.requests.append(Seen(request.method, request.target, fields, self._body))
+        self._upstream.requests.append(Seen(request.method, request.target, fields, self._body))
         if self._parser.trailing_data[0]:
-            self._oracle.violations.append(f"bytes after a request: {self._parser.trailing_data[0]!r}")
-        self.transport.write(self._oracle.answer)
-        if self._oracle.closes:
+            self._upstream.violations.append(f"bytes after a request: {self._parser.trailing_data[0]!r}")
+        self.transport.write(self._upstream.response)
+        if self._upstream.closes:
             self.transport.close()
-        # As far as the parser is concerned, it has been answered.
+        # For the parser, the request has been handled.
         self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
 
 
-def read_answers(received: bytes, methods: Sequence[bytes]) -> tuple[list[int], bool]:
-    """The final statuses in what a client received, and whether it ended after a whole answer."""
+def read_responses(received: bytes, methods: Sequence[bytes]) -> tuple[list[int], bool]:
+    """Return the final statuses that a client received, and whether the last response was complete."""
     statuses: list[int] = []
     for method in methods:
         if not received:
@@ -115,10 +115,10 @@ def read_answers(received: bytes, methods: Sequence[bytes]) -> tuple[list[int], 
         parser.send(h11.Request(method=method, target="/", headers=[("Host", "h")]))
         parser.send(h11.EndOfMessage())
         try:
-            status = read_answer(parser)
+            status = read_response(parser)
         except h11.RemoteProtocolError as error:
-            # The only fault that may be found in our answers: they break off where the upstream's did.
-            if not BROKEN_OFF.search(str(error)):
+            # The only allowed fault: a response that is truncated where the upstream's was.
+            if not TRUNCATED.search(str(error)):
                 raise
             return statuses, False
         statuses.append(status)
@@ -127,7 +127,7 @@ def read_answers(received: bytes, methods: Sequence[bytes]) -> tuple[list[int], 
     return statuses, True
 
 
-def read_answer(parser: h11.Connection) -> int:
+def read_response(parser: h11.Connection) -> int:
     status = 0
     while True:
         event = parser.next_event()

@@ -1,4 +1,4 @@
-"""A proxy on uvloop in a thread of its own, between sockets that the test holds."""
+"""A proxy on uvloop in its own thread, with raw sockets on both sides."""
 
 import asyncio
 import socket
@@ -15,13 +15,13 @@ from proxy.transport.routing import ActivityObserver, Forward, Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.server_state import Limits, Timeouts
 from testkit.waiting import DEADLINE_SECONDS, until
-from tests.proxy.raw_sockets import RawUpstream, Wire
+from tests.proxy.raw_sockets import RawConnection, RawUpstream
 
 T = TypeVar("T")
 
 
 class ScriptedRouter:
-    """Sends everything to one upstream, as it is; a test changes the route or takes the decision over."""
+    """Forwards everything to one upstream; a test can change the route or decide itself."""
 
     def __init__(self, upstream: Upstream) -> None:
         self.forward = Forward(
@@ -31,7 +31,7 @@ class ScriptedRouter:
         self.decide_again: Callable[[RequestHead], Routed] | None = None
         self.heads: list[RequestHead] = []
         self.peers: list[str] = []
-        self.asked_again = 0
+        self.reroutes = 0
 
     def route(self, head: RequestHead, peer: str) -> Routed | Awaitable[Routed]:
         self.heads.append(head)
@@ -41,18 +41,18 @@ class ScriptedRouter:
         return replace(self.forward, target=head.target)
 
     async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
-        self.asked_again += 1
+        self.reroutes += 1
         return failed if self.decide_again is None else self.decide_again(head)
 
     def unreachable(self, head: RequestHead, failed: Forward) -> Response:
         return Response(502, body=b"unreachable: " + head.target + failed.target)
 
-    def change(self, **changes: Any) -> None:  # noqa: ANN401 - whatever a route has
+    def change(self, **changes: Any) -> None:  # noqa: ANN401 - any field of a route
         self.forward = replace(self.forward, **changes)
 
 
 class RecordingObserver(ActivityObserver):
-    """Keeps what it was told."""
+    """Records requests and messages."""
 
     def __init__(self) -> None:
         self.requests: list[bytes] = []
@@ -69,7 +69,7 @@ class RecordingObserver(ActivityObserver):
 
 
 class Harness:
-    """Use as a fixture; `close` fails if the proxy's event loop had an exception to report."""
+    """A proxy and its upstream; `close` fails if the proxy's event loop reported an exception."""
 
     def __init__(self) -> None:
         self.upstream = RawUpstream()
@@ -79,7 +79,7 @@ class Harness:
         self._loop.set_exception_handler(lambda _loop, context: self.escaped.append(context))
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
-        self._clients: list[Wire] = []
+        self._clients: list[RawConnection] = []
         self.server: ProxyServer
         self.port = 0
 
@@ -91,11 +91,11 @@ class Harness:
         self.run(start())
 
     def run(self, work: Coroutine[None, None, T]) -> T:
-        """Run it in the proxy's loop and return what it returns."""
+        """Run a coroutine in the proxy's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(DEADLINE_SECONDS)
 
     def call(self, function: Callable[[], T]) -> T:
-        """Call it in the proxy's loop."""
+        """Call a function in the proxy's loop."""
 
         async def call() -> T:
             return function()
@@ -103,37 +103,37 @@ class Harness:
         return self.run(call())
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        """Until it holds, as seen from the proxy's loop."""
+        """Wait until the condition holds in the proxy's loop."""
 
         async def holds() -> bool:
             return condition()
 
         asyncio.run_coroutine_threadsafe(until(holds, what), self._loop).result()
 
-    def connect(self) -> Wire:
-        wire = Wire(socket.create_connection(("127.0.0.1", self.port)))
-        self._clients.append(wire)
-        return wire
+    def connect(self) -> RawConnection:
+        connection = RawConnection(socket.create_connection(("127.0.0.1", self.port)))
+        self._clients.append(connection)
+        return connection
 
-    def exchange(self, request: bytes, answer: bytes) -> tuple[bytes, bytes]:
-        """One request without a body on connections of its own; what the upstream and the client received."""
+    def exchange(self, request: bytes, response: bytes) -> tuple[bytes, bytes]:
+        """Exchange a request without a body; return what the upstream and the client received."""
         client = self.connect()
         client.send(request)
         upstream = self.upstream.accept()
         received = upstream.receive_head()
-        upstream.send(answer)
+        upstream.send(response)
         upstream.close()
         client.half_close()
         return received, client.receive_rest()
 
     def refused(self, request: bytes) -> bytes:
-        """What the client gets for a request that must not reach any upstream."""
+        """Return the response to a request that must not reach an upstream."""
         client = self.connect()
         client.send(request)
-        answer = client.receive_rest()
+        response = client.receive_rest()
         assert self.upstream.is_untouched()
         client.close()
-        return answer
+        return response
 
     def drain(self, deadline: float = 0) -> None:
         self.run(self.server.drain(deadline))

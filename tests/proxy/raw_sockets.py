@@ -1,4 +1,4 @@
-"""Raw ends of a connection: what a test sends and receives, byte for byte, with a deadline for everything."""
+"""Raw ends of a connection, for tests that send and receive byte for byte; every wait has a deadline."""
 
 import re
 import select
@@ -12,7 +12,7 @@ READ_BYTES = 256 * 1024
 DATE = re.compile(rb"Date: [A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n")
 
 
-class Wire:
+class RawConnection:
     """One end of a TCP connection."""
 
     def __init__(self, end: socket.socket) -> None:
@@ -37,7 +37,7 @@ class Wire:
             self.socket.sendall(data[start : start + size])
 
     def receive_head(self) -> bytes:
-        """Up to and with the next empty line."""
+        """Receive up to and including the next empty line."""
         return self.receive_to(b"\r\n\r\n")
 
     def receive_to(self, end: bytes) -> bytes:
@@ -53,14 +53,14 @@ class Wire:
         return data
 
     def receive_rest(self) -> bytes:
-        """Everything until the other end closes; a reset fails the test."""
+        """Receive until the other end closes; a reset fails the test."""
         while data := self.socket.recv(READ_BYTES):
             self._read += data
         data, self._read = self._read, b""
         return data
 
     def receive_until_lost(self) -> bytes:
-        """Everything until the other end closes or resets."""
+        """Receive until the other end closes or resets."""
         try:
             while data := self.socket.recv(READ_BYTES):
                 self._read += data
@@ -70,7 +70,7 @@ class Wire:
         return data
 
     def is_ended(self) -> bool:
-        """Whether the other end has closed or reset the connection; waits for it."""
+        """Wait until the other end closes or resets; return whether nothing was received."""
         return self.receive_until_lost() == b""
 
     def has_input(self, within: float = 0) -> bool:
@@ -94,29 +94,29 @@ class Wire:
         self._read += data
 
 
-def undated(answers: bytes) -> bytes:
-    """Answers of the proxy's own without their dates; each must have one."""
-    without, dates = DATE.subn(b"", answers)
-    assert dates == answers.count(b"HTTP/1.1 ")
+def without_dates(responses: bytes) -> bytes:
+    """Return the proxy's own responses without their dates; each must have one."""
+    without, dates = DATE.subn(b"", responses)
+    assert dates == responses.count(b"HTTP/1.1 ")
     return without
 
 
 class RawUpstream:
-    """A listening socket whose connections the test drives by hand."""
+    """A listening socket whose connections the test controls."""
 
     def __init__(self) -> None:
         self._listening = socket.create_server(("127.0.0.1", 0))
         self._listening.settimeout(DEADLINE_SECONDS)
         self.port: int = self._listening.getsockname()[1]
-        self._accepted: list[Wire] = []
+        self._accepted: list[RawConnection] = []
 
-    def accept(self) -> Wire:
-        wire = Wire(self._listening.accept()[0])
-        self._accepted.append(wire)
-        return wire
+    def accept(self) -> RawConnection:
+        connection = RawConnection(self._listening.accept()[0])
+        self._accepted.append(connection)
+        return connection
 
     def is_untouched(self) -> bool:
-        """Nobody has connected, apart from those accepted."""
+        """Return whether no connection waits to be accepted."""
         return not select.select([self._listening], [], [], 0)[0]
 
     def stop_listening(self) -> None:
@@ -124,5 +124,5 @@ class RawUpstream:
 
     def close(self) -> None:
         self._listening.close()
-        for wire in self._accepted:
-            wire.close()
+        for connection in self._accepted:
+            connection.close()

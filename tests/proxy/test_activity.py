@@ -1,4 +1,4 @@
-"""Use is noted where it passes, and reaches Redis whatever happens to Redis."""
+"""Activity is recorded as it passes, and reaches Redis despite outages."""
 
 import asyncio
 import logging
@@ -22,7 +22,7 @@ from testkit.rows import new_workspace_id
 from testkit.waiting import until
 from tests.fixtures_services import redis_client, redis_server
 from tests.proxy.harness import Harness
-from tests.proxy.raw_sockets import Wire
+from tests.proxy.raw_sockets import RawConnection
 from tests.proxy.test_tunnel import SWITCH, UPGRADE
 from tests.proxy.websocket_frames import BINARY, CLOSE, PONG, TEXT, frame
 
@@ -45,7 +45,7 @@ KEY_IN_TERMINAL = (
 
 
 class Clock:
-    """Stands still until it is set."""
+    """A clock that a test sets."""
 
     def __init__(self) -> None:
         self.now = NOON
@@ -61,28 +61,28 @@ def clock() -> Clock:
 
 @pytest.fixture
 async def buffer(redis_client: Redis, redis_server: RedisServer) -> AsyncIterator[ActivityBuffer]:
-    # With more patience than a loaded machine can use up while a test holds Redis up.
+    # Long enough for a loaded machine while a test pauses Redis.
     async with create_client(redis_server.url, timeout_seconds=60) as client:
         yield RedisActivityBuffer(client)
     await redis_client.client_unpause()
 
 
 @pytest.fixture
-def book(buffer: ActivityBuffer, clock: Clock) -> ActivityLog:
+def log(buffer: ActivityBuffer, clock: Clock) -> ActivityLog:
     return ActivityLog(buffer, clock)
 
 
-def watch(harness: Harness, book: ActivityLog, ide: str) -> None:
-    """Let the proxy of this harness note the use of one workspace."""
+def watch(harness: Harness, log: ActivityLog, ide: str) -> None:
+    """Let the proxy record the activity of one workspace."""
 
     def decide(head: RequestHead) -> Forward:
-        observer = book.observe(MINE, ide, head.target.partition(b"?")[0])
+        observer = log.observe(MINE, ide, head.target.partition(b"?")[0])
         return replace(harness.router.forward, target=head.target, observer=observer)
 
     harness.router.decide = decide
 
 
-def open_socket(harness: Harness, path: bytes) -> tuple[Wire, Wire]:
+def open_socket(harness: Harness, path: bytes) -> tuple[RawConnection, RawConnection]:
     client = harness.connect()
     client.send(UPGRADE.replace(b"/ws", path))
     upstream = harness.upstream.accept()
@@ -92,81 +92,83 @@ def open_socket(harness: Harness, path: bytes) -> tuple[Wire, Wire]:
     return client, upstream
 
 
-def say(client: Wire, upstream: Wire, *frames: bytes) -> None:
-    """Return once they have passed."""
+def say(client: RawConnection, upstream: RawConnection, *frames: bytes) -> None:
+    """Send frames and wait until they have passed."""
     sent = b"".join(frames)
     client.send(sent)
     assert upstream.receive_exactly(len(sent)) == sent
 
 
 @pytest.mark.parametrize(("request_head", "uses"), [(POLL, 0), (LAYOUT, 0), (NAVIGATION, 1), (SAVE, 1)])
-def test_requests_through_the_proxy_are_use_if_somebody_caused_them(
-    harness: Harness, book: ActivityLog, request_head: bytes, uses: int
+def test_requests_are_activity_if_a_person_caused_them(
+    harness: Harness, log: ActivityLog, request_head: bytes, uses: int
 ) -> None:
-    watch(harness, book, "jupyterlab")
+    watch(harness, log, "jupyterlab")
     harness.exchange(request_head, ANSWER)
-    assert (harness.call(lambda: book.uses_noted), book.pending) == (uses, uses)
+    assert (harness.call(lambda: log.uses_noted), log.pending) == (uses, uses)
 
 
-def test_a_terminal_is_used_by_typing_not_by_being_open(harness: Harness, book: ActivityLog) -> None:
-    watch(harness, book, "jupyterlab")
+def test_typing_in_a_terminal_is_activity_and_an_open_terminal_is_not(
+    harness: Harness, log: ActivityLog
+) -> None:
+    watch(harness, log, "jupyterlab")
     client, upstream = open_socket(harness, b"/terminals/websocket/1")
     upstream.send(b"\x81\x02hi\x89\x00")
-    answer = frame(TEXT, b'["stdin","\\u001b[24;1R"]')
-    say(client, upstream, frame(TEXT, b'["set_size",52,134,803,970]'), answer, frame(PONG, b""))
-    assert harness.call(lambda: book.uses_noted) == 0
+    response = frame(TEXT, b'["stdin","\\u001b[24;1R"]')
+    say(client, upstream, frame(TEXT, b'["set_size",52,134,803,970]'), response, frame(PONG, b""))
+    assert harness.call(lambda: log.uses_noted) == 0
     say(client, upstream, frame(TEXT, b'["stdin","l"]'))
-    assert harness.call(lambda: book.uses_noted) == 1
+    assert harness.call(lambda: log.uses_noted) == 1
 
 
-def test_code_server_is_used_by_typing_not_by_being_open(harness: Harness, book: ActivityLog) -> None:
-    watch(harness, book, "code-server")
+def test_typing_in_code_server_is_activity_and_an_open_tab_is_not(harness: Harness, log: ActivityLog) -> None:
+    watch(harness, log, "code-server")
     client, upstream = open_socket(harness, b"/stable-53c2f3253bcf32886706fc023e794bbeb253c90f")
     say(client, upstream, frame(BINARY, KEEP_ALIVE), frame(BINARY, LOCK_FILE_CHANGED))
-    assert harness.call(lambda: book.uses_noted) == 0
+    assert harness.call(lambda: log.uses_noted) == 0
     say(client, upstream, frame(BINARY, KEY_IN_TERMINAL), frame(CLOSE, b"\x03\xe9"))
-    assert harness.call(lambda: book.uses_noted) == 1
+    assert harness.call(lambda: log.uses_noted) == 1
 
 
-async def test_the_last_use_of_each_reaches_the_buffer(
-    book: ActivityLog, buffer: ActivityBuffer, clock: Clock
+async def test_the_last_activity_of_each_workspace_reaches_the_buffer(
+    log: ActivityLog, buffer: ActivityBuffer, clock: Clock
 ) -> None:
-    book.note(MINE)
-    book.note(YOURS)
+    log.note(MINE)
+    log.note(YOURS)
     clock.now += timedelta(minutes=1)
-    book.note(MINE)
-    assert book.pending == 2
-    await book.flush()
+    log.note(MINE)
+    assert log.pending == 2
+    await log.flush()
     assert (await buffer.take(ALL)).used_at == {MINE: clock.now, YOURS: NOON}
-    assert (book.pending, book.uses_noted, book.flush_failures) == (0, 3, 0)
+    assert (log.pending, log.uses_noted, log.flush_failures) == (0, 3, 0)
 
 
-async def test_the_last_use_of_each_outlives_an_outage_which_is_logged_once(
+async def test_activity_survives_an_outage_which_is_logged_once(
     tmp_path: Path, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     with running_redis(tmp_path) as server:
         async with create_client(server.url) as client:
             buffer = RedisActivityBuffer(client)
-            book = ActivityLog(buffer, clock, period_seconds=0.01)
-            running = asyncio.create_task(book.run())
+            log = ActivityLog(buffer, clock, period_seconds=0.01)
+            running = asyncio.create_task(log.run())
             server.kill()
-            book.note(MINE)
-            book.note(YOURS)
+            log.note(MINE)
+            log.note(YOURS)
 
             async def has_failed_often() -> bool:
-                return book.flush_failures > 2
+                return log.flush_failures > 2
 
             async def is_told() -> bool:
-                return not book.pending
+                return not log.pending
 
             await until(has_failed_often, "flushes into nothing")
             clock.now += timedelta(minutes=1)
-            book.note(MINE)
+            log.note(MINE)
             assert server.start()
             await until(is_told, "a flush")
             assert (await buffer.take(ALL)).used_at == {MINE: clock.now, YOURS: NOON}
-            book.note(MINE)
+            log.note(MINE)
             await until(is_told, "another flush")
             running.cancel()
             with suppress(asyncio.CancelledError):
@@ -175,40 +177,40 @@ async def test_the_last_use_of_each_outlives_an_outage_which_is_logged_once(
     assert caplog.text.count("is recorded again") == 1
 
 
-async def test_a_use_during_a_flush_is_kept_for_the_next_one(
-    book: ActivityLog, buffer: ActivityBuffer, clock: Clock, redis_client: Redis
+async def test_activity_during_a_flush_is_kept_for_the_next_one(
+    log: ActivityLog, buffer: ActivityBuffer, clock: Clock, redis_client: Redis
 ) -> None:
-    book.note(MINE)
-    flushing = await begin_slow_flush(book, redis_client)
+    log.note(MINE)
+    flushing = await begin_slow_flush(log, redis_client)
     clock.now += timedelta(minutes=1)
-    book.note(MINE)
+    log.note(MINE)
     await redis_client.client_unpause()
     await flushing
     assert (await buffer.take(ALL)).used_at == {MINE: NOON}
-    assert book.pending == 1
-    await book.flush()
+    assert log.pending == 1
+    await log.flush()
     assert (await buffer.take(ALL)).used_at == {MINE: clock.now}
 
 
 async def test_a_flush_that_is_cancelled_loses_nothing(
-    book: ActivityLog, buffer: ActivityBuffer, redis_client: Redis
+    log: ActivityLog, buffer: ActivityBuffer, redis_client: Redis
 ) -> None:
-    book.note(MINE)
-    flushing = await begin_slow_flush(book, redis_client)
+    log.note(MINE)
+    flushing = await begin_slow_flush(log, redis_client)
     flushing.cancel()
     with suppress(asyncio.CancelledError):
         await flushing
-    assert book.pending == 1
+    assert log.pending == 1
     await redis_client.client_unpause()
-    await book.flush()
+    await log.flush()
     assert (await buffer.take(ALL)).used_at == {MINE: NOON}
-    assert book.pending == 0
+    assert log.pending == 0
 
 
-async def begin_slow_flush(book: ActivityLog, client: Redis) -> asyncio.Task[None]:
-    """One that Redis has begun to hold up."""
+async def begin_slow_flush(log: ActivityLog, client: Redis) -> asyncio.Task[None]:
+    """Return a flush that Redis is holding up."""
     await client.client_pause(60_000, all=False)
-    flushing = asyncio.create_task(book.flush())
+    flushing = asyncio.create_task(log.flush())
 
     async def is_held_up() -> bool:
         return int((await client.info("clients"))["blocked_clients"]) == 1
@@ -217,15 +219,15 @@ async def begin_slow_flush(book: ActivityLog, client: Redis) -> asyncio.Task[Non
     return flushing
 
 
-def test_after_a_use_nobody_looks_at_the_next_messages(buffer: ActivityBuffer, clock: Clock) -> None:
+def test_after_activity_the_next_messages_are_not_checked(buffer: ActivityBuffer, clock: Clock) -> None:
     watch = ActivityLog(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
     watch.message(BINARY, len(KEEP_ALIVE), KEEP_ALIVE)
-    assert not watch.is_saturated(), "nothing was found yet, so every message is worth a look"
+    assert not watch.is_saturated(), "no activity was found yet, so every message is checked"
     watch.message(BINARY, len(KEY_IN_TERMINAL), KEY_IN_TERMINAL)
     assert watch.is_saturated()
 
 
-async def test_a_flood_is_looked_at_now_and_then(buffer: ActivityBuffer, clock: Clock) -> None:
+async def test_only_some_messages_of_a_flood_are_checked(buffer: ActivityBuffer, clock: Clock) -> None:
     watch = ActivityLog(buffer, clock).observe(MINE, "code-server", b"/stable-abc")
 
     async def sated() -> bool:

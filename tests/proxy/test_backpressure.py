@@ -1,4 +1,4 @@
-"""Large bodies: whoever is slow slows the other side down, and memory stays small."""
+"""Large bodies: a slow side slows the other one down, and memory use stays small."""
 
 import threading
 import time
@@ -10,40 +10,40 @@ import pytest
 
 from proxy.transport.routing import Response
 from tests.proxy.harness import Harness
-from tests.proxy.raw_sockets import Wire
+from tests.proxy.raw_sockets import RawConnection
 
 TOTAL = 50_000_000
 BLOCK = bytes(range(256)) * 256
-# A handful of reads of 256 KiB, on both sides; the test's own are among them.
+# A few reads of 256 KiB on both sides, including those of the test.
 MAX_MEMORY = 4_000_000
 STUCK_SECONDS = 0.3
-ANSWERS = 5000
+RESPONSES = 5000
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
 LENGTH = b"Content-Length: %d\r\n" % TOTAL
 
 
-def send_length(wire: Wire) -> None:
+def send_length(connection: RawConnection) -> None:
     for _ in range(TOTAL // len(BLOCK)):
-        wire.send(BLOCK)
-    wire.send(BLOCK[: TOTAL % len(BLOCK)])
+        connection.send(BLOCK)
+    connection.send(BLOCK[: TOTAL % len(BLOCK)])
 
 
-def send_chunks(wire: Wire) -> None:
+def send_chunks(connection: RawConnection) -> None:
     size = b"%x\r\n" % len(BLOCK)
     for _ in range(TOTAL // len(BLOCK)):
-        wire.send(size + BLOCK + b"\r\n")
-    wire.send(b"%x\r\n" % (TOTAL % len(BLOCK)) + BLOCK[: TOTAL % len(BLOCK)] + b"\r\n0\r\n\r\n")
+        connection.send(size + BLOCK + b"\r\n")
+    connection.send(b"%x\r\n" % (TOTAL % len(BLOCK)) + BLOCK[: TOTAL % len(BLOCK)] + b"\r\n0\r\n\r\n")
 
 
 BODIES = {"length": (LENGTH, send_length), "chunks": (CHUNKED, send_chunks)}
 
 
-def count_payload(wire: Wire, framing: bytes) -> int:
-    """How many bytes came until the end of the body, line ends and sizes of chunks included."""
+def count_payload(connection: RawConnection, framing: bytes) -> int:
+    """Return the number of bytes until the end of the body, including the framing of chunks."""
     received = 0
     tail = b""
     while not (received >= TOTAL if framing is LENGTH else tail.endswith(b"\r\n0\r\n\r\n")):
-        data = wire.socket.recv(65536)
+        data = connection.socket.recv(65536)
         assert data
         received += len(data)
         tail = (tail + data)[-8:]
@@ -61,7 +61,7 @@ def small_memory() -> Iterator[None]:
 
 
 def wait_until_stuck(harness: Harness, count: Callable[[], int]) -> int:
-    """Return the count once it has not changed for a while."""
+    """Wait until the count stops changing, and return it."""
     last, changed_at = -1, time.monotonic()
     while time.monotonic() < changed_at + STUCK_SECONDS:
         before, last = last, harness.call(count)
@@ -71,8 +71,8 @@ def wait_until_stuck(harness: Harness, count: Callable[[], int]) -> int:
 
 
 @pytest.mark.parametrize(("framing", "send"), BODIES.values(), ids=BODIES)
-def test_a_large_request_passes_in_small_memory(
-    harness: Harness, framing: bytes, send: Callable[[Wire], None]
+def test_a_large_request_passes_in_little_memory(
+    harness: Harness, framing: bytes, send: Callable[[RawConnection], None]
 ) -> None:
     client = harness.connect()
     client.send(b"POST / HTTP/1.1\r\nHost: h\r\n" + framing + b"\r\n")
@@ -81,7 +81,7 @@ def test_a_large_request_passes_in_small_memory(
     with small_memory():
         sending = threading.Thread(target=send, args=(client,))
         sending.start()
-        # Nobody reads at first: what the proxy takes in is bounded by the kernel's buffers.
+        # The upstream does not read yet, so the proxy accepts no more than the kernel's buffers hold.
         assert wait_until_stuck(harness, lambda: harness.server.counters.bytes_from_clients) < TOTAL
         assert sending.is_alive()
         assert count_payload(upstream, framing) >= TOTAL
@@ -91,8 +91,8 @@ def test_a_large_request_passes_in_small_memory(
 
 
 @pytest.mark.parametrize(("framing", "send"), BODIES.values(), ids=BODIES)
-def test_a_large_answer_passes_in_small_memory(
-    harness: Harness, framing: bytes, send: Callable[[Wire], None]
+def test_a_large_response_passes_in_little_memory(
+    harness: Harness, framing: bytes, send: Callable[[RawConnection], None]
 ) -> None:
     client = harness.connect()
     client.send(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
@@ -107,28 +107,28 @@ def test_a_large_answer_passes_in_small_memory(
         assert sending.is_alive()
         assert count_payload(client, framing) >= TOTAL
         sending.join()
-    # Both sides go on as if nothing had been.
+    # Both connections still work.
     client.send(b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
     assert upstream.receive_head().startswith(b"GET /next HTTP/1.1\r\n")
 
 
-def test_pipelined_requests_wait_while_the_client_does_not_read_the_answers(harness: Harness) -> None:
+def test_pipelined_requests_wait_while_the_client_does_not_read_the_responses(harness: Harness) -> None:
     client = harness.connect()
     request = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
     body = BLOCK[:8192]
-    client.send(request * ANSWERS)
+    client.send(request * RESPONSES)
     upstream = harness.upstream.accept()
     with small_memory():
-        serving = threading.Thread(target=serve, args=(upstream, body, ANSWERS))
+        serving = threading.Thread(target=serve, args=(upstream, body, RESPONSES))
         serving.start()
-        assert wait_until_stuck(harness, lambda: harness.server.counters.requests) < ANSWERS
-        for _ in range(ANSWERS):
+        assert wait_until_stuck(harness, lambda: harness.server.counters.requests) < RESPONSES
+        for _ in range(RESPONSES):
             assert client.receive_head().startswith(b"HTTP/1.1 200 OK\r\n")
             assert client.receive_exactly(len(body)) == body
         serving.join()
 
 
-def test_a_request_waits_while_the_client_does_not_read_the_answer_before_it(harness: Harness) -> None:
+def test_a_request_waits_while_the_client_does_not_read_the_previous_response(harness: Harness) -> None:
     large = Response(200, body=bytes(TOTAL))
     harness.router.decide = lambda head: large if head.target == b"/1" else Response(204)
     client = harness.connect()
@@ -143,13 +143,13 @@ def test_a_request_waits_while_the_client_does_not_read_the_answer_before_it(har
     assert client.receive_head().startswith(b"HTTP/1.1 204 ")
 
 
-def serve(upstream: Wire, body: bytes, times: int) -> None:
+def serve(upstream: RawConnection, body: bytes, times: int) -> None:
     for _ in range(times):
         upstream.receive_head()
         upstream.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
 
 
-def test_a_tunnel_slows_down_whoever_is_too_fast(harness: Harness) -> None:
+def test_a_tunnel_slows_down_the_faster_side(harness: Harness) -> None:
     client = harness.connect()
     client.send(b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
     upstream = harness.upstream.accept()

@@ -1,4 +1,4 @@
-"""Small bodies that the router reads before it decides."""
+"""Small bodies that a router reads before it decides."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -9,8 +9,8 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Collect, Response, Routed
 from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
-from tests.proxy.raw_sockets import undated
-from tests.proxy.test_streams import Pieces
+from tests.proxy.raw_sockets import without_dates
+from tests.proxy.test_streams import Chunks
 
 LIMIT = 16
 QUICK = 0.2
@@ -49,23 +49,23 @@ async def collect_later(_head: RequestHead) -> Routed:
         (CHUNKED + b"0\r\n\r\n", b""),
     ],
 )
-def test_a_body_is_read_whole_and_the_connection_stays(
+def test_a_body_is_read_completely_and_the_connection_stays_open(
     harness: Harness, decide: Callable[[RequestHead], Routed], request_bytes: bytes, body: bytes
 ) -> None:
     harness.router.decide = decide
     client = harness.connect()
     for size in (len(request_bytes), 1):
         client.send_in_pieces(request_bytes, size)
-        assert undated(client.receive_exactly(len(echoed(body)) + 37)) == echoed(body)
+        assert without_dates(client.receive_exactly(len(echoed(body)) + 37)) == echoed(body)
     assert harness.upstream.is_untouched()
 
 
-def test_what_follows_a_body_is_the_next_request(harness: Harness) -> None:
+def test_data_after_a_body_is_the_next_request(harness: Harness) -> None:
     harness.router.decide = collect
     client = harness.connect()
     client.send((post(5) + b"hello") * 3)
     client.half_close()
-    assert undated(client.receive_rest()) == echoed(b"hello") * 3
+    assert without_dates(client.receive_rest()) == echoed(b"hello") * 3
 
 
 @pytest.mark.parametrize(
@@ -84,26 +84,26 @@ def test_a_body_that_is_too_large_is_refused(harness: Harness, request_bytes: by
     harness.router.decide = collect
     client = harness.connect()
     client.send(request_bytes)
-    answer = client.receive_rest()
-    assert answer.startswith(b"HTTP/1.1 413 Request Entity Too Large\r\n")
-    assert b"\r\nConnection: close\r\n" in answer
+    response = client.receive_rest()
+    assert response.startswith(b"HTTP/1.1 413 Request Entity Too Large\r\n")
+    assert b"\r\nConnection: close\r\n" in response
     assert harness.server.counters.refusals == {"body too large": 1}
 
 
-def test_a_client_that_waits_to_be_asked_is_asked(harness: Harness) -> None:
+def test_a_client_that_waits_for_continue_gets_it(harness: Harness) -> None:
     harness.router.decide = collect
     client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n"))
     assert client.receive_head() == b"HTTP/1.1 100 Continue\r\n\r\n"
     client.send(b"hello")
-    assert undated(client.receive_to(b"hello")) == echoed(b"hello")
+    assert without_dates(client.receive_to(b"hello")) == echoed(b"hello")
 
 
-def test_a_client_that_did_not_wait_is_not_asked(harness: Harness) -> None:
+def test_a_client_that_did_not_wait_for_continue_does_not_get_it(harness: Harness) -> None:
     harness.router.decide = collect
     client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n") + b"hello")
-    assert undated(client.receive_to(b"hello")) == echoed(b"hello")
+    assert without_dates(client.receive_to(b"hello")) == echoed(b"hello")
 
 
 def test_a_malformed_body_is_refused(harness: Harness) -> None:
@@ -124,7 +124,7 @@ def test_a_client_that_closes_its_half_within_the_body_gets_an_error(
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_a_client_that_closed_its_half_before_the_body_was_wanted_gets_an_error(harness: Harness) -> None:
+def test_a_client_that_closed_its_half_before_the_body_was_read_gets_an_error(harness: Harness) -> None:
     asked, wanted = asyncio.Event(), asyncio.Event()
 
     async def decide(head: RequestHead) -> Routed:
@@ -138,13 +138,13 @@ def test_a_client_that_closed_its_half_before_the_body_was_wanted_gets_an_error(
     harness.run(asked.wait())
     client.half_close()
     for _ in range(3):
-        # Each takes a turn of the loop, in which it sees the end.
+        # Each one takes a turn of the loop, in which the proxy sees the end.
         harness.call(lambda: None)
     harness.call(wanted.set)
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
-def test_a_body_that_trickles_is_given_up(idle_harness: Harness) -> None:
+def test_a_body_that_arrives_too_slowly_times_out(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(body=QUICK))
     idle_harness.router.decide = lambda _head: Collect(1_000_000, echo)
     client = idle_harness.connect()
@@ -168,31 +168,31 @@ def test_a_decision_may_take_longer_than_a_body(idle_harness: Harness) -> None:
     client.send(post(5) + b"hello")
     assert not client.has_input(within=2 * QUICK)
     idle_harness.call(later.set)
-    assert undated(client.receive_to(b"hello")) == echoed(b"hello")
+    assert without_dates(client.receive_to(b"hello")) == echoed(b"hello")
 
 
 def test_a_client_that_leaves_while_the_decision_is_made_cancels_it(harness: Harness) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
+    started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def think(_body: bytes) -> Routed:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         finally:
             cancelled.set()
-        raise AssertionError("nobody sets it")
+        raise AssertionError("nothing sets it")
 
     harness.router.decide = lambda _head: Collect(LIMIT, think)
     client = harness.connect()
     client.send(post(5) + b"hello")
-    harness.run(begun.wait())
+    harness.run(started.wait())
     client.reset()
     harness.run(cancelled.wait())
 
 
 def test_a_stream_may_follow_a_body(harness: Harness) -> None:
     async def stream(body: bytes) -> Routed:
-        return Pieces(body).route()
+        return Chunks(body).route()
 
     harness.router.decide = lambda _head: Collect(LIMIT, stream)
     client = harness.connect()
@@ -213,7 +213,7 @@ async def cancel(_body: bytes) -> Routed:
 
 
 @pytest.mark.parametrize("then", [fail, collect_again, cancel])
-def test_a_decision_that_cannot_be_followed_costs_only_that_connection(
+def test_an_invalid_decision_ends_only_its_connection(
     harness: Harness, caplog: pytest.LogCaptureFixture, then: Callable[[bytes], Awaitable[Routed]]
 ) -> None:
     harness.router.decide = lambda _head: Collect(LIMIT, then)
@@ -223,7 +223,7 @@ def test_a_decision_that_cannot_be_followed_costs_only_that_connection(
     assert harness.server.counters.errors == 1
 
 
-def test_a_body_that_was_read_is_not_sent_on(harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_collected_body_cannot_be_forwarded(harness: Harness, caplog: pytest.LogCaptureFixture) -> None:
     async def forward(_body: bytes) -> Routed:
         return harness.router.forward
 

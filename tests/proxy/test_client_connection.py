@@ -1,4 +1,4 @@
-"""A client's connection: it stays, it waits its turn, it ends in time, and errors stay on it."""
+"""Client connections: keep-alive, pipelining, timeouts, and errors that affect no other connection."""
 
 import asyncio
 from collections.abc import Awaitable
@@ -9,7 +9,7 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed
 from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness
-from tests.proxy.raw_sockets import Wire, undated
+from tests.proxy.raw_sockets import RawConnection, without_dates
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
@@ -36,25 +36,25 @@ def test_a_connection_serves_one_request_after_the_other_on_one_upstream_connect
     assert harness.upstream.is_untouched()
 
 
-def test_a_head_in_single_bytes_is_the_same_head(harness: Harness) -> None:
+def test_a_head_may_arrive_byte_by_byte(harness: Harness) -> None:
     client = harness.connect()
     client.send_in_pieces(GET)
     assert harness.upstream.accept().receive_head().startswith(b"GET / HTTP/1.1\r\nHost: h\r\n")
 
 
-def test_pipelined_requests_are_sent_one_after_the_other(harness: Harness) -> None:
+def test_pipelined_requests_are_forwarded_one_after_the_other(harness: Harness) -> None:
     client = harness.connect()
     client.send(get(b"/1") + get(b"/2") + post(3) + b"abc" + get(b"/4"))
     upstream = harness.upstream.accept()
-    answers = b""
+    responses = b""
     for beginning in (b"GET /1 ", b"GET /2 ", b"POST / ", b"GET /4 "):
         assert upstream.receive_head().startswith(beginning)
         if beginning == b"POST / ":
             assert upstream.receive_exactly(3) == b"abc"
         assert not upstream.has_input()
         upstream.send(OK)
-        answers += client.receive_to(b"hi")
-    assert answers == OK * 4
+        responses += client.receive_to(b"hi")
+    assert responses == OK * 4
 
 
 def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(harness: Harness) -> None:
@@ -66,25 +66,25 @@ def test_thousands_of_pipelined_requests_do_not_exhaust_the_stack(harness: Harne
     assert harness.server.counters.errors == 0
 
 
-def test_an_answer_of_the_router_is_complete_and_the_connection_stays(harness: Harness) -> None:
+def test_a_response_of_the_router_is_complete_and_the_connection_stays_open(harness: Harness) -> None:
     harness.router.decide = lambda _head: Response(401, (("X-Why", "login"),), b"no")
     client = harness.connect()
     for _ in range(2):
         client.send(GET)
-        assert undated(client.receive_to(b"\r\n\r\nno")) == (
+        assert without_dates(client.receive_to(b"\r\n\r\nno")) == (
             b"HTTP/1.1 401 Unauthorized\r\nX-Why: login\r\nContent-Length: 2\r\n\r\nno"
         )
 
 
-def test_an_answer_of_the_router_to_head_has_no_body(harness: Harness) -> None:
+def test_a_response_of_the_router_to_head_has_no_body(harness: Harness) -> None:
     harness.router.decide = lambda _head: Response(200, body=b"body")
     client = harness.connect()
     client.send(b"HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")
-    answer = undated(client.receive_rest())
-    assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
+    response = without_dates(client.receive_rest())
+    assert response == b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\n"
 
 
-def test_a_body_that_came_with_a_request_the_router_answers_is_skipped(harness: Harness) -> None:
+def test_the_body_of_a_request_that_the_router_answers_is_skipped(harness: Harness) -> None:
     harness.router.decide = lambda head: Response(200, body=head.target)
     client = harness.connect()
     client.send(post(len(GET)) + GET + get(b"/next"))
@@ -92,7 +92,7 @@ def test_a_body_that_came_with_a_request_the_router_answers_is_skipped(harness: 
     assert [head.target for head in harness.router.heads] == [b"/", b"/next"]
 
 
-def test_a_router_may_take_its_time(harness: Harness) -> None:
+def test_a_router_may_be_asynchronous(harness: Harness) -> None:
     asked = asyncio.Event()
     decided: asyncio.Future[Routed] = harness.call(lambda: asyncio.get_running_loop().create_future())
 
@@ -112,7 +112,7 @@ def test_a_router_may_take_its_time(harness: Harness) -> None:
     assert client.receive_to(b"hi") == OK
 
 
-def test_a_router_that_raises_costs_only_that_connection(
+def test_a_router_that_raises_ends_only_that_connection(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(head: RequestHead) -> Routed:
@@ -131,22 +131,22 @@ def test_a_router_that_raises_costs_only_that_connection(
     assert harness.exchange(GET, OK)[1] == OK
 
 
-def test_a_client_that_leaves_while_the_router_thinks_cancels_it(harness: Harness) -> None:
-    begun, cancelled = asyncio.Event(), asyncio.Event()
+def test_a_client_that_leaves_cancels_its_routing(harness: Harness) -> None:
+    started, cancelled = asyncio.Event(), asyncio.Event()
 
     async def think(head: RequestHead) -> Routed:
-        begun.set()
+        started.set()
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
             cancelled.set()
             raise
-        raise AssertionError("nobody sets it")
+        raise AssertionError("nothing sets it")
 
     harness.router.decide = think
     client = harness.connect()
     client.send(GET)
-    harness.run(begun.wait())
+    harness.run(started.wait())
     client.reset()
     harness.run(cancelled.wait())
 
@@ -160,7 +160,7 @@ def test_a_client_that_leaves_ends_its_upstream_connection(harness: Harness) -> 
     assert upstream.is_ended()
 
 
-def test_a_client_that_closes_its_half_still_gets_its_answer(harness: Harness) -> None:
+def test_a_client_that_closes_its_half_still_gets_its_response(harness: Harness) -> None:
     client = harness.connect()
     client.send(post(5) + b"hello")
     client.half_close()
@@ -186,7 +186,7 @@ def test_an_event_stream_ends_with_its_listener(harness: Harness, before: bool) 
     assert upstream.is_ended()
 
 
-def test_requests_that_wait_when_the_client_closes_its_half_are_answered(harness: Harness) -> None:
+def test_held_requests_are_served_after_the_client_closes_its_half(harness: Harness) -> None:
     client = harness.connect()
     client.send(GET * 3)
     client.half_close()
@@ -215,7 +215,7 @@ def test_a_client_that_closes_its_half_before_a_request_is_closed(harness: Harne
     assert client.receive_rest() == b""
 
 
-def test_continue_is_passed_on_before_the_body(harness: Harness) -> None:
+def test_continue_is_forwarded_before_the_body(harness: Harness) -> None:
     client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n"))
     upstream = harness.upstream.accept()
@@ -228,7 +228,7 @@ def test_continue_is_passed_on_before_the_body(harness: Harness) -> None:
     assert client.receive_to(b"hi") == OK
 
 
-def test_a_final_answer_instead_of_continue_ends_the_connection(harness: Harness) -> None:
+def test_a_final_response_instead_of_continue_ends_the_connection(harness: Harness) -> None:
     client = harness.connect()
     client.send(post(5, b"Expect: 100-continue\r\n"))
     upstream = harness.upstream.accept()
@@ -238,37 +238,39 @@ def test_a_final_answer_instead_of_continue_ends_the_connection(harness: Harness
     assert upstream.is_ended()
 
 
-def send_all_then_read(client: Wire, request: bytes) -> bytes:
-    """Like many simple clients: they look for the answer only after the whole body."""
+def send_all_then_read(client: RawConnection, request: bytes) -> bytes:
+    """Send the whole body before reading, like many simple clients."""
     client.send(request)
     return client.receive_rest()
 
 
-def test_an_early_answer_reaches_a_client_that_still_sends_its_body(harness: Harness) -> None:
+def test_an_early_response_reaches_a_client_that_still_sends_its_body(harness: Harness) -> None:
     harness.router.decide = lambda _head: Response(413, body=b"too large")
-    answer = send_all_then_read(harness.connect(), post(20 * len(BLOB)) + BLOB * 20)
+    response = send_all_then_read(harness.connect(), post(20 * len(BLOB)) + BLOB * 20)
     assert (
-        undated(answer)
+        without_dates(response)
         == b"HTTP/1.1 413 Request Entity Too Large\r\nContent-Length: 9\r\nConnection: close\r\n\r\ntoo large"
     )
 
 
-def test_an_early_answer_of_the_upstream_reaches_a_client_that_still_sends_its_body(harness: Harness) -> None:
+def test_an_early_response_of_the_upstream_reaches_a_client_that_still_sends_its_body(
+    harness: Harness,
+) -> None:
     client = harness.connect()
     client.send(post(20 * len(BLOB)))
     upstream = harness.upstream.accept()
     upstream.receive_head()
     upstream.send(b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\n\r\nno")
-    answer = send_all_then_read(client, BLOB * 20)
-    assert answer == b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
+    response = send_all_then_read(client, BLOB * 20)
+    assert response == b"HTTP/1.1 413 Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\nno"
 
 
 def test_a_refusal_reaches_a_client_that_still_sends(harness: Harness) -> None:
-    answer = send_all_then_read(harness.connect(), b"GET / HTTP/9.9\r\n\r\n" + BLOB * 20)
-    assert answer.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
+    response = send_all_then_read(harness.connect(), b"GET / HTTP/9.9\r\n\r\n" + BLOB * 20)
+    assert response.startswith(b"HTTP/1.1 505 HTTP Version Not Supported\r\n")
 
 
-def test_an_answer_may_begin_and_the_body_go_on(harness: Harness) -> None:
+def test_a_response_may_start_before_the_body_ends(harness: Harness) -> None:
     client = harness.connect()
     client.send(post(10) + b"hello")
     upstream = harness.upstream.accept()
@@ -285,14 +287,14 @@ def test_an_answer_may_begin_and_the_body_go_on(harness: Harness) -> None:
 QUICK = 0.2
 
 
-def test_a_head_that_comes_too_slowly_is_refused(idle_harness: Harness) -> None:
+def test_a_head_that_arrives_too_slowly_is_refused(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(head=QUICK))
     client = idle_harness.connect()
     client.send(b"GET / HTTP/1.1\r\nHo")
     assert client.receive_rest().startswith(b"HTTP/1.1 408 Request Timeout\r\n")
 
 
-def test_bytes_that_trickle_do_not_move_the_heads_deadline(idle_harness: Harness) -> None:
+def test_slow_bytes_do_not_extend_the_deadline_of_a_head(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(head=QUICK))
     client = idle_harness.connect()
     client.send(b"GET / HTTP/1.1\r\n")
@@ -302,15 +304,15 @@ def test_bytes_that_trickle_do_not_move_the_heads_deadline(idle_harness: Harness
 
 
 @pytest.mark.parametrize("requests", [0, 1])
-def test_a_connection_that_is_not_used_is_closed(idle_harness: Harness, requests: int) -> None:
+def test_an_idle_connection_is_closed(idle_harness: Harness, requests: int) -> None:
     idle_harness.start(timeouts=Timeouts(head=QUICK, idle=QUICK))
     idle_harness.router.decide = lambda _head: Response(204)
     client = idle_harness.connect()
     client.send(GET * requests)
-    assert undated(client.receive_until_lost()) == b"HTTP/1.1 204 No Content\r\n\r\n" * requests
+    assert without_dates(client.receive_until_lost()) == b"HTTP/1.1 204 No Content\r\n\r\n" * requests
 
 
-def test_a_body_that_does_not_come_is_given_up(idle_harness: Harness) -> None:
+def test_a_missing_body_times_out(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(body=QUICK))
     client = idle_harness.connect()
     client.send(post(10) + b"hello")
@@ -320,7 +322,7 @@ def test_a_body_that_does_not_come_is_given_up(idle_harness: Harness) -> None:
     assert upstream.receive_until_lost() == b"hello"
 
 
-def test_an_answer_that_does_not_come_is_given_up(idle_harness: Harness) -> None:
+def test_a_missing_response_times_out(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(response=QUICK))
     client = idle_harness.connect()
     client.send(GET)
@@ -331,7 +333,7 @@ def test_an_answer_that_does_not_come_is_given_up(idle_harness: Harness) -> None
     assert idle_harness.server.counters.upstream_failures == {"answer timeout": 1}
 
 
-def test_an_answer_that_stops_is_given_up_without_a_second_status_line(idle_harness: Harness) -> None:
+def test_a_response_that_stops_times_out_without_a_second_status_line(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(stream=QUICK))
     client = idle_harness.connect()
     client.send(GET)
@@ -342,12 +344,12 @@ def test_an_answer_that_stops_is_given_up_without_a_second_status_line(idle_harn
     assert received == b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"
 
 
-def send_for_ever(client: Wire) -> None:
+def send_for_ever(client: RawConnection) -> None:
     while True:
         client.send(b"more")
 
 
-def test_a_client_that_lingers_too_long_is_cut_off(idle_harness: Harness) -> None:
+def test_a_client_that_lingers_too_long_is_disconnected(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(linger=QUICK))
     client = idle_harness.connect()
     client.send(b"nonsense\r\n\r\n")

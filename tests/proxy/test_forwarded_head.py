@@ -1,4 +1,4 @@
-"""What the upstream receives, byte for byte, for what a client sends."""
+"""The head that an upstream receives, byte for byte."""
 
 from typing import NamedTuple
 
@@ -8,14 +8,14 @@ from codehub.ports import Upstream
 from tests.proxy.harness import Harness
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
-OURS = (
+ADDED = (
     b"X-Forwarded-For: 127.0.0.1\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: hub.example\r\n"
     b"Via: 1.1 codehub\r\n"
 )
 
 
 class Case(NamedTuple):
-    """Fields of a request, and what of them goes on."""
+    """Fields of a request, and the fields that are forwarded."""
 
     name: str
     sent: bytes
@@ -50,17 +50,23 @@ CASES = (
         b"",
     ),
     Case("disguised by an underscore", b"X_Forwarded_For: 6\r\nContent_Length: 9\r\nX_any: 1\r\n", b""),
-    Case("our cookie", b"Cookie: a=1; codehub_session=secret; b=2\r\n", b"Cookie: a=1; b=2\r\n"),
-    Case("our cookie alone", b"Cookie: codehub_session=secret\r\n", b""),
-    Case("our cookie twice", b"Cookie: codehub_session=s;codehub_session=t; b=2\r\n", b"Cookie: b=2\r\n"),
-    Case("our cookie in a second field", b"Cookie: a=1\r\nCookie: codehub_session=s\r\n", b"Cookie: a=1\r\n"),
-    Case("our cookie with spaces", b"Cookie: a=1;\t codehub_session =s\r\n", b"Cookie: a=1\r\n"),
+    Case("session cookie", b"Cookie: a=1; codehub_session=secret; b=2\r\n", b"Cookie: a=1; b=2\r\n"),
+    Case("session cookie alone", b"Cookie: codehub_session=secret\r\n", b""),
+    Case("session cookie twice", b"Cookie: codehub_session=s;codehub_session=t; b=2\r\n", b"Cookie: b=2\r\n"),
     Case(
-        "a cookie that is nearly ours",
+        "session cookie in another field",
+        b"Cookie: a=1\r\nCookie: codehub_session=s\r\n",
+        b"Cookie: a=1\r\n",
+    ),
+    Case("session cookie with spaces", b"Cookie: a=1;\t codehub_session =s\r\n", b"Cookie: a=1\r\n"),
+    Case(
+        "a cookie with a similar name",
         b"Cookie: codehub_session2=x; xcodehub_session=y\r\n",
         b"Cookie: codehub_session2=x; xcodehub_session=y\r\n",
     ),
-    Case("somebody else's authorization", b"Authorization: Basic eDp5\r\n", b"Authorization: Basic eDp5\r\n"),
+    Case(
+        "authorization of another scheme", b"Authorization: Basic eDp5\r\n", b"Authorization: Basic eDp5\r\n"
+    ),
     Case(
         "an upgrade to HTTP/2",
         b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: A\r\n",
@@ -76,32 +82,32 @@ CASES = (
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_fields_reach_the_upstream_like_this(harness: Harness, case: Case) -> None:
+def test_fields_are_forwarded_as_expected(harness: Harness, case: Case) -> None:
     request = b"GET /path?q=1 HTTP/1.1\r\nHost: hub.example\r\n" + case.sent + b"\r\n"
     upstream, client = harness.exchange(request, OK)
-    assert upstream == b"GET /path?q=1 HTTP/1.1\r\nHost: hub.example\r\n" + case.passed + OURS + b"\r\n"
+    assert upstream == b"GET /path?q=1 HTTP/1.1\r\nHost: hub.example\r\n" + case.passed + ADDED + b"\r\n"
     assert client.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
 def test_the_routes_target_and_headers_replace_what_the_client_sent(harness: Harness) -> None:
-    address = Upstream("127.0.0.1", harness.upstream.port, keep_prefix=False, headers=(("X-Token", "ours"),))
+    address = Upstream("127.0.0.1", harness.upstream.port, keep_prefix=False, headers=(("X-Token", "added"),))
     harness.router.decide = lambda _head: harness.router.forward
     harness.router.change(upstream=address, target=b"/stripped?x")
     received, _ = harness.exchange(
         b"GET /w/1/stripped?x HTTP/1.1\r\nHost: hub.example\r\nx-token: theirs\r\n\r\n", OK
     )
     assert received == (
-        b"GET /stripped?x HTTP/1.1\r\nHost: hub.example\r\n" + OURS + b"X-Token: ours\r\n\r\n"
+        b"GET /stripped?x HTTP/1.1\r\nHost: hub.example\r\n" + ADDED + b"X-Token: added\r\n\r\n"
     )
 
 
-def test_authorization_that_is_ours_stays_here(harness: Harness) -> None:
+def test_authorization_is_dropped_if_the_route_says_so(harness: Harness) -> None:
     harness.router.change(drop_authorization=True)
     received, _ = harness.exchange(b"GET / HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer secret\r\n\r\n", OK)
     assert b"secret" not in received
 
 
-def test_compression_of_messages_is_not_offered_if_they_must_be_readable(harness: Harness) -> None:
+def test_compression_is_not_offered_if_messages_must_be_readable(harness: Harness) -> None:
     harness.router.change(plain_messages=True)
     received, _ = harness.exchange(
         b"GET / HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
@@ -113,7 +119,7 @@ def test_compression_of_messages_is_not_offered_if_they_must_be_readable(harness
 
 def test_a_repeated_head_is_forwarded_the_same_way_for_another_route(harness: Harness) -> None:
     request = b"GET / HTTP/1.1\r\nHost: h\r\nCookie: a=1; b=2\r\nAuthorization: x\r\n\r\n"
-    # It is remembered from the second time on.
+    # Cached from the second time on.
     first, _ = [harness.exchange(request, OK) for _ in range(3)][-1]
     harness.router.change(drop_cookies=frozenset({b"a"}), drop_authorization=True)
     second, _ = harness.exchange(request, OK)
@@ -123,13 +129,13 @@ def test_a_repeated_head_is_forwarded_the_same_way_for_another_route(harness: Ha
 
 
 def test_http_1_0_without_a_host_gets_the_upstreams(harness: Harness) -> None:
-    received, answer = harness.exchange(b"GET / HTTP/1.0\r\n\r\n", OK)
+    received, response = harness.exchange(b"GET / HTTP/1.0\r\n\r\n", OK)
     assert received.startswith(b"GET / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n" % harness.upstream.port)
-    assert answer == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+    assert response == b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
 @pytest.mark.parametrize("target", [b"", b"x", b"/a b", b"/a\r\nX: y", b"/\x00", b"/#"])
-def test_a_routers_target_that_would_break_the_head_is_our_error(harness: Harness, target: bytes) -> None:
+def test_a_target_that_would_break_the_head_is_an_internal_error(harness: Harness, target: bytes) -> None:
     harness.router.decide = lambda _head: harness.router.forward
     harness.router.change(target=target)
     client = harness.connect()

@@ -1,4 +1,4 @@
-"""Whatever is sent in whatever pieces: the upstream sees only what we accepted, and nothing hangs."""
+"""Fuzzing: the upstream sees only accepted requests, however the data is split, and nothing hangs."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from codehub.ports import Upstream
 from proxy.transport.server_state import Timeouts
-from tests.proxy.h11_upstream import PLAIN_ANSWER, Oracle, Seen, read_answers
+from tests.proxy.h11_upstream import PLAIN_RESPONSE, H11Upstream, Seen, read_responses
 from tests.proxy.harness import Harness
 
 EXAMPLES = settings(max_examples=300, deadline=None)
@@ -62,7 +62,7 @@ cuts = st.lists(st.integers(1, 80), max_size=12)
 
 
 def mutate(stream: bytes, changes: list[tuple[int, int, bytes]]) -> bytes:
-    """Replace some bytes at a place by a token."""
+    """Replace bytes at some positions with tokens."""
     for place, length, token in changes:
         position = place % (len(stream) + 1)
         stream = stream[:position] + token + stream[position + length :]
@@ -78,24 +78,24 @@ def pieces_of(stream: bytes, sizes: list[int]) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def oracle() -> Oracle:
-    return Oracle()
+def h11_upstream() -> H11Upstream:
+    return H11Upstream()
 
 
 @pytest.fixture(scope="module")
-def fuzz_harness(oracle: Oracle) -> Iterator[Harness]:
+def fuzz_harness(h11_upstream: H11Upstream) -> Iterator[Harness]:
     harness = Harness()
     harness.start(timeouts=Timeouts(linger=1))
-    port = harness.run(oracle.listen())
+    port = harness.run(h11_upstream.listen())
     harness.router.change(upstream=Upstream("127.0.0.1", port, keep_prefix=True))
     yield harness
     harness.drain()
-    harness.run(oracle.close())
+    harness.run(h11_upstream.close())
     harness.close()
 
 
 def converse(harness: Harness, pieces: list[bytes]) -> bytes:
-    """Send the pieces, close our half, return everything that came."""
+    """Send the pieces, close the sending side, and return everything received."""
     harness.router.heads.clear()
     with harness.connect() as client:
         try:
@@ -103,7 +103,7 @@ def converse(harness: Harness, pieces: list[bytes]) -> bytes:
                 client.send(piece)
             client.half_close()
         except OSError:
-            # The proxy has closed already; what it said is still there.
+            # The proxy has closed already; its response can still be read.
             pass
         return client.receive_until_lost()
 
@@ -112,22 +112,24 @@ def converse(harness: Harness, pieces: list[bytes]) -> bytes:
 @given(stream=st.lists(requests, min_size=1, max_size=4).map(b"".join), changes=mutations, sizes=cuts)
 def test_the_upstream_sees_only_what_was_accepted(
     fuzz_harness: Harness,
-    oracle: Oracle,
+    h11_upstream: H11Upstream,
     stream: bytes,
     changes: list[tuple[int, int, bytes]],
     sizes: list[int],
 ) -> None:
-    oracle.forget()
+    h11_upstream.forget()
     received = converse(fuzz_harness, pieces_of(mutate(stream, changes), sizes))
     heads = list(fuzz_harness.router.heads)
-    assert oracle.violations == []
-    # Whole requests, in order; only the last one may have been broken off, or refused for its body.
-    seen = [(request.method, request.target) for request in oracle.requests]
+    assert h11_upstream.violations == []
+    # Complete requests, in order; only the last one may be truncated, or refused because of its body.
+    seen = [(request.method, request.target) for request in h11_upstream.requests]
     assert seen == [(head.method, head.target) for head in heads][: len(seen)]
     assert len(heads) - len(seen) <= 1
-    assert all(b"codehub_session" not in value for request in oracle.requests for _, value in request.fields)
-    # One answer each, and perhaps a refusal after the last.
-    statuses, _ = read_answers(received, [*(head.method for head in heads), b"GET"])
+    assert all(
+        b"codehub_session" not in value for request in h11_upstream.requests for _, value in request.fields
+    )
+    # One response for each request, and perhaps a refusal after the last one.
+    statuses, _ = read_responses(received, [*(head.method for head in heads), b"GET"])
     assert statuses[: len(seen)] == [200] * len(seen)
     assert fuzz_harness.server.counters.errors == 0
     assert fuzz_harness.escaped == []
@@ -135,13 +137,13 @@ def test_the_upstream_sees_only_what_was_accepted(
 
 @EXAMPLES
 @given(stream=st.binary(max_size=2000), sizes=cuts)
-def test_any_bytes_are_answered_or_refused(
-    fuzz_harness: Harness, oracle: Oracle, stream: bytes, sizes: list[int]
+def test_any_bytes_get_a_response_or_a_refusal(
+    fuzz_harness: Harness, h11_upstream: H11Upstream, stream: bytes, sizes: list[int]
 ) -> None:
-    oracle.forget()
+    h11_upstream.forget()
     converse(fuzz_harness, pieces_of(stream, sizes))
-    assert oracle.violations == []
-    assert len(oracle.requests) <= len(fuzz_harness.router.heads)
+    assert h11_upstream.violations == []
+    assert len(h11_upstream.requests) <= len(fuzz_harness.router.heads)
     assert fuzz_harness.escaped == []
 
 
@@ -170,24 +172,24 @@ def render(number: int, fields: list[tuple[bytes, bytes]], body: bytes | list[by
     parts=st.lists(st.tuples(st.lists(st.tuples(names, values), max_size=5), bodies), min_size=1, max_size=5),
     sizes=cuts,
 )
-def test_good_requests_reach_the_upstream_as_they_were(
+def test_valid_requests_reach_the_upstream_unchanged(
     fuzz_harness: Harness,
-    oracle: Oracle,
+    h11_upstream: H11Upstream,
     parts: list[tuple[list[tuple[bytes, bytes]], bytes | list[bytes] | None]],
     sizes: list[int],
 ) -> None:
-    oracle.forget()
+    h11_upstream.forget()
     stream = b"".join(render(number, fields, body) for number, (fields, body) in enumerate(parts))
     received = converse(fuzz_harness, pieces_of(stream, sizes))
-    assert [strip(request) for request in oracle.requests] == [
+    assert [strip(request) for request in h11_upstream.requests] == [
         (b"/%d" % number, [(name.lower(), value) for name, value in fields], flat(body))
         for number, (fields, body) in enumerate(parts)
     ]
-    assert received == PLAIN_ANSWER * len(parts)
+    assert received == PLAIN_RESPONSE * len(parts)
 
 
 def strip(request: Seen) -> tuple[bytes, list[tuple[bytes, bytes]], bytes]:
-    """A request without the fields that every one has, or that frame it."""
+    """Return a request without the fields that the proxy adds, and without those for framing."""
     added = {b"x-forwarded-for", b"x-forwarded-proto", b"x-forwarded-host"}
     own = [(name, value) for name, value in request.fields if name.startswith(b"x-") and name not in added]
     return request.target, own, request.body
@@ -197,8 +199,8 @@ def flat(body: bytes | list[bytes] | None) -> bytes:
     return b"".join(body) if isinstance(body, list) else body or b""
 
 
-ANSWERS = (
-    PLAIN_ANSWER,
+RESPONSES = (
+    PLAIN_RESPONSE,
     b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nA: b\r\n\r\n",
     b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nuntil the end",
     b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
@@ -210,27 +212,30 @@ ANSWERS = (
 
 @EXAMPLES
 @given(
-    answer=st.sampled_from(ANSWERS),
+    response=st.sampled_from(RESPONSES),
     fields=st.lists(st.sampled_from(FIELDS), max_size=2),
     changes=mutations,
     method=st.sampled_from([b"GET", b"HEAD"]),
 )
-def test_whatever_an_upstream_answers_the_client_gets_http(
+def test_the_client_gets_valid_http_whatever_the_upstream_sends(
     fuzz_harness: Harness,
-    oracle: Oracle,
-    answer: bytes,
+    h11_upstream: H11Upstream,
+    response: bytes,
     fields: list[bytes],
     changes: list[tuple[int, int, bytes]],
     method: bytes,
 ) -> None:
-    oracle.forget()
-    line, _, rest = answer.partition(b"\r\n")
-    oracle.answer, oracle.closes = mutate(line + b"\r\n" + b"".join(fields) + rest, changes), True
+    h11_upstream.forget()
+    line, _, rest = response.partition(b"\r\n")
+    h11_upstream.response, h11_upstream.closes = (
+        mutate(line + b"\r\n" + b"".join(fields) + rest, changes),
+        True,
+    )
     try:
         received = converse(fuzz_harness, [method + b" / HTTP/1.1\r\nHost: h\r\n\r\n"])
     finally:
-        oracle.answer, oracle.closes = PLAIN_ANSWER, False
-    statuses, whole = read_answers(received, [method])
+        h11_upstream.response, h11_upstream.closes = PLAIN_RESPONSE, False
+    statuses, whole = read_responses(received, [method])
     assert len(statuses) <= 1
     assert statuses or not whole or received == b""
     assert b"Access-Control" not in received

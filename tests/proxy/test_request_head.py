@@ -1,4 +1,4 @@
-"""What is remembered of heads: what repeats, and never much."""
+"""The cache of request heads: it keeps what repeats, and little memory."""
 
 import tracemalloc
 
@@ -20,7 +20,7 @@ def flood(reader: RequestHeadReader, times: int = 1) -> None:
             reader.read(head(b"%d=" % number + b"x" * 1000))
 
 
-def test_fields_that_repeat_are_read_once() -> None:
+def test_fields_that_repeat_are_parsed_once() -> None:
     reader = RequestHeadReader()
     reader.read(head(b"a"))
     remembered = reader.read(head(b"a")).block
@@ -28,14 +28,14 @@ def test_fields_that_repeat_are_read_once() -> None:
     assert reader.read(head(b"b")).block is not remembered
 
 
-def test_the_same_fields_of_another_version_are_others() -> None:
+def test_the_same_fields_of_another_version_are_parsed_again() -> None:
     reader = RequestHeadReader()
     for _ in range(3):
         assert reader.read(head(b"a")).keep_alive
         assert not reader.read(head(b"a").replace(b"HTTP/1.1", b"HTTP/1.0")).keep_alive
 
 
-def test_a_flood_of_heads_does_not_displace_what_repeats() -> None:
+def test_a_flood_of_heads_does_not_displace_those_that_repeat() -> None:
     reader = RequestHeadReader()
     reader.read(head(b"a"))
     remembered = reader.read(head(b"a")).block
@@ -54,7 +54,7 @@ def test_a_flood_of_heads_takes_little_memory(times: int) -> None:
         tracemalloc.stop()
 
 
-def test_large_heads_are_not_remembered() -> None:
+def test_large_heads_are_not_cached() -> None:
     reader = RequestHeadReader()
     large = head(b"x" * MAX_CACHED_BYTES)
     blocks = [reader.read(large).block for _ in range(3)]

@@ -1,4 +1,4 @@
-"""What the client receives, byte for byte, for what an upstream answers."""
+"""The response that a client receives, byte for byte."""
 
 from typing import NamedTuple
 
@@ -12,11 +12,11 @@ OLD = b"GET / HTTP/1.0\r\n\r\n"
 
 
 class Case(NamedTuple):
-    """An upstream's answer, after which it closes, and what becomes of it."""
+    """A response of an upstream, which then closes, and the response that the client gets."""
 
     name: str
     request: bytes
-    answered: bytes
+    response: bytes
     passed: bytes
 
 
@@ -108,7 +108,7 @@ CASES = (
         b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     ),
     Case(
-        "what an IDE must not say for our origin",
+        "policy for the whole origin",
         GET,
         b"HTTP/1.1 200 OK\r\nService-Worker-Allowed: /\r\nAccess-Control-Allow-Origin: *\r\n"
         b"access-control-allow-credentials: true\r\nClear-Site-Data: *\r\nAlt-Svc: x\r\n"
@@ -116,7 +116,7 @@ CASES = (
         b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
     ),
     Case(
-        "cookies that would be taken for ours",
+        "cookies that could pose as the session",
         GET,
         b"HTTP/1.1 200 OK\r\nSet-Cookie: a=1; Path=/\r\nSet-Cookie: codehub_session=evil; Path=/\r\n"
         b"set-cookie:  codehub_session =evil\r\nSet-Cookie: =codehub_session=evil\r\n"
@@ -126,7 +126,7 @@ CASES = (
         b"Content-Length: 0\r\n\r\n",
     ),
     Case(
-        "interim answers",
+        "interim responses",
         GET,
         b"HTTP/1.1 103 Early Hints\r\nLink: x\r\nConnection: close\r\n\r\n"
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
@@ -134,7 +134,7 @@ CASES = (
         b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
     ),
     Case(
-        "interim answers for HTTP/1.0",
+        "interim responses for HTTP/1.0",
         OLD,
         b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi",
@@ -155,51 +155,51 @@ MALFORMED = {
     "gzip, chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
     "chunked twice": b"HTTP/1.1 200 OK\r\n" + b"Transfer-Encoding: chunked\r\n" * 2 + b"\r\n0\r\n\r\n",
     "chunks in HTTP/1.0": b"HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "an upgrade nobody asked for": b"HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
+    "an unrequested upgrade": b"HTTP/1.1 101 S\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n",
     "a head without end": b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 20_000,
-    "interim answers without end": b"HTTP/1.1 100 Continue\r\n\r\n" * 40,
+    "interim responses without end": b"HTTP/1.1 100 Continue\r\n\r\n" * 40,
     "closed at once": b"",
     "closed in the head": b"HTTP/1.1 200 OK\r\nConte",
 }
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_an_answer_reaches_the_client_like_this(harness: Harness, case: Case) -> None:
-    assert harness.exchange(case.request, case.answered)[1] == case.passed
+def test_a_response_is_forwarded_as_expected(harness: Harness, case: Case) -> None:
+    assert harness.exchange(case.request, case.response)[1] == case.passed
     assert harness.server.counters.errors == 0
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_an_answer_in_single_bytes_is_the_same(harness: Harness, case: Case) -> None:
+def test_a_response_may_arrive_byte_by_byte(harness: Harness, case: Case) -> None:
     client = harness.connect()
     client.send(case.request)
     upstream = harness.upstream.accept()
     upstream.receive_head()
-    upstream.send_in_pieces(case.answered)
+    upstream.send_in_pieces(case.response)
     upstream.close()
     client.half_close()
     assert client.receive_rest() == case.passed
 
 
-@pytest.mark.parametrize("answered", MALFORMED.values(), ids=MALFORMED)
-def test_a_malformed_answer_is_a_bad_gateway(harness: Harness, answered: bytes) -> None:
-    _, answer = harness.exchange(GET, answered)
-    final = answer[answer.index(b"HTTP/1.1 5") :]
+@pytest.mark.parametrize("response", MALFORMED.values(), ids=MALFORMED)
+def test_a_malformed_response_is_a_bad_gateway(harness: Harness, response: bytes) -> None:
+    _, response = harness.exchange(GET, response)
+    final = response[response.index(b"HTTP/1.1 5") :]
     assert final.startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
     assert b"Connection: close\r\n" in final
     assert harness.server.counters.upstream_failures.total() == 1
     assert harness.server.counters.errors == 0
 
 
-BROKEN_OFF = {
+TRUNCATED = {
     "in a length": (b"Content-Length: 10", b"hello"),
     "between chunks": (b"Transfer-Encoding: chunked", b"5\r\nhello\r\n"),
     "by a chunk that is no chunk": (b"Transfer-Encoding: chunked", b"5\r\nhelloXX0\r\n\r\n"),
 }
 
 
-@pytest.mark.parametrize(("field", "body"), BROKEN_OFF.values(), ids=BROKEN_OFF)
-def test_an_answer_that_breaks_off_ends_the_connection_without_a_second_status_line(
+@pytest.mark.parametrize(("field", "body"), TRUNCATED.values(), ids=TRUNCATED)
+def test_a_truncated_response_ends_the_connection_without_a_second_status_line(
     harness: Harness, field: bytes, body: bytes
 ) -> None:
     client = harness.connect()
@@ -213,7 +213,7 @@ def test_an_answer_that_breaks_off_ends_the_connection_without_a_second_status_l
     assert b"HTTP" not in client.receive_until_lost()
 
 
-def test_bytes_after_an_answer_never_reach_anybody(harness: Harness) -> None:
+def test_bytes_after_a_response_are_dropped(harness: Harness) -> None:
     surplus = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nPOISON"
     client = harness.connect()
     client.send(GET)
@@ -229,7 +229,7 @@ def test_bytes_after_an_answer_never_reach_anybody(harness: Harness) -> None:
     assert client.receive_to(b"yes") == b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nyes"
 
 
-def test_an_upstream_that_speaks_while_it_rests_is_dropped(harness: Harness) -> None:
+def test_an_idle_upstream_that_sends_data_is_dropped(harness: Harness) -> None:
     client = harness.connect()
     client.send(GET)
     upstream = harness.upstream.accept()
@@ -242,14 +242,14 @@ def test_an_upstream_that_speaks_while_it_rests_is_dropped(harness: Harness) -> 
     assert not client.has_input()
 
 
-def test_an_upstream_of_ours_may_say_everything_but_hop_by_hop_fields(harness: Harness) -> None:
+def test_a_trusted_upstream_may_send_all_fields_but_hop_by_hop_ones(harness: Harness) -> None:
     harness.router.change(trusted=True)
     fields = (
         b"Set-Cookie: codehub_session=new; Path=/\r\nset-cookie: =x\r\nAccess-Control-Allow-Origin: *\r\n"
         b"Strict-Transport-Security: x\r\nClear-Site-Data: *\r\nService-Worker-Allowed: /\r\nAlt-Svc: x\r\n"
     )
     hops = b"Connection: x-hop\r\nX-Hop: 1\r\nKeep-Alive: timeout=5\r\n"
-    answered = b"HTTP/1.1 200 OK\r\n" + hops + fields + b"Content-Length: 0\r\n\r\n"
-    assert harness.exchange(GET, answered)[1] == (
+    response = b"HTTP/1.1 200 OK\r\n" + hops + fields + b"Content-Length: 0\r\n\r\n"
+    assert harness.exchange(GET, response)[1] == (
         b"HTTP/1.1 200 OK\r\n" + fields + b"Content-Length: 0\r\n\r\n"
     )

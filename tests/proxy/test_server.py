@@ -1,4 +1,4 @@
-"""The proxy as a whole: limits, figures, credentials, leaving."""
+"""The server: limits, counters, credentials, draining."""
 
 import asyncio
 import socket
@@ -13,14 +13,14 @@ from proxy.transport.routing import Response, Routed
 from proxy.transport.server import ProxyServer
 from proxy.transport.server_state import Latencies, Limits
 from tests.proxy.harness import Harness
-from tests.proxy.raw_sockets import undated
+from tests.proxy.raw_sockets import without_dates
 from tests.proxy.test_tunnel import open_tunnel
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
 
-def test_more_connections_than_the_limit_are_turned_away(idle_harness: Harness) -> None:
+def test_connections_above_the_limit_are_refused(idle_harness: Harness) -> None:
     idle_harness.start(Limits(connections=1))
     idle_harness.router.decide = lambda _head: Response(204)
     first = idle_harness.connect()
@@ -29,10 +29,10 @@ def test_more_connections_than_the_limit_are_turned_away(idle_harness: Harness) 
     second = idle_harness.connect()
     assert second.receive_rest().startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
     first.send(GET)
-    assert undated(first.receive_head()) == b"HTTP/1.1 204 No Content\r\n\r\n"
+    assert without_dates(first.receive_head()) == b"HTTP/1.1 204 No Content\r\n\r\n"
 
 
-def test_more_connections_of_one_user_than_the_limit_are_turned_away(idle_harness: Harness) -> None:
+def test_connections_of_one_user_above_the_limit_are_refused(idle_harness: Harness) -> None:
     idle_harness.start(Limits(connections_per_user=1))
     idle_harness.router.change(credential="session", user="ada")
     open_tunnel(idle_harness)
@@ -50,7 +50,7 @@ def test_more_connections_of_one_user_than_the_limit_are_turned_away(idle_harnes
     assert idle_harness.call(lambda: idle_harness.server.credentials) == {"session", "token"}
 
 
-def test_a_connection_counts_only_for_whom_it_was_used_last(harness: Harness) -> None:
+def test_a_connection_counts_only_for_its_last_user(harness: Harness) -> None:
     client = harness.connect()
     harness.router.change(credential="one", user="ada")
     client.send(GET)
@@ -91,11 +91,11 @@ def test_a_credential_that_ended_while_a_request_was_routed_can_be_ended_again(h
     assert client.is_ended()
 
 
-def test_a_route_for_a_client_that_has_just_left_is_not_followed(harness: Harness) -> None:
+def test_a_route_for_a_client_that_has_just_left_is_ignored(harness: Harness) -> None:
     route = replace(harness.router.forward, credential="one", user="ada")
 
     async def leave(head: RequestHead) -> Routed:
-        # The connection ends after this is done and before anybody looks at it.
+        # The connection ends after this, and before the result is used.
         asyncio.get_running_loop().call_soon(harness.server.end_credential, "one")
         return route
 
@@ -114,7 +114,7 @@ def test_a_route_for_a_client_that_has_just_left_is_not_followed(harness: Harnes
     assert not upstream.has_input()
 
 
-def test_figures_tell_what_happened(harness: Harness) -> None:
+def test_counters_count_what_happened(harness: Harness) -> None:
     harness.exchange(GET, OK)
     harness.refused(b"nonsense\r\n\r\n")
     counters = harness.server.counters
@@ -137,7 +137,7 @@ def test_open_tunnels_are_counted_until_they_end(harness: Harness) -> None:
     assert counters.tunnels == 1
 
 
-def test_the_time_to_the_first_byte_of_an_answer_is_counted_once(harness: Harness) -> None:
+def test_the_time_to_the_first_byte_of_a_response_is_counted_once(harness: Harness) -> None:
     client = harness.connect()
     client.send(GET)
     upstream = harness.upstream.accept()
@@ -151,11 +151,11 @@ def test_the_time_to_the_first_byte_of_an_answer_is_counted_once(harness: Harnes
     assert latencies.total > 0
 
 
-@pytest.mark.parametrize(("seconds", "place"), [(0, 0), (0.001, 0), (0.002, 1), (30, 8), (31, 9)])
-def test_latencies_are_counted_by_their_upper_bound(seconds: float, place: int) -> None:
+@pytest.mark.parametrize(("seconds", "index"), [(0, 0), (0.001, 0), (0.002, 1), (30, 8), (31, 9)])
+def test_latencies_are_counted_by_their_upper_bound(seconds: float, index: int) -> None:
     latencies = Latencies()
     latencies.observe(seconds)
-    assert latencies.counts[place] == latencies.count == 1
+    assert latencies.counts[index] == latencies.count == 1
     assert latencies.total == seconds
 
 
@@ -168,7 +168,7 @@ def test_draining_closes_idle_connections_and_accepts_no_more(harness: Harness) 
         socket.create_connection(("127.0.0.1", harness.port))
 
 
-def test_draining_lets_a_request_end_and_tells_the_client(harness: Harness) -> None:
+def test_draining_lets_a_request_end_and_closes_its_connection(harness: Harness) -> None:
     client = harness.connect()
     client.send(GET)
     upstream = harness.upstream.accept()
@@ -183,7 +183,7 @@ def test_draining_lets_a_request_end_and_tells_the_client(harness: Harness) -> N
     assert harness.server.open_connections == 0
 
 
-def test_draining_ends_what_does_not_end_by_itself(harness: Harness) -> None:
+def test_draining_ends_connections_after_the_deadline(harness: Harness) -> None:
     tunnel, _ = open_tunnel(harness)
     client = harness.connect()
     client.send(GET)

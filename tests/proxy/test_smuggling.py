@@ -1,4 +1,4 @@
-"""The known ways to make two servers see different requests: each is refused, or means the same to both."""
+"""Request smuggling: every known trick is refused, or means the same to both servers."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: h\r\n\r\n"
 
 
 class Refused(NamedTuple):
-    """A head that must not pass."""
+    """A head that must be refused."""
 
     name: str
     request: bytes
@@ -165,24 +165,24 @@ CHUNKS = {
 
 
 @pytest.mark.parametrize("case", HEADS, ids=[case.name for case in HEADS])
-def test_a_head_that_could_be_read_in_two_ways_is_refused(harness: Harness, case: Refused) -> None:
-    answer = harness.refused(case.request)
-    assert answer.startswith(b"HTTP/1.1 %d " % case.status)
-    assert answer.endswith(b"Connection: close\r\n\r\n" + case.reason + b"\n")
-    assert answer.count(b"HTTP/1.1 ") <= 1 + case.reason.count(b"HTTP/1.")
+def test_an_ambiguous_head_is_refused(harness: Harness, case: Refused) -> None:
+    response = harness.refused(case.request)
+    assert response.startswith(b"HTTP/1.1 %d " % case.status)
+    assert response.endswith(b"Connection: close\r\n\r\n" + case.reason + b"\n")
+    assert response.count(b"HTTP/1.1 ") <= 1 + case.reason.count(b"HTTP/1.")
     assert harness.server.counters.refusals == {case.reason.decode(): 1}
     assert harness.router.heads == []
 
 
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
-def test_chunks_that_could_be_read_in_two_ways_end_both_connections(harness: Harness, chunks: bytes) -> None:
+def test_ambiguous_chunks_end_both_connections(harness: Harness, chunks: bytes) -> None:
     client = harness.connect()
     client.send(POST + CHUNKED + b"\r\n")
     upstream = harness.upstream.accept()
     upstream.receive_head()
     client.send(chunks + HIDDEN)
     assert client.receive_rest().startswith(b"HTTP/1.1 400 Bad Request\r\n")
-    # The upstream may have seen the good beginning, but no end and nothing after it.
+    # The upstream may have seen the valid beginning, but no end and nothing after it.
     assert upstream.receive_until_lost() in {b"", b"5\r\nhello", b"5\r\nhello\r\n", b"5\r\nhell\r\n"}
     assert harness.upstream.is_untouched()
     assert len(harness.router.heads) == 1
@@ -190,7 +190,7 @@ def test_chunks_that_could_be_read_in_two_ways_end_both_connections(harness: Har
 
 
 @pytest.mark.parametrize("chunks", CHUNKS.values(), ids=CHUNKS)
-def test_such_chunks_together_with_their_head_never_reach_the_upstream(
+def test_ambiguous_chunks_that_arrive_with_their_head_never_reach_the_upstream(
     harness: Harness, chunks: bytes
 ) -> None:
     client = harness.connect()
@@ -214,7 +214,7 @@ GOOD_CHUNKS = {
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000])
 @pytest.mark.parametrize(("sent", "passed"), GOOD_CHUNKS.values(), ids=GOOD_CHUNKS)
-def test_good_chunks_pass_in_whatever_pieces_and_the_next_request_after_them(
+def test_valid_chunks_pass_however_they_are_split_and_so_does_the_next_request(
     harness: Harness, sent: bytes, passed: bytes, size: int
 ) -> None:
     client = harness.connect()

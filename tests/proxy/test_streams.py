@@ -1,4 +1,4 @@
-"""Answers of our own that come piece by piece: framed, slowed down, and always closed."""
+"""Streams of chunks: framed, slowed down to the client, and always closed."""
 
 import asyncio
 import threading
@@ -10,7 +10,7 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response, Routed, Stream
 from proxy.transport.server_state import Limits, Timeouts
 from tests.proxy.harness import Harness
-from tests.proxy.raw_sockets import Wire, undated
+from tests.proxy.raw_sockets import RawConnection, without_dates
 
 GET = b"GET / HTTP/1.1\r\nHost: h\r\n\r\n"
 CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -19,8 +19,8 @@ QUICK = 0.2
 BLOCK = b"x" * 65536
 
 
-class Pieces:
-    """A generator that yields what the test says, and tells whether it was closed."""
+class Chunks:
+    """A generator of given chunks that records whether it was closed."""
 
     def __init__(self, *first: bytes, then: Exception | None = None, endless: bool = False) -> None:
         self._first = first
@@ -39,7 +39,7 @@ class Pieces:
             if self._endless:
                 await asyncio.Event().wait()
         finally:
-            # Closing may take a while: nothing must interrupt it.
+            # Closing may take a while, and nothing must interrupt it.
             await asyncio.sleep(0.01)
             self.closed = True
 
@@ -48,43 +48,45 @@ class Pieces:
         return Stream(200, headers, self.generate(), credential, user)
 
 
-def begin(harness: Harness, pieces: Pieces, request: bytes = GET, credential: str | None = None) -> Wire:
-    harness.router.decide = lambda _head: pieces.route(credential)
+def start_stream(
+    harness: Harness, chunks: Chunks, request: bytes = GET, credential: str | None = None
+) -> RawConnection:
+    harness.router.decide = lambda _head: chunks.route(credential)
     client = harness.connect()
     client.send(request)
     return client
 
 
-def begun(harness: Harness, pieces: Pieces) -> AsyncGenerator[bytes, None]:
-    """A generator that has something to close."""
-    generator = pieces.generate()
+def started(harness: Harness, chunks: Chunks) -> AsyncGenerator[bytes, None]:
+    """Return a generator that has started, so that it must be closed."""
+    generator = chunks.generate()
     harness.run(anext(generator))
     return generator
 
 
-def wait_until_closed(harness: Harness, pieces: Pieces) -> None:
-    harness.wait_until(lambda: pieces.closed, "the generator is closed")
+def wait_until_closed(harness: Harness, chunks: Chunks) -> None:
+    harness.wait_until(lambda: chunks.closed, "the generator is closed")
     harness.wait_until(lambda: harness.server.counters.open_streams == 0, "the stream is no longer counted")
 
 
-def test_pieces_are_chunks_and_the_connection_stays(harness: Harness) -> None:
-    pieces = Pieces(b"one", b"", b"two")
-    client = begin(harness, pieces)
-    assert undated(client.receive_to(b"0\r\n\r\n")) == CHUNKED + b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
-    wait_until_closed(harness, pieces)
+def test_a_stream_is_chunked_and_the_connection_stays_open(harness: Harness) -> None:
+    chunks = Chunks(b"one", b"", b"two")
+    client = start_stream(harness, chunks)
+    assert without_dates(client.receive_to(b"0\r\n\r\n")) == CHUNKED + b"3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n"
+    wait_until_closed(harness, chunks)
     harness.router.decide = lambda _head: Response(204)
     client.send(GET)
     assert client.receive_head().startswith(b"HTTP/1.1 204 ")
 
 
-def test_a_piece_is_sent_at_once(harness: Harness) -> None:
-    client = begin(harness, Pieces(b"one", endless=True))
-    assert undated(client.receive_to(b"one\r\n")) == CHUNKED + b"3\r\none\r\n"
+def test_a_chunk_is_sent_at_once(harness: Harness) -> None:
+    client = start_stream(harness, Chunks(b"one", endless=True))
+    assert without_dates(client.receive_to(b"one\r\n")) == CHUNKED + b"3\r\none\r\n"
     assert harness.server.counters.open_streams == 1
 
 
-def test_requests_that_wait_behind_a_stream_are_served_after_it(harness: Harness) -> None:
-    routes: list[Routed] = [Response(204), Pieces(b"one").route()]
+def test_requests_behind_a_stream_are_served_after_it(harness: Harness) -> None:
+    routes: list[Routed] = [Response(204), Chunks(b"one").route()]
     harness.router.decide = lambda _head: routes.pop()
     client = harness.connect()
     client.send(GET + GET)
@@ -92,56 +94,58 @@ def test_requests_that_wait_behind_a_stream_are_served_after_it(harness: Harness
     assert client.receive_head().startswith(b"HTTP/1.1 204 ")
 
 
-def test_pieces_for_http_1_0_end_with_the_connection(harness: Harness) -> None:
-    client = begin(harness, Pieces(b"one", b"two"), b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n")
+def test_a_stream_for_http_1_0_ends_with_the_connection(harness: Harness) -> None:
+    client = start_stream(
+        harness, Chunks(b"one", b"two"), b"GET / HTTP/1.0\r\nConnection: keep-alive\r\n\r\n"
+    )
     head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"
-    assert undated(client.receive_rest()) == head + b"onetwo"
+    assert without_dates(client.receive_rest()) == head + b"onetwo"
 
 
 @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
-def test_head_gets_the_head_only(harness: Harness, version: bytes) -> None:
-    pieces = Pieces(b"one", b"two")
-    generator = begun(harness, pieces)
+def test_a_head_request_gets_only_the_head(harness: Harness, version: bytes) -> None:
+    chunks = Chunks(b"one", b"two")
+    generator = started(harness, chunks)
     harness.router.decide = lambda _head: Stream(200, (), generator)
     client = harness.connect()
     client.send(b"HEAD / HTTP/" + version + b"\r\nHost: h\r\n\r\n")
     client.half_close()
     assert client.receive_rest().partition(b"\r\n\r\n")[2] == b""
-    wait_until_closed(harness, pieces)
+    wait_until_closed(harness, chunks)
 
 
-@pytest.mark.parametrize("leave", [Wire.close, Wire.reset, Wire.half_close])
+@pytest.mark.parametrize("leave", [RawConnection.close, RawConnection.reset, RawConnection.half_close])
 @pytest.mark.parametrize(
     "request_bytes", [GET, b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello"]
 )
-def test_a_client_that_goes_away_closes_the_generator(
-    harness: Harness, request_bytes: bytes, leave: Callable[[Wire], None]
+def test_a_client_that_leaves_closes_the_generator(
+    harness: Harness, request_bytes: bytes, leave: Callable[[RawConnection], None]
 ) -> None:
-    pieces = Pieces(b"one", endless=True)
-    client = begin(harness, pieces, request_bytes)
+    chunks = Chunks(b"one", endless=True)
+    client = start_stream(harness, chunks, request_bytes)
     client.receive_to(b"one\r\n")
     leave(client)
-    wait_until_closed(harness, pieces)
+    wait_until_closed(harness, chunks)
     assert harness.server.open_connections == 0
     assert harness.server.counters.errors == 0
 
 
-def test_a_client_that_does_not_read_stops_the_generator_until_it_goes_away(harness: Harness) -> None:
-    pieces = Pieces(*[BLOCK] * 1000)
-    client = begin(harness, pieces)
+def test_a_client_that_does_not_read_pauses_the_generator(harness: Harness) -> None:
+    chunks = Chunks(*[BLOCK] * 1000)
+    client = start_stream(harness, chunks)
     client.receive_head()
     client.receive_exactly(len(BLOCK))
     before = -1
-    while before != pieces.yielded:
-        before = pieces.yielded
+    while before != chunks.yielded:
+        before = chunks.yielded
         harness.run(asyncio.sleep(QUICK))
-    assert 0 < pieces.yielded < 1000
+    assert 0 < chunks.yielded < 1000
     client.reset()
-    wait_until_closed(harness, pieces)
+    wait_until_closed(harness, chunks)
 
 
-def test_a_slow_client_gets_every_piece(harness: Harness) -> None:
-    client = begin(harness, Pieces(*[BLOCK] * 200))
+def test_a_slow_client_gets_every_chunk(harness: Harness) -> None:
+    client = start_stream(harness, Chunks(*[BLOCK] * 200))
     client.receive_head()
     for _ in range(200):
         assert client.receive_exactly(len(BLOCK) + 9) == b"10000\r\n" + BLOCK + b"\r\n"
@@ -149,26 +153,26 @@ def test_a_slow_client_gets_every_piece(harness: Harness) -> None:
 
 
 def test_a_revoked_credential_ends_the_stream(harness: Harness) -> None:
-    pieces = Pieces(b"one", endless=True)
-    client = begin(harness, pieces, credential="one")
+    chunks = Chunks(b"one", endless=True)
+    client = start_stream(harness, chunks, credential="one")
     client.receive_to(b"one\r\n")
     assert harness.call(lambda: harness.server.credentials) == {"one"}
     assert harness.call(lambda: harness.server.end_credential("one")) == 1
     assert client.is_ended()
-    wait_until_closed(harness, pieces)
+    wait_until_closed(harness, chunks)
 
 
 def test_draining_ends_streams_at_once_and_waits_until_they_are_closed(harness: Harness) -> None:
-    pieces = Pieces(b"one", endless=True)
-    client = begin(harness, pieces)
+    chunks = Chunks(b"one", endless=True)
+    client = start_stream(harness, chunks)
     client.receive_to(b"one\r\n")
     harness.drain(deadline=10)
-    assert pieces.closed
-    # Nobody may take it for complete.
+    assert chunks.closed
+    # The response must not look complete.
     assert client.receive_rest() == b""
 
 
-def test_a_stream_that_begins_while_we_leave_ends_at_once(harness: Harness) -> None:
+def test_a_stream_that_starts_while_draining_ends_at_once(harness: Harness) -> None:
     asked = asyncio.Event()
     decided: asyncio.Future[Routed] = harness.call(lambda: asyncio.get_running_loop().create_future())
 
@@ -183,35 +187,35 @@ def test_a_stream_that_begins_while_we_leave_ends_at_once(harness: Harness) -> N
     draining = threading.Thread(target=harness.drain, args=(10,))
     draining.start()
     harness.wait_until(lambda: harness.server.draining, "the proxy drains")
-    pieces = Pieces(b"one", b"two", endless=True)
-    generator = begun(harness, pieces)
+    chunks = Chunks(b"one", b"two", endless=True)
+    generator = started(harness, chunks)
     harness.call(lambda: decided.set_result(Stream(200, (), generator)))
     draining.join()
     assert not client.receive_rest().endswith(b"0\r\n\r\n")
-    assert pieces.closed
+    assert chunks.closed
 
 
-def test_a_generator_that_raises_costs_only_its_connection(
+def test_a_generator_that_raises_ends_only_its_connection(
     harness: Harness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    pieces = Pieces(b"one", then=LookupError("deliberate"))
-    client = begin(harness, pieces)
+    chunks = Chunks(b"one", then=LookupError("deliberate"))
+    client = start_stream(harness, chunks)
     assert not client.receive_until_lost().endswith(b"0\r\n\r\n")
-    wait_until_closed(harness, pieces)
+    wait_until_closed(harness, chunks)
     assert harness.server.counters.errors == 1
     assert "a stream failed" in caplog.text
 
 
 def test_a_generator_that_is_silent_for_too_long_is_ended(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(response=QUICK))
-    pieces = Pieces(b"one", endless=True)
-    client = begin(idle_harness, pieces)
+    chunks = Chunks(b"one", endless=True)
+    client = start_stream(idle_harness, chunks)
     assert client.receive_until_lost().endswith(b"3\r\none\r\n")
-    wait_until_closed(idle_harness, pieces)
+    wait_until_closed(idle_harness, chunks)
     assert idle_harness.server.counters.refusals == {"stream timeout": 1}
 
 
-def test_a_stream_lasts_as_long_as_pieces_come(idle_harness: Harness) -> None:
+def test_a_stream_lasts_as_long_as_chunks_come(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(response=5 * QUICK))
     end = asyncio.Event()
 
@@ -231,12 +235,12 @@ def test_a_stream_lasts_as_long_as_pieces_come(idle_harness: Harness) -> None:
 
 def test_a_stream_for_a_user_with_too_many_connections_is_refused_and_closed(idle_harness: Harness) -> None:
     idle_harness.start(Limits(connections_per_user=1))
-    first, second = Pieces(b"one", endless=True), Pieces(b"two")
+    first, second = Chunks(b"one", endless=True), Chunks(b"two")
     idle_harness.router.decide = lambda _head: first.route(user="ada")
     client = idle_harness.connect()
     client.send(GET)
     client.receive_to(b"one\r\n")
-    generator = begun(idle_harness, second)
+    generator = started(idle_harness, second)
     idle_harness.router.decide = lambda _head: Stream(200, (), generator, user="ada")
     other = idle_harness.connect()
     other.send(GET)
@@ -244,9 +248,9 @@ def test_a_stream_for_a_user_with_too_many_connections_is_refused_and_closed(idl
     idle_harness.wait_until(lambda: second.closed, "the refused generator is closed")
 
 
-def test_a_body_that_comes_with_a_request_for_a_stream_is_skipped(harness: Harness) -> None:
+def test_the_body_of_a_request_for_a_stream_is_skipped(harness: Harness) -> None:
     def decide(head: RequestHead) -> Routed:
-        return Pieces(b"one").route() if head.method == b"POST" else Response(200, body=head.target)
+        return Chunks(b"one").route() if head.method == b"POST" else Response(200, body=head.target)
 
     harness.router.decide = decide
     client = harness.connect()
@@ -259,7 +263,7 @@ def test_a_body_that_comes_with_a_request_for_a_stream_is_skipped(harness: Harne
 
 def test_the_router_may_stream_when_the_upstream_is_gone(harness: Harness) -> None:
     harness.upstream.stop_listening()
-    harness.router.decide_again = lambda _head: Pieces(b"one").route()
+    harness.router.decide_again = lambda _head: Chunks(b"one").route()
     client = harness.connect()
     client.send(GET)
-    assert undated(client.receive_to(b"0\r\n\r\n")) == CHUNKED + b"3\r\none\r\n0\r\n\r\n"
+    assert without_dates(client.receive_to(b"0\r\n\r\n")) == CHUNKED + b"3\r\none\r\n0\r\n\r\n"

@@ -1,4 +1,4 @@
-"""Upgraded connections: bytes both ways, half-closes, ends."""
+"""Tunnels: bytes in both directions, half-closes, ends."""
 
 import threading
 
@@ -6,7 +6,7 @@ import pytest
 
 from proxy.transport.server_state import Timeouts
 from tests.proxy.harness import Harness, RecordingObserver
-from tests.proxy.raw_sockets import Wire
+from tests.proxy.raw_sockets import RawConnection
 from tests.proxy.websocket_frames import BINARY, PING, PONG, TEXT, frame
 
 UPGRADE = (
@@ -23,7 +23,7 @@ SWITCHED = (
 )
 
 
-def open_tunnel(harness: Harness) -> tuple[Wire, Wire]:
+def open_tunnel(harness: Harness) -> tuple[RawConnection, RawConnection]:
     client = harness.connect()
     client.send(UPGRADE)
     upstream = harness.upstream.accept()
@@ -33,7 +33,7 @@ def open_tunnel(harness: Harness) -> tuple[Wire, Wire]:
     return client, upstream
 
 
-def test_bytes_pass_both_ways(harness: Harness) -> None:
+def test_bytes_pass_in_both_directions(harness: Harness) -> None:
     client, upstream = open_tunnel(harness)
     client.send(frame(TEXT, b"hello"))
     assert upstream.receive_exactly(11) == frame(TEXT, b"hello")
@@ -42,7 +42,7 @@ def test_bytes_pass_both_ways(harness: Harness) -> None:
     assert harness.server.counters.tunnels == 1
 
 
-def test_bytes_that_come_with_the_switch_are_not_lost(harness: Harness) -> None:
+def test_bytes_that_arrive_with_the_upgrade_are_not_lost(harness: Harness) -> None:
     client = harness.connect()
     client.send(UPGRADE + frame(TEXT, b"early"))
     upstream = harness.upstream.accept()
@@ -104,7 +104,7 @@ def test_messages_of_a_megabyte_come_back_from_an_echo(harness: Harness) -> None
     thread.join()
 
 
-def test_a_client_that_closes_its_half_still_hears_the_upstream(harness: Harness) -> None:
+def test_a_client_that_closes_its_half_still_receives_data(harness: Harness) -> None:
     client, upstream = open_tunnel(harness)
     client.send(b"last words")
     client.half_close()
@@ -114,7 +114,7 @@ def test_a_client_that_closes_its_half_still_hears_the_upstream(harness: Harness
     assert client.receive_rest() == b"farewell"
 
 
-def test_an_upstream_that_closes_its_half_still_hears_the_client(harness: Harness) -> None:
+def test_an_upstream_that_closes_its_half_still_receives_data(harness: Harness) -> None:
     client, upstream = open_tunnel(harness)
     upstream.send(b"last words")
     upstream.half_close()
@@ -124,7 +124,7 @@ def test_an_upstream_that_closes_its_half_still_hears_the_client(harness: Harnes
     assert upstream.receive_rest() == b"farewell"
 
 
-def test_a_client_that_is_lost_takes_the_upstream_with_it_and_the_other_way_round(harness: Harness) -> None:
+def test_a_lost_side_ends_the_other_one(harness: Harness) -> None:
     client, upstream = open_tunnel(harness)
     client.reset()
     assert upstream.is_ended()
@@ -133,7 +133,7 @@ def test_a_client_that_is_lost_takes_the_upstream_with_it_and_the_other_way_roun
     assert client.is_ended()
 
 
-def test_a_tunnel_in_which_nothing_moves_is_ended(idle_harness: Harness) -> None:
+def test_an_idle_tunnel_ends(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(tunnel=0.2))
     client, upstream = open_tunnel(idle_harness)
     assert client.is_ended()
@@ -142,11 +142,11 @@ def test_a_tunnel_in_which_nothing_moves_is_ended(idle_harness: Harness) -> None
     assert idle_harness.server.open_connections == 0
 
 
-def test_a_tunnel_in_which_only_pings_move_is_not_ended(idle_harness: Harness) -> None:
+def test_pings_keep_a_tunnel_open(idle_harness: Harness) -> None:
     timeout = 1.0
     idle_harness.start(timeouts=Timeouts(tunnel=timeout))
     client, upstream = open_tunnel(idle_harness)
-    # Long enough for several timeouts.
+    # Lasts for several timeouts.
     for _ in range(12):
         upstream.send(b"\x89\x00")
         assert client.receive_exactly(2) == b"\x89\x00"
@@ -168,9 +168,7 @@ def test_a_revoked_credential_ends_its_tunnels_and_no_others(harness: Harness) -
 
 
 @pytest.mark.parametrize("status", [b"200 OK", b"426 Upgrade Required"])
-def test_an_upgrade_that_the_upstream_declines_leaves_a_connection_for_requests(
-    harness: Harness, status: bytes
-) -> None:
+def test_after_a_declined_upgrade_the_connection_serves_requests(harness: Harness, status: bytes) -> None:
     client = harness.connect()
     client.send(UPGRADE + b"GET /next HTTP/1.1\r\nHost: h\r\n\r\n")
     upstream = harness.upstream.accept()
@@ -189,7 +187,7 @@ def test_an_upgrade_that_the_upstream_declines_leaves_a_connection_for_requests(
         SWITCH.replace(b"Connection: Upgrade\r\n", b""),
     ],
 )
-def test_a_switch_to_something_else_is_a_bad_gateway(harness: Harness, switch: bytes) -> None:
+def test_an_upgrade_to_another_protocol_is_a_bad_gateway(harness: Harness, switch: bytes) -> None:
     assert harness.exchange(UPGRADE, switch)[1].startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
 
 

@@ -1,4 +1,4 @@
-"""Connections to upstreams: reused, replaced when stale, resolved again when they cannot be had."""
+"""Upstream connections: reused, replaced when stale, routed again when they fail."""
 
 import socket
 from dataclasses import replace
@@ -11,7 +11,7 @@ from proxy.transport.routing import Response
 from proxy.transport.server_state import Limits, Timeouts
 from testkit.processes import free_port
 from tests.proxy.harness import Harness
-from tests.proxy.raw_sockets import RawUpstream, Wire, undated
+from tests.proxy.raw_sockets import RawConnection, RawUpstream, without_dates
 
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
 
@@ -24,8 +24,8 @@ def request(method: bytes, body: bytes = b"") -> bytes:
 GET = request(b"GET")
 
 
-def rest_one(harness: Harness, client: Wire) -> Wire:
-    """A connection that rests in the pool."""
+def rest_one(harness: Harness, client: RawConnection) -> RawConnection:
+    """Leave an idle connection in the pool, and return the upstream's side."""
     client.send(GET)
     upstream = harness.upstream.accept()
     upstream.receive_head()
@@ -34,7 +34,7 @@ def rest_one(harness: Harness, client: Wire) -> Wire:
     return upstream
 
 
-def test_the_connection_that_rested_last_is_taken_first(harness: Harness) -> None:
+def test_the_most_recently_used_connection_is_taken_first(harness: Harness) -> None:
     clients = [harness.connect() for _ in range(3)]
     upstreams = []
     for client in clients:
@@ -51,9 +51,7 @@ def test_the_connection_that_rested_last_is_taken_first(harness: Harness) -> Non
 
 
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS"])
-def test_a_stale_connection_is_replaced_for_a_request_that_may_be_repeated(
-    harness: Harness, method: bytes
-) -> None:
+def test_a_stale_connection_is_replaced_for_a_retryable_request(harness: Harness, method: bytes) -> None:
     client = harness.connect()
     stale = rest_one(harness, client)
     client.send(request(method))
@@ -68,7 +66,7 @@ def test_a_stale_connection_is_replaced_for_a_request_that_may_be_repeated(
 @pytest.mark.parametrize(
     ("method", "body"), [(b"POST", b""), (b"DELETE", b""), (b"POST", b"x"), (b"GET", b"x")]
 )
-def test_a_request_that_may_not_be_repeated_is_not(harness: Harness, method: bytes, body: bytes) -> None:
+def test_a_request_that_is_not_retryable_is_not_retried(harness: Harness, method: bytes, body: bytes) -> None:
     client = harness.connect()
     stale = rest_one(harness, client)
     client.send(request(method, body))
@@ -78,7 +76,7 @@ def test_a_request_that_may_not_be_repeated_is_not(harness: Harness, method: byt
     assert harness.upstream.is_untouched()
 
 
-def test_a_request_is_repeated_only_once(harness: Harness) -> None:
+def test_a_request_is_retried_only_once(harness: Harness) -> None:
     client = harness.connect()
     stale = rest_one(harness, client)
     client.send(GET)
@@ -91,7 +89,7 @@ def test_a_request_is_repeated_only_once(harness: Harness) -> None:
     assert harness.upstream.is_untouched()
 
 
-def test_a_request_whose_answer_began_is_not_repeated(harness: Harness) -> None:
+def test_a_request_whose_response_has_started_is_not_retried(harness: Harness) -> None:
     client = harness.connect()
     stale = rest_one(harness, client)
     client.send(GET)
@@ -103,33 +101,33 @@ def test_a_request_whose_answer_began_is_not_repeated(harness: Harness) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nhi",
         b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi",
     ],
 )
-def test_an_upstream_that_says_it_closes_is_not_used_again(harness: Harness, answer: bytes) -> None:
+def test_an_upstream_that_closes_is_not_reused(harness: Harness, response: bytes) -> None:
     client = harness.connect()
     client.send(GET)
     upstream = harness.upstream.accept()
     upstream.receive_head()
-    upstream.send(answer)
+    upstream.send(response)
     assert client.receive_to(b"hi") == OK
     assert upstream.is_ended()
 
 
-def test_a_connection_that_rests_too_long_is_closed(idle_harness: Harness) -> None:
+def test_a_connection_that_is_idle_for_too_long_is_closed(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(upstream_idle=0.1))
     assert rest_one(idle_harness, idle_harness.connect()).is_ended()
 
 
-def test_an_old_connection_is_closed_instead_of_resting(idle_harness: Harness) -> None:
+def test_an_old_connection_does_not_become_idle(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(upstream_age=0.0, upstream_idle=60, head=60, idle=60))
     assert rest_one(idle_harness, idle_harness.connect()).is_ended()
 
 
-def test_no_more_connections_rest_than_the_limit(idle_harness: Harness) -> None:
+def test_idle_connections_have_a_limit(idle_harness: Harness) -> None:
     idle_harness.start(Limits(idle_upstreams_per_key=1))
     clients = [idle_harness.connect() for _ in range(2)]
     upstreams = []
@@ -153,7 +151,7 @@ def test_routes_with_other_keys_do_not_share_connections(harness: Harness) -> No
     assert not first.has_input()
 
 
-def test_a_key_that_moved_to_another_address_leaves_its_old_connections(harness: Harness) -> None:
+def test_a_key_with_a_new_address_drops_its_old_connections(harness: Harness) -> None:
     client = harness.connect()
     first = rest_one(harness, client)
     moved = RawUpstream()
@@ -164,7 +162,7 @@ def test_a_key_that_moved_to_another_address_leaves_its_old_connections(harness:
     moved.close()
 
 
-def test_an_upstream_that_cannot_be_connected_is_resolved_again_and_the_body_is_not_lost(
+def test_a_failed_connection_is_routed_again_and_the_body_is_not_lost(
     harness: Harness,
 ) -> None:
     right = harness.router.forward
@@ -177,20 +175,20 @@ def test_an_upstream_that_cannot_be_connected_is_resolved_again_and_the_body_is_
     assert upstream.receive_exactly(5) == b"hello"
     upstream.send(OK)
     assert client.receive_to(b"hi") == OK
-    assert harness.router.asked_again == 1
+    assert harness.router.reroutes == 1
 
 
-def test_the_router_says_that_an_upstream_can_not_be_connected(harness: Harness) -> None:
+def test_the_router_makes_the_response_for_an_unreachable_upstream(harness: Harness) -> None:
     harness.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
     client = harness.connect()
     client.send(GET)
-    answer = undated(client.receive_to(b"unreachable: //"))
-    assert answer == b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 15\r\n\r\nunreachable: //"
-    assert harness.router.asked_again == 1
+    response = without_dates(client.receive_to(b"unreachable: //"))
+    assert response == b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 15\r\n\r\nunreachable: //"
+    assert harness.router.reroutes == 1
     assert harness.server.counters.upstream_failures == {"connect": 2}
 
 
-def test_the_router_may_answer_when_the_upstream_is_gone(harness: Harness) -> None:
+def test_the_router_may_respond_when_the_upstream_is_gone(harness: Harness) -> None:
     harness.router.change(upstream=Upstream("127.0.0.1", free_port(), keep_prefix=True))
     harness.router.decide_again = lambda _head: Response(502, body=b"starting")
     client = harness.connect()
@@ -199,10 +197,10 @@ def test_the_router_may_answer_when_the_upstream_is_gone(harness: Harness) -> No
         assert client.receive_to(b"starting").endswith(b"Content-Length: 8\r\n\r\nstarting")
 
 
-def test_a_connect_that_takes_too_long_is_given_up(idle_harness: Harness) -> None:
+def test_a_slow_connect_times_out(idle_harness: Harness) -> None:
     idle_harness.start(timeouts=Timeouts(connect=0.1))
     with socket.socket() as full:
-        # Nobody accepts, and the queue holds one: the next connect hangs.
+        # Nothing accepts, and the backlog holds one, so the next connect hangs.
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         with socket.create_connection(full.getsockname()):

@@ -5,7 +5,7 @@ KEY = b"\x11\x22\x33\x44"
 
 
 def frame(opcode: int, payload: bytes, key: bytes = KEY, *, final: bool = True) -> bytes:
-    """One masked frame."""
+    """Return a masked frame."""
     size = len(payload)
     if size < 126:
         length = bytes([0x80 | size])

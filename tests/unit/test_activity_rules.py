@@ -1,4 +1,4 @@
-"""Untouched tabs are no use, hands are: what real ones sent through the proxy, cut to what matters."""
+"""Activity rules, on messages that real tabs sent: untouched tabs are idle, people are not."""
 
 import json
 
@@ -28,17 +28,19 @@ def head(method: str, target: str, fields: dict[str, str]) -> RequestHead:
 
 
 def is_activity_request(ide: str, method: str, target: str, fields: dict[str, str] | None = None) -> bool:
-    """The target is that of the IDE; the proxy's prefix comes before it."""
+    """Classify a request; the target has no prefix of the proxy."""
     request = head(method, f"/w/some-id{target}", BACKGROUND if fields is None else fields)
     return rules_for(ide).is_activity_request(target.partition("?")[0].encode(), request)
 
 
-def is_use_message(ide: str, path: bytes, payload: bytes, opcode: int = BINARY, shown: int = 1024) -> bool:
-    return rules_for(ide).messages_at(path).is_activity(opcode, len(payload), payload[:shown])
+def is_activity_message(
+    ide: str, path: bytes, payload: bytes, opcode: int = BINARY, visible: int = 1024
+) -> bool:
+    return rules_for(ide).messages_at(path).is_activity(opcode, len(payload), payload[:visible])
 
 
 def kernel_message(channel: bytes, kind: str, content: str) -> bytes:
-    """In the protocol v1.kernel.websocket.jupyter.org: the offsets of the parts, then the parts."""
+    """Return a message in the protocol v1.kernel.websocket.jupyter.org: offsets, then the parts."""
     header = json.dumps(
         {
             "date": "2026-11-16T08:56:34.456Z",
@@ -56,14 +58,14 @@ def kernel_message(channel: bytes, kind: str, content: str) -> bytes:
 
 
 def remote_message(body: bytes) -> bytes:
-    """A regular message of VS Code: its kind, number, what it acknowledges, its size."""
+    """Return a regular message of VS Code: kind, number, acknowledged number, size, body."""
     return b"\x01\0\0\4\x6b\0\0\3\x42" + len(body).to_bytes(4, "big") + body
 
 
 def extension_call(name: str, arguments: str, kind: bytes = b"\x01") -> bytes:
-    """To the extension host: kind, number, whom, what, with what."""
-    said = len(arguments).to_bytes(4, "big") + arguments.encode()
-    return remote_message(kind + b"\0\0\0\xb4f" + bytes([len(name)]) + name.encode() + said)
+    """Return a call to the extension host: kind, number, receiver, method, arguments."""
+    encoded = len(arguments).to_bytes(4, "big") + arguments.encode()
+    return remote_message(kind + b"\0\0\0\xb4f" + bytes([len(name)]) + name.encode() + encoded)
 
 
 def terminal_input(data: bytes) -> bytes:
@@ -96,7 +98,7 @@ IDLE_JUPYTERLAB_REQUESTS = (
     ("PUT", "/lab/api/workspaces/default?1794819176561"),
     ("GET", "/static/lab/jlab_core.94a7f1.js.map"),
 )
-WORKING_JUPYTERLAB_REQUESTS = (
+ACTIVE_JUPYTERLAB_REQUESTS = (
     ("PUT", "/api/contents/a.py?1794819584440"),
     ("POST", "/api/contents/a.py/checkpoints?1794819464427"),
     ("POST", "/api/contents?1794819393447"),
@@ -119,7 +121,7 @@ IDLE_JUPYTERLAB_MESSAGES = (
     (TERMINAL, b'["stdin","\\u001b]11;rgb:ffff/ffff/ffff\\u001b\\\\"]'),
     (b"/api/events/subscribe", b"x" * 100),
 )
-WORKING_JUPYTERLAB_MESSAGES = (
+ACTIVE_JUPYTERLAB_MESSAGES = (
     (CHANNELS, kernel_message(b"shell", "execute_request", '{"silent":false,"code":"print(1+1)"}')),
     (CHANNELS, kernel_message(b"shell", "complete_request", '{"code":"import o","cursor_pos":8}')),
     (CHANNELS, kernel_message(b"shell", "comm_msg", '{"comm_id":"x","data":{}}')),
@@ -148,7 +150,7 @@ IDLE_CODE_SERVER_MESSAGES = (
     terminal_input(b"\x1b[>0;276;0c"),
     model_change('"source":"reloadFromDisk"', is_dirty="false") + SCROLLED,
 )
-WORKING_CODE_SERVER_MESSAGES = (
+ACTIVE_CODE_SERVER_MESSAGES = (
     extension_call("$onDidChangeWindowActive", "[true]"),
     extension_call("$acceptTabOperation", '[{"groupId":0,"index":0}]'),
     extension_call("$acceptDirtyStateChanged", '[{"$mid":1},true]'),
@@ -163,42 +165,42 @@ WORKING_CODE_SERVER_MESSAGES = (
 
 
 @pytest.mark.parametrize(("method", "target"), IDLE_JUPYTERLAB_REQUESTS)
-def test_what_an_untouched_jupyterlab_asks_for_is_no_use(method: str, target: str) -> None:
+def test_requests_of_an_untouched_jupyterlab_are_not_activity(method: str, target: str) -> None:
     assert not is_activity_request(JUPYTERLAB, method, target)
 
 
-@pytest.mark.parametrize(("method", "target"), WORKING_JUPYTERLAB_REQUESTS)
-def test_what_somebody_does_in_jupyterlab_is_use(method: str, target: str) -> None:
+@pytest.mark.parametrize(("method", "target"), ACTIVE_JUPYTERLAB_REQUESTS)
+def test_requests_of_a_person_in_jupyterlab_are_activity(method: str, target: str) -> None:
     assert is_activity_request(JUPYTERLAB, method, target)
 
 
 @pytest.mark.parametrize(("path", "payload"), IDLE_JUPYTERLAB_MESSAGES)
-def test_what_an_untouched_jupyterlab_says_is_no_use(path: bytes, payload: bytes) -> None:
-    assert not is_use_message(JUPYTERLAB, path, payload)
+def test_messages_of_an_untouched_jupyterlab_are_not_activity(path: bytes, payload: bytes) -> None:
+    assert not is_activity_message(JUPYTERLAB, path, payload)
 
 
-@pytest.mark.parametrize(("path", "payload"), WORKING_JUPYTERLAB_MESSAGES)
-def test_what_hands_make_jupyterlab_say_is_use(path: bytes, payload: bytes) -> None:
-    assert is_use_message(JUPYTERLAB, path, payload)
+@pytest.mark.parametrize(("path", "payload"), ACTIVE_JUPYTERLAB_MESSAGES)
+def test_messages_of_a_person_in_jupyterlab_are_activity(path: bytes, payload: bytes) -> None:
+    assert is_activity_message(JUPYTERLAB, path, payload)
 
 
-def test_a_kernel_message_of_which_too_little_is_shown_is_use() -> None:
+def test_a_kernel_message_with_too_little_visible_is_activity() -> None:
     payload = kernel_message(b"shell", "kernel_info_request", "{}")
-    assert is_use_message(JUPYTERLAB, CHANNELS, payload, shown=64)
+    assert is_activity_message(JUPYTERLAB, CHANNELS, payload, visible=64)
 
 
 @pytest.mark.parametrize("payload", IDLE_CODE_SERVER_MESSAGES)
-def test_what_an_untouched_code_server_says_is_no_use(payload: bytes) -> None:
-    assert not is_use_message(CODE_SERVER, REMOTE, payload)
+def test_messages_of_an_untouched_code_server_are_not_activity(payload: bytes) -> None:
+    assert not is_activity_message(CODE_SERVER, REMOTE, payload)
 
 
-@pytest.mark.parametrize("payload", WORKING_CODE_SERVER_MESSAGES)
-def test_what_hands_make_code_server_say_is_use(payload: bytes) -> None:
-    assert is_use_message(CODE_SERVER, REMOTE, payload)
+@pytest.mark.parametrize("payload", ACTIVE_CODE_SERVER_MESSAGES)
+def test_messages_of_a_person_in_code_server_are_activity(payload: bytes) -> None:
+    assert is_activity_message(CODE_SERVER, REMOTE, payload)
 
 
 @pytest.mark.parametrize("ide", IDES)
-def test_opening_a_page_is_use(ide: str) -> None:
+def test_opening_a_page_is_activity(ide: str) -> None:
     assert is_activity_request(ide, "GET", "/", NAVIGATION)
     assert is_activity_request(ide, "GET", "/lab/tree/a.ipynb?reset", {"Accept": "text/html,*/*"})
 
@@ -215,27 +217,27 @@ def test_opening_a_page_is_use(ide: str) -> None:
         {"Accept": "application/json"},
     ],
 )
-def test_what_pages_and_programs_fetch_is_no_use(ide: str, fields: dict[str, str]) -> None:
+def test_fetches_of_pages_and_programs_are_not_activity(ide: str, fields: dict[str, str]) -> None:
     assert not is_activity_request(ide, "GET", "/anything", fields)
 
 
 @pytest.mark.parametrize("ide", IDES)
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
-def test_changing_something_is_use(ide: str, method: str) -> None:
+def test_requests_that_change_something_are_activity(ide: str, method: str) -> None:
     assert is_activity_request(ide, method, "/proxy/5000/items")
 
 
 @pytest.mark.parametrize("ide", IDES)
 @pytest.mark.parametrize("opcode", [CONTINUATION, CLOSE, PING, PONG])
 @pytest.mark.parametrize("path", [CHANNELS, TERMINAL, REMOTE, b"/other"])
-def test_frames_that_begin_no_message_are_no_use(ide: str, opcode: int, path: bytes) -> None:
-    assert not is_use_message(ide, path, b"x" * 100, opcode)
+def test_frames_that_start_no_message_are_not_activity(ide: str, opcode: int, path: bytes) -> None:
+    assert not is_activity_message(ide, path, b"x" * 100, opcode)
 
 
 @pytest.mark.parametrize(
     ("ide", "path"), [(UNKNOWN, REMOTE), (JUPYTERLAB, b"/ws"), (CODE_SERVER, b"/proxy/1/ws")]
 )
-def test_of_unknown_sockets_only_long_messages_are_use(ide: str, path: bytes) -> None:
+def test_on_unknown_sockets_only_long_messages_are_activity(ide: str, path: bytes) -> None:
     keep_alive = b'{"topic":"phoenix","event":"heartbeat","payload":{},"ref":"1"}'
-    assert not is_use_message(ide, path, keep_alive, TEXT)
-    assert is_use_message(ide, path, b"x" * 65, TEXT)
+    assert not is_activity_message(ide, path, keep_alive, TEXT)
+    assert is_activity_message(ide, path, b"x" * 65, TEXT)

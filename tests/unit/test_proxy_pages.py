@@ -1,4 +1,4 @@
-"""Every page: its status and headers, small, readable, and no text becomes markup."""
+"""Every page: status, headers, size, accessibility, and no text that becomes markup."""
 
 import base64
 import hashlib
@@ -11,7 +11,7 @@ from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.ports import Progress
 from proxy.pages import Visit
 from proxy.transport.routing import Response
-from tests.html_pages import read, shown
+from tests.html_pages import read, visible_states
 from tests.proxy_visits import (
     ALL_CHOICES,
     ARCHIVES,
@@ -21,7 +21,7 @@ from tests.proxy_visits import (
     TOKEN,
     VIEW,
     broken,
-    halted,
+    deletion_failed,
     running,
     under_way,
     visit,
@@ -42,10 +42,10 @@ EVERY_PAGE = {
         502,
         PAGES.failed(broken(ErrorReason.ARCHIVE_CORRUPTED, "Damaged."), ALL_CHOICES, ARCHIVES),
     ),
-    "deletion failed": (502, PAGES.failed(halted(), ALL_CHOICES[:1])),
+    "deletion failed": (502, PAGES.failed(deletion_failed(), ALL_CHOICES[:1])),
     "failed, nothing to choose": (502, PAGES.failed(broken(None), ())),
     "own limit": (502, PAGES.limit_reached(visit(), [running()], 1, everyone=False)),
-    "everybody's limit": (502, PAGES.limit_reached(visit(), [], 100, everyone=True)),
+    "everyone's limit": (502, PAGES.limit_reached(visit(), [], 100, everyone=True)),
     "confirm stop": (200, PAGES.confirm_stop(visit(phase=Phase.RUNNING))),
     "not answering": (502, PAGES.not_answering(visit(phase=Phase.RUNNING))),
     "not found": (404, PAGES.not_found()),
@@ -53,7 +53,7 @@ EVERY_PAGE = {
     "unavailable": (503, PAGES.unavailable()),
     "rejected form": (403, PAGES.rejected_form()),
 }
-BY_ITSELF = {"starting", "restoring", "not answering", "unavailable"}
+RELOADING = {"starting", "restoring", "not answering", "unavailable"}
 
 
 @pytest.fixture(params=EVERY_PAGE)
@@ -62,16 +62,16 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def answer(name: str) -> Response:
+def response(name: str) -> Response:
     return EVERY_PAGE[name][1]
 
 
-def test_a_page_has_its_status(name: str, answer: Response) -> None:
-    assert answer.status == EVERY_PAGE[name][0]
+def test_a_page_has_its_status(name: str, response: Response) -> None:
+    assert response.status == EVERY_PAGE[name][0]
 
 
-def test_nobody_stores_frames_or_guesses_a_page(answer: Response) -> None:
-    headers = dict(answer.headers)
+def test_a_page_is_not_stored_framed_or_sniffed(response: Response) -> None:
+    headers = dict(response.headers)
     policy = headers.pop("Content-Security-Policy")
     headers.pop("Retry-After", None)
     assert headers == {
@@ -84,46 +84,46 @@ def test_nobody_stores_frames_or_guesses_a_page(answer: Response) -> None:
     }
     assert policy.startswith("default-src 'none'; ")
     assert "unsafe" not in policy
-    assert all(re.fullmatch(r"[\x20-\x7e]+", value) for _, value in answer.headers)
+    assert all(re.fullmatch(r"[\x20-\x7e]+", value) for _, value in response.headers)
 
 
 @pytest.mark.parametrize("tag", ["style", "script"])
-def test_only_our_own_text_is_applied_and_run(answer: Response, tag: str) -> None:
-    inline = read(answer).one(tag)
+def test_only_the_own_style_and_script_apply(response: Response, tag: str) -> None:
+    inline = read(response).one(tag)
     digest = base64.b64encode(hashlib.sha256(inline.text.encode()).digest()).decode()
     assert inline.attributes == {}
-    assert f"; {tag}-src 'sha256-{digest}'; " in dict(answer.headers)["Content-Security-Policy"]
+    assert f"; {tag}-src 'sha256-{digest}'; " in dict(response.headers)["Content-Security-Policy"]
 
 
-def test_a_page_needs_nothing_that_its_policy_forbids(answer: Response) -> None:
-    for element in read(answer).all():
+def test_a_page_uses_nothing_that_its_policy_forbids(response: Response) -> None:
+    for element in read(response).all():
         assert not [each for each in element.attributes if each == "style" or each.startswith("on")]
         for link in ("href", "src", "action", "data-progress"):
             address = element.attributes.get(link, "/hub/")
             assert address.startswith(("/hub/", "data:image/", "../"))
 
 
-def test_a_page_is_small(answer: Response) -> None:
-    assert len(answer.body) < MAX_BYTES
+def test_a_page_is_small(response: Response) -> None:
+    assert len(response.body) < MAX_BYTES
 
 
-def test_a_page_is_easy_to_read_for_everybody(name: str, answer: Response) -> None:
-    page = read(answer)
+def test_a_page_is_accessible(name: str, response: Response) -> None:
+    page = read(response)
     headlines = [each for each in page.one("main").all("h1") if each.text]
     labels = {each.attributes.get("for") for each in page.all("label")}
     assert page.one("html").attributes == {"lang": "en"}
     assert page.one("title").text.endswith(" · CodeHub")
-    assert len(headlines) == 1 or shown(page)
+    assert len(headlines) == 1 or visible_states(page)
     assert all(each.attributes["id"] in labels for each in page.all("progress"))
     assert "/hub/" in {each.attributes["href"] for each in page.one("header").all("a")}
 
 
-def test_without_script_only_a_page_that_waits_reloads(name: str, answer: Response) -> None:
-    page = read(answer)
+def test_without_script_only_a_waiting_page_reloads(name: str, response: Response) -> None:
+    page = read(response)
     refreshing = [each for each in page.all("meta") if each.attributes.get("http-equiv") == "refresh"]
     without_script = [each for fallback in page.one("head").all("noscript") for each in fallback.all("meta")]
     assert refreshing == without_script
-    assert bool(refreshing) == (name in BY_ITSELF)
+    assert bool(refreshing) == (name in RELOADING)
 
 
 EVIL = "\"'></title></script><script>alert(1)</script>"

@@ -12,7 +12,7 @@ from codehub.domain.states import DesiredState, ErrorReason, Phase
 from codehub.words import CHOICES, FAILURES
 from proxy.pages import Pages, Visit
 from proxy.transport.routing import Response
-from tests.html_pages import fields, read, words
+from tests.html_pages import fields, read, text_of
 from tests.proxy_visits import (
     ALL_CHOICES,
     ARCHIVES,
@@ -24,7 +24,7 @@ from tests.proxy_visits import (
     PATH,
     TOKEN,
     broken,
-    halted,
+    deletion_failed,
     running,
     visit,
 )
@@ -37,41 +37,41 @@ from tests.proxy_visits import (
         (PAGES.restore_needed(visit(phase=Phase.ARCHIVED)), "Restore and open"),
     ],
 )
-def test_a_button_starts_and_comes_back(page: Response, label: str) -> None:
+def test_a_button_starts_the_workspace_and_comes_back(page: Response, label: str) -> None:
     form = read(page).one("form")
     assert form.attributes == {"method": "post", "action": f"/hub/w/{ID}/.codehub/start"}
     assert fields(form) == {"token": TOKEN, "next": PATH}
     assert form.one("button").text == label
 
 
-def test_an_archive_is_known_by_its_time_and_size() -> None:
+def test_an_archive_is_shown_with_its_time_and_size() -> None:
     page = read(PAGES.restore_needed(visit(phase=Phase.ARCHIVED)))
-    assert "Your files are safe in the archive of 3 May, 14:02 UTC (312 MB)." in words(page)
+    assert "Your files are safe in the archive of 3 May, 14:02 UTC (312 MB)." in text_of(page)
     assert page.one("time").attributes == {"datetime": "2026-05-03T14:02:00+00:00"}
 
 
-def test_an_error_offers_every_choice_in_a_form_of_its_own() -> None:
+def test_an_error_offers_every_choice_in_its_own_form() -> None:
     page = read(PAGES.failed(broken(ErrorReason.DATA_LOST, "Volume is gone."), ALL_CHOICES))
-    assert "Volume is gone." in words(page)
+    assert "Volume is gone." in text_of(page)
     forms = list(page.all("form"))
     assert {each.attributes["action"] for each in forms} == {f"/hub/w/{ID}/.codehub/recover"}
     assert [fields(each)["choice"] for each in forms] == list(RecoverChoice)
     for form, choice in zip(forms, RecoverChoice, strict=True):
         assert fields(form).items() >= {"token": TOKEN, "next": PATH}.items()
         assert CHOICES[choice].meaning in form.text.lower()
-        assert (CHOICES[choice].consequence or "") in words(form)
+        assert (CHOICES[choice].consequence or "") in text_of(form)
 
 
-def test_giving_up_files_needs_consent_and_nothing_else_does() -> None:
+def test_only_giving_up_files_needs_consent() -> None:
     page = read(PAGES.failed(broken(ErrorReason.DATA_LOST), ALL_CHOICES))
-    asked = {
+    required = {
         fields(form)["choice"]: [
             each.attributes for each in form.all("input") if "required" in each.attributes
         ]
         for form in page.all("form")
     }
     consent = {"type": "checkbox", "name": "understood", "value": "yes", "required": ""}
-    assert asked == {
+    assert required == {
         "retry": [],
         "restore_archive": [consent],
         "use_disk": [consent],
@@ -79,10 +79,10 @@ def test_giving_up_files_needs_consent_and_nothing_else_does() -> None:
     }
 
 
-def test_the_archives_to_go_back_to_are_listed_with_time_size_and_verification() -> None:
+def test_archives_are_listed_with_time_size_and_verification() -> None:
     page = read(PAGES.failed(broken(ErrorReason.ARCHIVE_CORRUPTED), ALL_CHOICES, ARCHIVES))
     listed = list(page.one("fieldset").all("label"))
-    assert [words(each) for each in listed] == [
+    assert [text_of(each) for each in listed] == [
         "2 May, 10:00 UTC · 311 MB · not verified yet",
         "Unknown time · size unknown · verified 1 May, 10:00 UTC",
     ]
@@ -92,10 +92,10 @@ def test_the_archives_to_go_back_to_are_listed_with_time_size_and_verification()
     assert all("required" in each.one("input").attributes for each in listed)
 
 
-def test_a_deletion_that_failed_can_be_tried_again_taken_back_or_done_for_good() -> None:
-    page = read(PAGES.failed(halted(error_message="No space left."), (RecoverChoice.RETRY,)))
-    assert "It could not be deleted" in words(page)
-    assert "No space left." in words(page)
+def test_a_failed_deletion_can_be_retried_undone_or_made_final() -> None:
+    page = read(PAGES.failed(deletion_failed(error_message="No space left."), (RecoverChoice.RETRY,)))
+    assert "It could not be deleted" in text_of(page)
+    assert "No space left." in text_of(page)
     actions = {form.attributes["action"].rpartition("/")[2]: form for form in page.all("form")}
     assert list(actions) == ["recover", "undelete", "purge"]
     required = [each for each in actions["purge"].all("input") if "required" in each.attributes]
@@ -103,11 +103,11 @@ def test_a_deletion_that_failed_can_be_tried_again_taken_back_or_done_for_good()
 
 
 @pytest.mark.parametrize("reason", ErrorReason)
-def test_every_reason_is_told_in_plain_words(reason: ErrorReason) -> None:
+def test_every_reason_is_explained(reason: ErrorReason) -> None:
     page = read(PAGES.failed(broken(reason, EXPLANATIONS[reason]), ALL_CHOICES[:1]))
-    said = words(page.one("main"))
-    assert FAILURES[reason].happened in said
-    assert "`" not in said
+    text = text_of(page.one("main"))
+    assert FAILURES[reason].happened in text
+    assert "`" not in text
     assert not [each for each in page.all("p") if each.attributes.get("class") == "message"]
 
 
@@ -124,22 +124,24 @@ def test_every_reason_is_told_in_plain_words(reason: ErrorReason) -> None:
         (broken(ErrorReason.ARCHIVE_CORRUPTED), "Nothing was deleted: the archive of 3 May"),
         (broken(ErrorReason.DATA_LOST, conditions=NOWHERE), "nothing will be deleted before you decide"),
         (broken(ErrorReason.TIMEOUT, conditions=Conditions()), "nothing will be deleted before you decide"),
-        (halted(conditions=ON_DISK, archived_at=None), "Your files are on the workspace"),
-        (halted(conditions=ON_DISK, purge=True), None),
+        (deletion_failed(conditions=ON_DISK, archived_at=None), "Your files are on the workspace"),
+        (deletion_failed(conditions=ON_DISK, purge=True), None),
     ],
 )
 def test_no_more_is_promised_than_is_known(page: Visit, promise: str | None) -> None:
     promises = [
-        words(each) for each in read(PAGES.failed(page, ())).all("div") if each.attributes["class"] == "safe"
+        text_of(each)
+        for each in read(PAGES.failed(page, ())).all("div")
+        if each.attributes["class"] == "safe"
     ]
     assert len(promises) == (promise is not None)
     assert all(promise in each for each in promises if promise)
 
 
-def test_a_full_house_lists_what_can_be_stopped() -> None:
+def test_at_the_limit_the_page_lists_what_can_be_stopped() -> None:
     page = read(PAGES.limit_reached(visit(), [running()], 2, everyone=False))
-    assert "You can run 2 workspaces at once." in words(page)
-    assert words(page.one("li")) == "website Running Stop"
+    assert "You can run 2 workspaces at once." in text_of(page)
+    assert text_of(page.one("li")) == "website Running Stop"
     stop, again = page.one("main").all("a")
     wanted = quote(PATH)
     assert stop.attributes["href"] == f"/hub/w/{OTHER}/.codehub/stop?next={wanted}"
@@ -147,7 +149,7 @@ def test_a_full_house_lists_what_can_be_stopped() -> None:
     assert not list(page.all("noscript"))
 
 
-def test_a_page_of_one_workspace_has_no_token_to_stop_another_with() -> None:
+def test_a_page_has_no_token_to_stop_another_workspace() -> None:
     page = PAGES.limit_reached(visit(), [running()], 2, everyone=False)
     assert not list(read(page).all("form"))
     assert TOKEN.encode() not in page.body
@@ -164,9 +166,9 @@ def test_a_stop_is_confirmed_and_leads_back() -> None:
 @pytest.mark.parametrize(
     ("desired", "state"), [(DesiredState.STANDBY, "Stopping…"), (DesiredState.DELETED, "Deleting…")]
 )
-def test_a_place_that_is_about_to_be_free_is_waited_for(desired: DesiredState, state: str) -> None:
+def test_the_page_waits_for_a_slot_that_is_being_freed(desired: DesiredState, state: str) -> None:
     page = read(PAGES.limit_reached(visit(), [running(desired=desired)], 1, everyone=False))
-    assert words(page.one("li")) == f"website {state}"
+    assert text_of(page.one("li")) == f"website {state}"
     assert not list(page.all("form"))
     assert page.one("main").attributes == {"data-reload": "2", "data-address": f"/hub{PATH}"}
     (refresh,) = page.one("noscript").all("meta")
@@ -174,7 +176,7 @@ def test_a_place_that_is_about_to_be_free_is_waited_for(desired: DesiredState, s
 
 
 @pytest.mark.parametrize(
-    ("place", "state"),
+    ("slot", "state"),
     [
         (running(), "Running"),
         (running(Phase.STANDBY), "Starting…"),
@@ -182,20 +184,20 @@ def test_a_place_that_is_about_to_be_free_is_waited_for(desired: DesiredState, s
         (running(Phase.ERROR, DesiredState.STANDBY), "Failed"),
     ],
 )
-def test_a_place_tells_what_takes_it(place: RunningWorkspace, state: str) -> None:
-    page = read(PAGES.limit_reached(visit(), [place], 100, everyone=True))
+def test_a_slot_shows_the_state_of_its_workspace(slot: RunningWorkspace, state: str) -> None:
+    page = read(PAGES.limit_reached(visit(), [slot], 100, everyone=True))
     assert page.one("span").text == state
 
 
-def test_clients_learn_when_to_come_back() -> None:
+def test_unavailable_says_when_to_try_again() -> None:
     assert dict(PAGES.unavailable().headers)["Retry-After"] == "5"
 
 
-def test_a_stranger_learns_who_they_are_and_no_more() -> None:
-    page = words(read(PAGES.forbidden("grace")).one("main"))
+def test_forbidden_shows_only_the_own_username() -> None:
+    page = text_of(read(PAGES.forbidden("grace")).one("main"))
     assert "You are signed in as grace." in page
 
 
-def test_an_installation_at_the_root_has_no_prefix() -> None:
+def test_an_installation_at_the_root_has_no_base_path() -> None:
     form = read(Pages().start_needed(visit())).one("form")
     assert form.attributes["action"] == f"/w/{ID}/.codehub/start"

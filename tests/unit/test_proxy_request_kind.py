@@ -1,4 +1,4 @@
-"""What a head says of who is asking, and for what."""
+"""What the head of a request says: path, kind, credentials, use of the cookie."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def head(method: str = "GET", target: str = "/", **fields: str) -> RequestHead:
         (f"/w/{ID}/../{ID}/%2e%2e/", f"/../{ID}/%2e%2e/".encode(), b""),
     ],
 )
-def test_path_of_a_workspace(target: str, rest: bytes, query: bytes) -> None:
+def test_a_path_of_a_workspace_is_split(target: str, rest: bytes, query: bytes) -> None:
     assert parse_path(target.encode()) == (ID, rest, query)
 
 
@@ -55,7 +55,7 @@ def test_path_of_a_workspace(target: str, rest: bytes, query: bytes) -> None:
         f"/w/{ID.replace('0', 'g')}/",
     ],
 )
-def test_what_names_no_workspace(target: str) -> None:
+def test_other_paths_name_no_workspace(target: str) -> None:
     assert parse_path(target.encode()) is None
 
 
@@ -79,12 +79,12 @@ def test_what_names_no_workspace(target: str) -> None:
         ({**WEBSOCKET, "X-CodeHub-Wake": "true"}, RequestKind.WAKING),
     ],
 )
-def test_kind_of_a_get(fields: dict[str, str], expected: RequestKind) -> None:
+def test_a_get_is_classified(fields: dict[str, str], expected: RequestKind) -> None:
     assert request_kind_of(head(**fields)) is expected
 
 
 @pytest.mark.parametrize("method", ["POST", "HEAD", "PUT", "DELETE"])
-def test_only_a_get_opens_a_page(method: str) -> None:
+def test_only_a_get_is_a_navigation(method: str) -> None:
     assert request_kind_of(head(method, **NAVIGATION)) is RequestKind.BACKGROUND
 
 
@@ -101,17 +101,17 @@ def test_only_a_get_opens_a_page(method: str) -> None:
             {"Authorization": "Bearer codehub_pat_x", "Cookie": "codehub_session=s"},
             Credentials("codehub_pat_x", None),
         ),
-        # Not ours: it belongs to what runs in the workspace.
+        # Not a token of CodeHub: it belongs to a program in the workspace.
         ({"Authorization": "Bearer eyJ", "Cookie": "codehub_session=s"}, Credentials(None, "s")),
         ({"Authorization": "Basic Y29kZWh1Yl9wYXRfeA=="}, Credentials(None, None)),
     ],
 )
-def test_what_is_shown(fields: dict[str, str], expected: Credentials) -> None:
+def test_credentials_are_read(fields: dict[str, str], expected: Credentials) -> None:
     assert credentials_of(head(**fields).block, b"codehub_session") == expected
 
 
 SAME = {"Sec-Fetch-Site": "same-origin"}
-OURS, THEIRS = {"Origin": "https://dev.example"}, {"Origin": "https://evil.example"}
+SAME_ORIGIN, CROSS_ORIGIN = {"Origin": "https://dev.example"}, {"Origin": "https://evil.example"}
 
 
 @pytest.mark.parametrize(
@@ -123,20 +123,22 @@ OURS, THEIRS = {"Origin": "https://dev.example"}, {"Origin": "https://evil.examp
         (head(**{**NAVIGATION, "Sec-Fetch-Site": "cross-site"}), True),
         (head(**{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}), False),
         (head(**{"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}), False),
-        (head("POST", **SAME, **OURS), True),
-        (head("POST", **OURS), True),
+        (head("POST", **SAME, **SAME_ORIGIN), True),
+        (head("POST", **SAME_ORIGIN), True),
         (head("POST"), True),
-        (head("POST", **THEIRS), False),
+        (head("POST", **CROSS_ORIGIN), False),
         (head("POST", Origin="null"), False),
-        (head("POST", **{**NAVIGATION, "Sec-Fetch-Site": "cross-site"}, **THEIRS), False),
-        (head("DELETE", **{"Sec-Fetch-Site": "same-site"}, **OURS), False),
-        (head(**WEBSOCKET, **OURS), True),
-        (head(**WEBSOCKET, **THEIRS), False),
+        (head("POST", **{**NAVIGATION, "Sec-Fetch-Site": "cross-site"}, **CROSS_ORIGIN), False),
+        (head("DELETE", **{"Sec-Fetch-Site": "same-site"}, **SAME_ORIGIN), False),
+        (head(**WEBSOCKET, **SAME_ORIGIN), True),
+        (head(**WEBSOCKET, **CROSS_ORIGIN), False),
         (head(**WEBSOCKET), False),
         (head(**WEBSOCKET, Origin="null"), False),
         (head(**WEBSOCKET, Origin="http://dev.example"), False),
         (head(**WEBSOCKET, Origin="https://dev.example.evil.example"), False),
     ],
 )
-def test_when_a_cookie_speaks(request_head: RequestHead, expected: bool) -> None:
+def test_the_cookie_counts_only_for_requests_of_the_same_site(
+    request_head: RequestHead, expected: bool
+) -> None:
     assert may_use_cookie(request_head, ORIGINS) is expected
