@@ -1,1 +1,1 @@
-"""Pure decisions: standard library only, no clock, ids, environment or I/O."""
+"""Pure decisions: only the standard library; no clock, random ids, environment or I/O."""

@@ -1,4 +1,4 @@
-"""When an operation is done: an observation says so, never an actuator's return value."""
+"""When an operation is complete: an observation decides, never the return value of a call."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from codehub.domain.states import Operation
 
 
 def is_complete(operation: Operation, snapshot: Snapshot) -> bool:
-    """Whether this snapshot, judged after the operation ran, shows its result."""
+    """Return whether this snapshot, judged after the operation ran, shows its result."""
     return COMPLETION_RULES[operation](snapshot)
 
 
@@ -19,7 +19,7 @@ def _is_restored(snapshot: Snapshot) -> bool:
     return _has_volume(snapshot) and snapshot.restore_marker == snapshot.archive_key
 
 
-def _takes_traffic(snapshot: Snapshot) -> bool:
+def _accepts_traffic(snapshot: Snapshot) -> bool:
     return snapshot.conditions.container_ready.is_true
 
 
@@ -35,16 +35,16 @@ def _is_archived(snapshot: Snapshot) -> bool:
     return snapshot.conditions.volume_is_gone and _has_archive(snapshot)
 
 
-def _is_gone(snapshot: Snapshot) -> bool:
-    return snapshot.conditions.container_is_gone and snapshot.conditions.volume_is_gone
+def _nothing_is_left(snapshot: Snapshot) -> bool:
+    return snapshot.conditions.nothing_is_left
 
 
 COMPLETION_RULES: dict[Operation, Callable[[Snapshot], bool]] = {
     Operation.PROVISIONING: _has_volume,
     Operation.RESTORING: _is_restored,
-    Operation.STARTING: _takes_traffic,
+    Operation.STARTING: _accepts_traffic,
     Operation.STOPPING: _is_stopped,
     Operation.ARCHIVING: _is_archived,
     Operation.CREATE_EMPTY_ARCHIVE: _has_archive,
-    Operation.DELETING: _is_gone,
+    Operation.DELETING: _nothing_is_left,
 }

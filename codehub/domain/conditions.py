@@ -1,4 +1,4 @@
-"""What is known of a workspace: facts from the providers, conditions, and the snapshot decisions look at."""
+"""What is known about a workspace: observations, conditions, and the snapshot that decisions are based on."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ WorkspaceId = NewType("WorkspaceId", str)
 
 
 class Resource(StrEnum):
-    """What a provider was asked about."""
+    """What providers can be asked about."""
 
     CONTAINER = "container"
     VOLUME = "volume"
@@ -20,7 +20,7 @@ class Resource(StrEnum):
 
 
 class Status(StrEnum):
-    """Kubernetes style: Unknown means never observed, not absent."""
+    """As in Kubernetes; Unknown means never observed, not absent."""
 
     TRUE = "True"
     FALSE = "False"
@@ -28,7 +28,7 @@ class Status(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a condition has its status, for machines; decisions read it."""
+    """Why a condition has its status; decisions depend on it."""
 
     NOT_OBSERVED = "NotObserved"
     READY = "Ready"
@@ -50,7 +50,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True)
 class Condition:
-    """One observed property; `reason` says more than `status` can."""
+    """One observed property; `reason` is more precise than `status`."""
 
     status: Status
     reason: str
@@ -62,12 +62,12 @@ class Condition:
         return self.status is Status.TRUE
 
 
-NOT_OBSERVED = Condition(Status.UNKNOWN, Reason.NOT_OBSERVED, "Not looked at yet.", None)
+NOT_OBSERVED = Condition(Status.UNKNOWN, Reason.NOT_OBSERVED, "Not observed yet.", None)
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """The conditions of SPEC section 2, and two that say more about an instance that runs."""
+    """The conditions of docs/contract.md, and two more about a running instance."""
 
     volume_ready: Condition = NOT_OBSERVED
     archive_ready: Condition = NOT_OBSERVED
@@ -78,7 +78,7 @@ class Conditions:
 
     @property
     def container_exists(self) -> bool:
-        """An exited container exists too: it still holds the volume."""
+        """Whether there is a container; an exited one counts, because it still holds the volume."""
         return self.container_ready.reason in {Reason.READY, Reason.NOT_READY}
 
     @property
@@ -86,14 +86,19 @@ class Conditions:
         return self.container_ready.reason == Reason.ABSENT
 
     @property
+    def nothing_is_left(self) -> bool:
+        """Whether neither the container nor the volume exists."""
+        return self.container_is_gone and self.volume_is_gone
+
+    @property
     def restart_to_apply(self) -> str | None:
-        """What a restart would change, in one sentence; None if nothing, or if nothing runs."""
+        """What a restart would change, in one sentence; None if nothing, or if no instance runs."""
         configuration = self.configuration_current
         return configuration.message if configuration.status is Status.FALSE else None
 
     @property
     def volume_exists(self) -> bool:
-        """A half-restored volume exists but does not count as ready."""
+        """Whether there is a volume, complete or not."""
         return self.volume_ready.reason in {Reason.COMPLETE, Reason.INCOMPLETE}
 
     @property
@@ -102,7 +107,7 @@ class Conditions:
 
 
 class ContainerFact(StrEnum):
-    """What the instance provider answered: UNHEALTHY runs without answering, NOT_READY does not run."""
+    """What the instance provider reports: UNHEALTHY runs but does not respond, NOT_READY does not run."""
 
     ABSENT = "absent"
     NOT_READY = "not_ready"
@@ -112,7 +117,7 @@ class ContainerFact(StrEnum):
 
 
 class VolumeFact(StrEnum):
-    """What the volume provider answered; whether it is complete is ours to judge."""
+    """What the volume provider reports; it does not know whether the home is complete."""
 
     ABSENT = "absent"
     PRESENT = "present"
@@ -120,7 +125,7 @@ class VolumeFact(StrEnum):
 
 
 class ArchiveFact(StrEnum):
-    """Whether the archive of `archive_key` and its meta answer HEAD; ABSENT means 404, never an outage."""
+    """Whether the archive of `archive_key` and its meta exist; ABSENT means a 404, never an outage."""
 
     ABSENT = "absent"
     PRESENT = "present"
@@ -129,22 +134,22 @@ class ArchiveFact(StrEnum):
 
 @dataclass(frozen=True)
 class Observation:
-    """One look at reality. UNREACHABLE yields no new observation: the earlier conditions stay."""
+    """What the providers report at one time; UNREACHABLE leaves the earlier condition as it is."""
 
     container: ContainerFact
     volume: VolumeFact
     archive: ArchiveFact
-    # What a restart would change about an instance that runs; None if the provider could not tell.
+    # What a restart would change about a running instance; None if the provider does not know.
     outdated: tuple[str, ...] | None = None
 
 
-# A restore marker that is no archive's key: a person gave up what the volume holds and wants an empty home.
+# The restore marker of a volume whose content a person gave up for an empty home.
 DISCARDED = "leftover"
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """All that decisions look at: the row as last observed."""
+    """The row as last observed: everything that decisions are based on."""
 
     workspace_id: WorkspaceId
     desired_state: DesiredState
@@ -160,16 +165,16 @@ class Snapshot:
     deleted: bool = False
     purge: bool = False
     unreachable: tuple[Resource, ...] = ()
-    # With the operation, this names one claim and no other.
+    # Together with the operation, this identifies a claim.
     claimed_at: datetime | None = None
-    # Providers that the next step needs and that do not answer.
+    # Providers that the next step needs and that do not respond.
     waiting_for: tuple[Resource, ...] = ()
     waiting_since: datetime | None = None
     # The earliest time of the next attempt of a purge that keeps failing.
     retry_at: datetime | None = None
 
 
-# The JSONB column's keys.
+# The keys in the JSONB column.
 CONDITION_KEYS = {
     "storage.volume_ready": "volume_ready",
     "storage.archive_ready": "archive_ready",
@@ -185,7 +190,7 @@ def conditions_to_json(conditions: Conditions) -> dict[str, dict[str, str | None
 
 
 def conditions_from_json(document: Mapping[str, Mapping[str, str | None]]) -> Conditions:
-    """Read the column; a missing condition was never observed."""
+    """Parse the column; a missing condition was never observed."""
     found = {
         field: _condition_from_json(document[key]) for key, field in CONDITION_KEYS.items() if key in document
     }

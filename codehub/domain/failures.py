@@ -1,4 +1,4 @@
-"""The error policy: which reasons end an operation, how long to wait otherwise, what to tell a person."""
+"""The error policy: which reasons end an operation, how long to wait before a retry, what to tell people."""
 
 from codehub.domain.states import ErrorReason
 
@@ -6,7 +6,7 @@ MAX_RETRY = 3
 FIRST_DELAY_SECONDS = 5.0
 DELAY_FACTOR = 3.0
 MAX_DELAY_SECONDS = 60.0
-# A purge never gives up: after the last quick attempt it goes on at these intervals.
+# A purge never gives up: after the last quick attempt it continues at these intervals.
 FIRST_PURGE_DELAY_SECONDS = 60.0
 MAX_PURGE_DELAY_SECONDS = 3600.0
 MAX_DOUBLINGS = 10
@@ -16,19 +16,19 @@ RETRYABLE = frozenset({ErrorReason.ACTION_FAILED, ErrorReason.UNREACHABLE})
 TERMINAL = frozenset(ErrorReason) - RETRYABLE
 
 EXPLANATIONS = {
-    ErrorReason.TIMEOUT: "The operation took longer than it may. Recover to try again.",
+    ErrorReason.TIMEOUT: "The operation took too long. Recover to try again.",
     ErrorReason.RETRY_EXCEEDED: f"The operation failed {MAX_RETRY} times. Recover to try again.",
-    ErrorReason.ACTION_FAILED: "A step failed. It is tried again by itself.",
+    ErrorReason.ACTION_FAILED: "A step failed. CodeHub tries it again.",
     ErrorReason.DATA_LOST: (
-        "The files are not where they were left. Put them back and recover with `retry`, or choose "
+        "The files are missing. Put them back and recover with `retry`, or choose "
         "`restore_archive` for the last archive or `start_empty` for a new home."
     ),
-    ErrorReason.UNREACHABLE: "A service could not be reached. It is tried again by itself.",
+    ErrorReason.UNREACHABLE: "A service could not be reached. CodeHub tries again.",
     ErrorReason.IMAGE_PULL_FAILED: (
         "The image could not be pulled. Check its name and the registry, then recover."
     ),
     ErrorReason.CONTAINER_WITHOUT_VOLUME: (
-        "A container exists without its complete home. Recover to remove that container and look again."
+        "A container exists without a complete home. Recover to remove the container and check again."
     ),
     ErrorReason.ARCHIVE_CORRUPTED: (
         "The archive does not match its checksum, so nothing was restored. Repair it and recover with "
@@ -38,7 +38,7 @@ EXPLANATIONS = {
 
 
 class Failure(Exception):
-    """Something went wrong for a reason that the error policy knows; `message` is for a person."""
+    """A failure with a reason that the error policy knows; `message` is for people."""
 
     def __init__(self, reason: ErrorReason, message: str) -> None:
         super().__init__(message)
@@ -47,11 +47,11 @@ class Failure(Exception):
 
 
 class Permanent(Failure):
-    """Trying the same step again cannot help."""
+    """Retrying the same step cannot help."""
 
 
 class Transient(Failure):
-    """Trying the same step again may help."""
+    """Retrying the same step may help."""
 
 
 def is_terminal(reason: ErrorReason | None) -> bool:
@@ -59,7 +59,7 @@ def is_terminal(reason: ErrorReason | None) -> bool:
 
 
 def retry_delay_seconds(reason: ErrorReason, failed_attempts: int, jitter: float) -> float | None:
-    """How long to wait after the n-th failed attempt; None: give up. `jitter` in [-1, 1] spreads the wait."""
+    """Return the wait after the n-th failed attempt, or None to give up; `jitter` in [-1, 1] spreads it."""
     if is_terminal(reason) or failed_attempts >= MAX_RETRY:
         return None
     delay = min(FIRST_DELAY_SECONDS * DELAY_FACTOR ** (failed_attempts - 1), MAX_DELAY_SECONDS)
@@ -67,7 +67,7 @@ def retry_delay_seconds(reason: ErrorReason, failed_attempts: int, jitter: float
 
 
 def purge_delay_seconds(failed_attempts: int, jitter: float) -> float:
-    """How long a purge waits after an attempt that would have ended any other operation."""
+    """Return the wait of a purge after an attempt that would have ended any other operation."""
     doublings = min(max(failed_attempts - MAX_RETRY, 0), MAX_DOUBLINGS)
     delay = min(FIRST_PURGE_DELAY_SECONDS * 2.0**doublings, MAX_PURGE_DELAY_SECONDS)
     return delay * (1 + JITTER * jitter)

@@ -1,4 +1,4 @@
-"""The operations of a workspace, told by the lines that its audit trail has of them."""
+"""The operations of a workspace, reconstructed from its audit trail."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from codehub.domain.states import ErrorReason, Operation
 
 
 class Transition(StrEnum):
-    """What a line says about an operation."""
+    """What an event says about its operation."""
 
     CLAIMED = "claimed"
     ATTEMPT_FAILED = "attempt_failed"
@@ -21,8 +21,8 @@ class Transition(StrEnum):
 class OperationResult(StrEnum):
     """How an operation ended.
 
-    RELEASED: it gave its claim back while a provider did not answer. ABANDONED: another one began, and no
-    line tells of an end.
+    RELEASED: it gave its claim back because a provider did not respond. ABANDONED: another operation was
+    claimed, and no event says how this one ended.
     """
 
     RUNNING = "RUNNING"
@@ -34,7 +34,7 @@ class OperationResult(StrEnum):
 
 @dataclass(frozen=True)
 class OperationEvent:
-    """One line of the audit trail that is about an operation."""
+    """One event of the audit trail that is about an operation."""
 
     event_id: int
     at: datetime
@@ -46,7 +46,7 @@ class OperationEvent:
 
 @dataclass(frozen=True)
 class OperationRecord:
-    """One operation from its claim to its end; `event_id` is the claim's. The error is the last attempt's."""
+    """One operation, from its claim to its end; `event_id` is of the claim, the error of the last attempt."""
 
     operation: Operation
     started_at: datetime
@@ -65,34 +65,34 @@ ENDS = {
 }
 
 
-def operations_from_events(lines: Iterable[OperationEvent], *, superseded: bool) -> list[OperationRecord]:
-    """The operations, newest first, of lines that are in order.
+def operations_from_events(events: Iterable[OperationEvent], *, superseded: bool) -> list[OperationRecord]:
+    """Return the operations, newest first, of events in their order.
 
-    `superseded` says that another operation was claimed after these lines, so the last one is not under way.
+    `superseded` says that another operation was claimed after these events, so none of them is in progress.
     """
     claims: list[list[OperationEvent]] = []
-    for line in lines:
-        if line.transition is Transition.CLAIMED:
-            claims.append([line])
-        elif claims:  # else it belongs to a claim that these lines do not reach back to
-            claims[-1].append(line)
+    for event in events:
+        if event.transition is Transition.CLAIMED:
+            claims.append([event])
+        elif claims:  # otherwise its claim is on an earlier page
+            claims[-1].append(event)
     unfinished = [OperationResult.ABANDONED] * len(claims)
     if claims and not superseded:
         unfinished[-1] = OperationResult.RUNNING
     return [_record(claim, otherwise) for claim, otherwise in zip(claims, unfinished, strict=True)][::-1]
 
 
-def _record(lines: list[OperationEvent], unfinished: OperationResult) -> OperationRecord:
-    claim, last = lines[0], lines[-1]
-    end = next((line for line in lines if line.transition in ENDS), None)
-    told = end or last
+def _record(events: list[OperationEvent], unfinished: OperationResult) -> OperationRecord:
+    claim, last = events[0], events[-1]
+    end = next((event for event in events if event.transition in ENDS), None)
+    latest = end or last
     return OperationRecord(
         operation=claim.operation,
         started_at=claim.at,
         ended_at=end.at if end else None,
         result=ENDS[end.transition] if end else unfinished,
-        attempts=1 + sum(line.transition is Transition.ATTEMPT_FAILED for line in lines),
-        error_reason=told.error_reason,
-        message=told.message,
+        attempts=1 + sum(event.transition is Transition.ATTEMPT_FAILED for event in events),
+        error_reason=latest.error_reason,
+        message=latest.message,
         event_id=claim.event_id,
     )

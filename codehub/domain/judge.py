@@ -1,4 +1,4 @@
-"""From facts to conditions, and from conditions to a phase: what is true, never what to do."""
+"""From observations to conditions, and from conditions to a phase: what is true, not what to do."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -22,39 +22,38 @@ from codehub.domain.states import ErrorReason, Operation, Phase
 
 _CONTAINER = {
     ContainerFact.ABSENT: (Status.FALSE, Reason.ABSENT, "There is no container."),
-    ContainerFact.NOT_READY: (Status.FALSE, Reason.NOT_READY, "The container takes no traffic."),
-    ContainerFact.READY: (Status.TRUE, Reason.READY, "The container takes traffic."),
+    ContainerFact.NOT_READY: (Status.FALSE, Reason.NOT_READY, "The container does not accept traffic."),
+    ContainerFact.READY: (Status.TRUE, Reason.READY, "The container accepts traffic."),
 }
 _ANSWERS = {
-    ContainerFact.UNHEALTHY: (Status.FALSE, Reason.NOT_ANSWERING, "The IDE runs but does not answer."),
-    ContainerFact.READY: (Status.TRUE, Reason.ANSWERS, "The IDE answers its health check."),
+    ContainerFact.UNHEALTHY: (Status.FALSE, Reason.NOT_ANSWERING, "The IDE runs but does not respond."),
+    ContainerFact.READY: (Status.TRUE, Reason.ANSWERS, "The IDE passes its health check."),
 }
-_NOT_RUNNING = (Status.UNKNOWN, Reason.NOT_RUNNING, "No container runs.")
-# A running IDE that does not answer for less than this is busy, not down; people's programs run in it.
+_NOT_RUNNING = (Status.UNKNOWN, Reason.NOT_RUNNING, "No container is running.")
+# A running IDE that does not respond for less than this is busy, not down; programs may be running in it.
 HANG_GRACE = timedelta(seconds=60)
 
 
-def judge(snapshot: Snapshot, facts: Observation, now: datetime) -> Snapshot:
-    """Take in one look at reality; a provider that did not answer changes nothing."""
-    observed = replace(
-        judge_instance(snapshot.conditions, facts.container, facts.outdated, now),
-        volume_ready=_judge_volume(snapshot, facts.volume, now),
-        archive_ready=_judge_archive(snapshot, facts.archive, now),
+def judge(snapshot: Snapshot, observation: Observation, now: datetime) -> Snapshot:
+    """Apply an observation; a provider that did not respond changes nothing."""
+    conditions = replace(
+        judge_instance(snapshot.conditions, observation.container, observation.outdated, now),
+        volume_ready=_judge_volume(snapshot, observation.volume, now),
+        archive_ready=_judge_archive(snapshot, observation.archive, now),
     )
-    pending = snapshot.retry_at is not None and now < snapshot.retry_at
-    retry_at = snapshot.retry_at if pending else None
-    looked = replace(
+    must_wait = snapshot.retry_at is not None and now < snapshot.retry_at
+    judged = replace(
         snapshot,
-        conditions=observed,
-        restore_marker=_judge_marker(snapshot, facts.volume, observed.volume_ready),
-        unreachable=_unreachable(facts),
-        retry_at=retry_at,
+        conditions=conditions,
+        restore_marker=_judge_marker(snapshot, observation.volume, conditions.volume_ready),
+        unreachable=_unreachable(observation),
+        retry_at=snapshot.retry_at if must_wait else None,
     )
-    return conclude(looked, now)
+    return conclude(judged, now)
 
 
 def conclude(snapshot: Snapshot, now: datetime) -> Snapshot:
-    """Derive health and phase from the conditions; an error ends the operation in the same stroke."""
+    """Derive health and phase from the conditions; an error also ends the operation."""
     error = _violation(snapshot) or _recorded_error(snapshot)
     if error is None:
         healthy = _condition(
@@ -64,15 +63,18 @@ def conclude(snapshot: Snapshot, now: datetime) -> Snapshot:
     reason, message = error
     healthy = _condition(snapshot.conditions.healthy, now, Status.FALSE, reason, message)
     failed = replace(_with_health(snapshot, healthy), error_reason=reason, error_message=message)
-    # A purge goes on in spite of errors: it is how a person gets rid of a broken workspace.
+    # A purge continues despite errors: it is the way to get rid of a broken workspace.
     return _with_phase(failed if _is_purged(snapshot) else replace(failed, operation=Operation.NONE))
 
 
 def phase_of(snapshot: Snapshot) -> Phase:
-    """First match of SPEC section 2; an archive that cannot be seen right now is not a missing one."""
+    """Return the first match in the table of phases in docs/contract.md.
+
+    ARCHIVED goes by the key, because an archive that cannot be observed right now is not missing.
+    """
     conditions = snapshot.conditions
     if snapshot.deleted:
-        return Phase.DELETED if _is_gone(snapshot) else Phase.DELETING
+        return Phase.DELETED if _deletion_is_finished(snapshot) else Phase.DELETING
     if not conditions.healthy.is_true:
         return Phase.ERROR
     if conditions.volume_ready.is_true:
@@ -83,7 +85,7 @@ def phase_of(snapshot: Snapshot) -> Phase:
 def judge_instance(
     earlier: Conditions, fact: ContainerFact, outdated: tuple[str, ...] | None, now: datetime
 ) -> Conditions:
-    """Take in one look at the instance: the conditions whose keys begin with `infra`."""
+    """Apply an observation of the instance: the conditions whose keys begin with `infra`."""
     if fact is ContainerFact.UNREACHABLE:
         return earlier
     answers = _condition(earlier.container_answers, now, *_ANSWERS.get(fact, _NOT_RUNNING))
@@ -98,7 +100,7 @@ def judge_instance(
 
 
 def _ready_or_not(ready: Condition, answers: Condition, now: datetime) -> ContainerFact:
-    """What was ready stays ready until it has not answered for the grace; what was not, is not."""
+    """Return READY for an instance that was ready and has been silent for less than the grace period."""
     silent_since = answers.last_transition_time or now
     is_blip = ready.is_true and now - silent_since < HANG_GRACE
     return ContainerFact.READY if is_blip else ContainerFact.NOT_READY
@@ -130,7 +132,7 @@ def _judge_volume(snapshot: Snapshot, fact: VolumeFact, now: datetime) -> Condit
         return _condition(earlier, now, Status.FALSE, Reason.INCOMPLETE, message)
     if fact is VolumeFact.UNREACHABLE:
         return earlier
-    # Nobody but a purge takes away a complete home, so its absence is a loss until a person decides.
+    # Only a purge removes a complete home, so its absence is a loss until a person decides.
     lost = earlier.reason == Reason.VANISHED or (existed and complete)
     if lost and not _is_purged(snapshot):
         return _condition(
@@ -140,7 +142,7 @@ def _judge_volume(snapshot: Snapshot, fact: VolumeFact, now: datetime) -> Condit
 
 
 def _judge_marker(snapshot: Snapshot, fact: VolumeFact, volume_ready: Condition) -> str | None:
-    """Forget the restore into a volume that is gone: the next one is complete only after its own restore."""
+    """Forget the restore into a volume that is gone: the next volume needs a restore of its own."""
     is_gone = fact is VolumeFact.ABSENT and volume_ready.reason == Reason.ABSENT
     return None if is_gone else snapshot.restore_marker
 
@@ -150,16 +152,14 @@ def _judge_archive(snapshot: Snapshot, fact: ArchiveFact, now: datetime) -> Cond
     if snapshot.archive_key is None:
         return _condition(earlier, now, Status.FALSE, Reason.NO_ARCHIVE, "Nothing has been archived yet.")
     if fact is ArchiveFact.PRESENT:
-        return _condition(
-            earlier, now, Status.TRUE, Reason.READABLE, "The archive and its checksum are there."
-        )
+        return _condition(earlier, now, Status.TRUE, Reason.READABLE, "The archive and its checksum exist.")
     if fact is ArchiveFact.ABSENT:
         return _condition(earlier, now, Status.FALSE, Reason.GONE, "The archive is gone.")
     return NOT_OBSERVED if earlier.reason == Reason.NO_ARCHIVE else earlier
 
 
 def _holds_complete_home(snapshot: Snapshot) -> bool:
-    """A volume that exists is whole unless something has still to be restored into it to the end."""
+    """Return whether an existing volume is complete: no restore into it is missing or unfinished."""
     if snapshot.archive_key is None:
         return snapshot.restore_marker != DISCARDED
     return snapshot.restore_marker == snapshot.archive_key
@@ -181,13 +181,12 @@ def _only_copy_is_gone(conditions: Conditions) -> bool:
     return conditions.archive_ready.reason == Reason.GONE and conditions.volume_ready.status is Status.FALSE
 
 
-def _is_gone(snapshot: Snapshot) -> bool:
-    """An earlier absence ends no deletion while its provider is silent: what was missing may be back."""
-    conditions = snapshot.conditions
+def _deletion_is_finished(snapshot: Snapshot) -> bool:
+    """Return whether nothing is left; while a provider is silent, what was missing may be back."""
     silent = {Resource.CONTAINER, Resource.VOLUME} & set(snapshot.unreachable)
     if silent and snapshot.phase is not Phase.DELETED:
         return False
-    return conditions.container_is_gone and conditions.volume_is_gone
+    return snapshot.conditions.nothing_is_left
 
 
 def _recorded_error(snapshot: Snapshot) -> tuple[ErrorReason, str] | None:
@@ -201,17 +200,17 @@ def _is_purged(snapshot: Snapshot) -> bool:
     return snapshot.deleted and snapshot.purge
 
 
-def _unreachable(facts: Observation) -> tuple[Resource, ...]:
-    answers = {
-        Resource.CONTAINER: facts.container is ContainerFact.UNREACHABLE,
-        Resource.VOLUME: facts.volume is VolumeFact.UNREACHABLE,
-        Resource.ARCHIVE: facts.archive is ArchiveFact.UNREACHABLE,
+def _unreachable(observation: Observation) -> tuple[Resource, ...]:
+    silent = {
+        Resource.CONTAINER: observation.container is ContainerFact.UNREACHABLE,
+        Resource.VOLUME: observation.volume is VolumeFact.UNREACHABLE,
+        Resource.ARCHIVE: observation.archive is ArchiveFact.UNREACHABLE,
     }
-    return tuple(resource for resource, silent in answers.items() if silent)
+    return tuple(resource for resource, is_silent in silent.items() if is_silent)
 
 
 def _condition(earlier: Condition, now: datetime, status: Status, reason: str, message: str) -> Condition:
-    """The transition time moves only with the status, as in Kubernetes."""
+    """Return the new condition; as in Kubernetes, the transition time changes only with the status."""
     since = earlier.last_transition_time if earlier.status is status else now
     return Condition(status, reason, message, since)
 

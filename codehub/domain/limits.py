@@ -16,7 +16,7 @@ class RunningLimits:
 
 
 class LimitScope(StrEnum):
-    """Which limit was hit."""
+    """Which limit was exceeded."""
 
     USER = "user"
     GLOBAL = "global"
@@ -24,7 +24,7 @@ class LimitScope(StrEnum):
 
 @dataclass(frozen=True)
 class IdleTimes:
-    """How long a workspace may go unused: then it gives back compute, later its disk."""
+    """How long a workspace may be unused before it loses its compute, and then its disk."""
 
     standby: timedelta
     archive: timedelta
@@ -32,7 +32,7 @@ class IdleTimes:
 
 @dataclass(frozen=True)
 class Usage:
-    """What the idle rules look at."""
+    """What the idle rules are based on."""
 
     phase: Phase
     operation: Operation
@@ -44,23 +44,23 @@ class Usage:
 def counts_as_running(
     phase: Phase, desired_state: DesiredState, *, deleted: bool, container_exists: bool
 ) -> bool:
-    """Counts running and requested workspaces, so admission reserves a slot.
+    """Return whether a workspace takes a slot: requested ones do, so admission reserves a slot.
 
-    A container takes its slot until it is gone, also in an error and while its workspace is being deleted.
+    A container keeps its slot until it is gone, also in an error and during a deletion.
     """
     is_wanted = desired_state is DesiredState.RUNNING and not deleted
     return is_wanted or phase is Phase.RUNNING or container_exists
 
 
 def exceeded_limit(own: int, total: int, limits: RunningLimits) -> LimitScope | None:
-    """Whether one more may run beside those that count already."""
+    """Return the limit that one more running workspace would exceed, or None."""
     if own >= limits.per_user:
         return LimitScope.USER
     return LimitScope.GLOBAL if total >= limits.total else None
 
 
 def idle_target(usage: Usage, times: IdleTimes, now: datetime) -> DesiredState | None:
-    """Where an unused workspace should go next; None while it is in use or something is under way."""
+    """Return where an unused workspace should go now; None while it is used or an operation runs."""
     due = next_idle_change(usage, times)
     if due is None or due[1] >= now:
         return None
@@ -68,12 +68,12 @@ def idle_target(usage: Usage, times: IdleTimes, now: datetime) -> DesiredState |
 
 
 def next_idle_change(usage: Usage, times: IdleTimes) -> tuple[DesiredState, datetime] | None:
-    """What happens next if nobody uses it, and when."""
+    """Return what happens next if the workspace stays unused, and when."""
     if usage.operation is not Operation.NONE:
         return None
     match usage.phase, usage.desired_state:
         case Phase.RUNNING, DesiredState.RUNNING:
-            # A workspace that has just been started is not idle because its last use was days ago.
+            # A workspace that was just started is not idle, even if it was last used days ago.
             used_at = max(usage.last_access_at or usage.phase_changed_at, usage.phase_changed_at)
             return DesiredState.STANDBY, used_at + times.standby
         case Phase.STANDBY, DesiredState.STANDBY:

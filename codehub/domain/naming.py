@@ -1,4 +1,4 @@
-"""Names of containers, volumes and archives; the same inputs always give the same name."""
+"""Names of containers, volumes and archives; the same input always gives the same name."""
 
 import re
 from dataclasses import dataclass
@@ -9,14 +9,14 @@ WORKSPACE_LABEL = "codehub.io/workspace-id"
 ARCHIVE_ROOT = "archives/"
 META_SUFFIX = ".meta"
 
-# Ids become path and host name parts, so nothing but the canonical spelling of a UUID is let through.
+# Ids become parts of paths and host names, so only the canonical form of a UUID is allowed.
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _ARCHIVE_KEY = re.compile(rf"archives/({_UUID})/({_UUID})/home\.tar\.(?:zst|gz)")
 
 
 @dataclass(frozen=True)
 class ArchiveName:
-    """What an archive's key says: whose it is and which operation made it."""
+    """The workspace and the operation in the key of an archive."""
 
     workspace_id: WorkspaceId
     archive_op_id: str
@@ -31,7 +31,7 @@ def container_name(workspace_id: WorkspaceId) -> str:
 
 
 def job_name(workspace_id: WorkspaceId) -> str:
-    """The container of the one storage job that a workspace may have at a time."""
+    """Return the container name of the storage job; a workspace has at most one at a time."""
     return f"codehub-job-{_canonical(workspace_id)}"
 
 
@@ -40,13 +40,13 @@ def volume_name(workspace_id: WorkspaceId) -> str:
 
 
 def parse_container_name(name: str) -> WorkspaceId | None:
-    """Whose container has this name; None for any other container."""
-    return _named(rf"codehub-ws-({_UUID})", name)
+    """Return the workspace of this container, or None if it is not the container of a workspace."""
+    return _parse(rf"codehub-ws-({_UUID})", name)
 
 
 def parse_volume_name(name: str) -> WorkspaceId | None:
-    """Whose volume has this name; None for any other volume."""
-    return _named(rf"ws-({_UUID})-home", name)
+    """Return the workspace of this volume, or None if it is not the volume of a workspace."""
+    return _parse(rf"ws-({_UUID})-home", name)
 
 
 def archive_key(workspace_id: WorkspaceId, archive_op_id: str) -> str:
@@ -54,17 +54,17 @@ def archive_key(workspace_id: WorkspaceId, archive_op_id: str) -> str:
 
 
 def meta_key(key: str) -> str:
-    """The commit marker beside an archive: uploaded last, so its presence says the archive is whole."""
+    """Return the key of the commit marker; it is uploaded last, so if it exists the archive is complete."""
     return key + META_SUFFIX
 
 
 def parse_archive_key(key: str) -> ArchiveName | None:
-    """Read an archive's or its meta's key; None for anything that we did not name."""
+    """Parse the key of an archive or its meta; return None for any other key."""
     match = _ARCHIVE_KEY.fullmatch(key.removesuffix(META_SUFFIX))
     return ArchiveName(WorkspaceId(match[1]), match[2]) if match else None
 
 
-def _named(pattern: str, name: str) -> WorkspaceId | None:
+def _parse(pattern: str, name: str) -> WorkspaceId | None:
     match = re.fullmatch(pattern, name)
     return WorkspaceId(match[1]) if match else None
 

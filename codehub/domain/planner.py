@@ -1,4 +1,4 @@
-"""What to do next: one table, and the two cases that a table of phases cannot tell."""
+"""What to do next: one table, and the two cases that the table cannot express."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -20,8 +20,8 @@ NEXT_OPERATION = {
     (Phase.RUNNING, DesiredState.ARCHIVED): Operation.STOPPING,
 }
 
-# What an operation works with. It does not begin before all of it has just been seen: an outage that began
-# earlier costs waiting, not one of the attempts after which a person has to recover.
+# What an operation needs. It does not begin until all of it was just observed: then an earlier outage costs
+# time, and not one of the attempts after which a person has to recover.
 NEEDS = {
     Operation.PROVISIONING: (Resource.VOLUME,),
     Operation.RESTORING: (Resource.CONTAINER, Resource.VOLUME, Resource.ARCHIVE),
@@ -32,7 +32,7 @@ NEEDS = {
     Operation.DELETING: (Resource.CONTAINER, Resource.VOLUME),
 }
 
-# Operations that can be given up at any point: whatever they have done so far destroys no only copy.
+# Operations that can be given up at any point, because they never destroy an only copy.
 REVERSIBLE = frozenset(
     {
         Operation.PROVISIONING,
@@ -47,7 +47,7 @@ REVERSIBLE = frozenset(
 class Decision(StrEnum):
     """RUN an operation, SETTLE one that ran already, be CONVERGED, WAIT, or HALT for a person.
 
-    WAIT means: for a provider that does not answer, or for the next attempt of a failing purge.
+    WAIT is for a provider that does not respond, or for the next attempt of a failing purge.
     """
 
     RUN = "RUN"
@@ -59,7 +59,7 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True)
 class Plan:
-    """The decision and, for RUN, SETTLE and WAIT, the operation it is about."""
+    """The decision and, for RUN, SETTLE and WAIT, the operation."""
 
     decision: Decision
     operation: Operation = Operation.NONE
@@ -79,9 +79,9 @@ def plan(snapshot: Snapshot) -> Plan:
 
 
 def must_release(snapshot: Snapshot) -> bool:
-    """Whether an operation gives its claim back, because a provider that it needs does not answer.
+    """Return whether the operation has to give its claim back, because a provider does not respond.
 
-    A claim that is held locks people out, so only what cannot be undone holds it through an outage.
+    A claim locks people out, so only an operation that cannot be undone keeps it during an outage.
     """
     if plan(snapshot).decision is not Decision.WAIT:
         return False
@@ -89,12 +89,12 @@ def must_release(snapshot: Snapshot) -> bool:
 
 
 def needs_upload(snapshot: Snapshot) -> bool:
-    """Only a complete home is uploaded; once its key is committed the volume counts as a leftover."""
+    """Return whether ARCHIVING has a complete home to upload; once the key is committed, it has not."""
     return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true
 
 
 def note_waiting(snapshot: Snapshot, now: datetime, *, recovering: bool = False) -> Snapshot:
-    """Record which providers the next step, or a person's recover request, waits for, and since when."""
+    """Record which providers the next step or a recover request waits for, and since when."""
     planned = plan(snapshot)
     if planned.decision is Decision.WAIT:
         silent = _unseen(snapshot, planned.operation)
@@ -105,14 +105,14 @@ def note_waiting(snapshot: Snapshot, now: datetime, *, recovering: bool = False)
 
 
 def _resume(snapshot: Snapshot) -> Decision:
-    """Finish what a dead run left behind, but never redo what is done: a restore begins by destroying."""
+    """Continue what a dead run left, but never repeat what is complete: a restore begins by destroying."""
     if _unseen(snapshot, snapshot.operation):
         return Decision.WAIT
     return Decision.SETTLE if is_complete(snapshot.operation, snapshot) else Decision.RUN
 
 
 def _is_halted(snapshot: Snapshot) -> bool:
-    """Errors wait for a person, also in a deletion: without a last archive, going on would lose the files."""
+    """Return whether an error waits for a person, also in a deletion: continuing would lose the files."""
     if snapshot.deleted:
         return not snapshot.purge and snapshot.conditions.healthy.status is Status.FALSE
     return snapshot.phase is Phase.ERROR
@@ -129,7 +129,7 @@ def _next_operation(snapshot: Snapshot) -> Operation:
 
 
 def _next_deletion_step(snapshot: Snapshot) -> Operation:
-    """Step down like any other change, so that a last archive exists; a purge goes straight."""
+    """Step down like any other change, so that a last archive exists; a purge deletes directly."""
     if snapshot.purge:
         return Operation.DELETING
     if snapshot.conditions.container_exists:
@@ -138,9 +138,9 @@ def _next_deletion_step(snapshot: Snapshot) -> Operation:
 
 
 def _leftover_operation(snapshot: Snapshot) -> Operation | None:
-    """An exited container still holds the volume; a volume beside the newer archive still holds disk.
+    """Return the operation that removes leftovers: an exited container, or a volume that is archived.
 
-    A volume that a person gave up is not provisioned again but overwritten, with an empty archive.
+    A discarded volume is not reused: an empty archive is restored over it.
     """
     conditions = snapshot.conditions
     if snapshot.phase is Phase.PENDING and snapshot.restore_marker == DISCARDED:
@@ -153,14 +153,14 @@ def _leftover_operation(snapshot: Snapshot) -> Operation | None:
 
 
 def _needs(snapshot: Snapshot, operation: Operation) -> tuple[Resource, ...]:
-    """A deletion that is no purge removes a leftover volume only once it has seen the archive."""
+    """Return what the operation needs; a deletion that is not a purge also needs to see the archive."""
     if operation is Operation.DELETING and not snapshot.purge:
         return (*NEEDS[operation], Resource.ARCHIVE)
     return NEEDS[operation]
 
 
 def _unseen(snapshot: Snapshot, operation: Operation) -> tuple[Resource, ...]:
-    """What the operation needs and the last look did not see."""
+    """Return what the operation needs and the last observation did not see."""
     conditions = snapshot.conditions
     status = {
         Resource.CONTAINER: conditions.container_ready.status,

@@ -17,7 +17,7 @@ from codehub.domain.states import ErrorReason
 
 
 class RecoverChoice(StrEnum):
-    """How to recover from lost or damaged data. Every other error offers only RETRY."""
+    """How to recover from lost or damaged data. Any other error offers only RETRY."""
 
     RETRY = "retry"
     RESTORE_ARCHIVE = "restore_archive"
@@ -25,12 +25,12 @@ class RecoverChoice(StrEnum):
     START_EMPTY = "start_empty"
 
 
-# Errors in which a person may go back to another archive.
+# Errors in which a person may choose another archive.
 CHOOSES_ARCHIVE = frozenset({ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED})
 
 
 class RecoverVerdict(StrEnum):
-    """What a fresh look makes of an earlier choice: do it, wait for who is silent, or do not."""
+    """What to do with a choice, given a fresh observation; WAIT is for a provider that is silent."""
 
     CARRY_OUT = "CARRY_OUT"
     WAIT = "WAIT"
@@ -39,18 +39,18 @@ class RecoverVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Recovery:
-    """The row after the decision; observation then recomputes the phase."""
+    """The row after a recovery; the next observation computes its phase."""
 
     snapshot: Snapshot
     remove_container: bool = False
-    # The archives that were not chosen stay until the workspace is deleted, for second thoughts.
+    # Archives that were not chosen stay until the workspace is deleted, so that the person can still choose.
     keep_archives: bool = False
 
 
 def choices(snapshot: Snapshot, *, has_other_archives: bool = False) -> tuple[RecoverChoice, ...]:
-    """What *recover* accepts in this state; nothing where there is no error to leave.
+    """Return what *recover* accepts in this state; nothing if there is no error.
 
-    `has_other_archives` says that there are archives besides the current one.
+    `has_other_archives` says that there are archives other than the current one.
     """
     if snapshot.conditions.healthy.status is not Status.FALSE or snapshot.purge:
         return ()
@@ -66,7 +66,7 @@ def choices(snapshot: Snapshot, *, has_other_archives: bool = False) -> tuple[Re
 
 
 def can_restore_current(snapshot: Snapshot) -> bool:
-    """Whether the current archive is worth a try; a damaged one is restored only by `retry`."""
+    """Return whether the current archive may be chosen; a damaged one is restored only by `retry`."""
     gone = snapshot.conditions.archive_ready.reason == Reason.GONE
     return snapshot.archive_key is not None and not gone and not _is_damaged(snapshot)
 
@@ -74,20 +74,20 @@ def can_restore_current(snapshot: Snapshot) -> bool:
 def judge_choice(
     snapshot: Snapshot, choice: RecoverChoice, named: ArchiveFact | None = None
 ) -> RecoverVerdict:
-    """Judge a choice that was made on an earlier look by a fresh one, also at the archive that it names."""
+    """Judge an earlier choice by a fresh observation, also of the archive that it names."""
     if named is ArchiveFact.ABSENT:
         return RecoverVerdict.REFUSE
     if choice in choices(snapshot, has_other_archives=named is not None):
         return RecoverVerdict.WAIT if named is ArchiveFact.UNREACHABLE else RecoverVerdict.CARRY_OUT
-    as_if_all_had_answered = replace(snapshot, unreachable=())
-    later = choices(as_if_all_had_answered, has_other_archives=named is not None)
+    as_if_all_responded = replace(snapshot, unreachable=())
+    later = choices(as_if_all_responded, has_other_archives=named is not None)
     return RecoverVerdict.WAIT if choice in later else RecoverVerdict.REFUSE
 
 
 def recover(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None = None) -> Recovery:
-    """Clear the error. A loss stays known until a person accepts it: `retry` only looks again.
+    """Clear the error. A loss stays recorded until a person accepts it: `retry` only observes again.
 
-    `archive_key` names the archive to go back to, where that is not the current one.
+    `archive_key` is the archive to restore if it is not the current one.
     """
     if choice not in choices(snapshot, has_other_archives=archive_key is not None):
         raise ValueError(f"cannot recover with {choice} here")
@@ -109,18 +109,18 @@ def _archive_after(snapshot: Snapshot, choice: RecoverChoice, archive_key: str |
 
 
 def _marker_after(snapshot: Snapshot, choice: RecoverChoice) -> str | None:
-    """A half-restored volume must not pass for an empty home: an empty archive is restored over it."""
+    """Mark a volume that is replaced by an empty home: what it holds must not be taken for one."""
     replaces = choice is RecoverChoice.START_EMPTY and snapshot.conditions.volume_exists
     return DISCARDED if replaces else None
 
 
 def _sees_loss(snapshot: Snapshot) -> bool:
-    """Nobody gives up files without a look at where they should be, nor files that are back."""
+    """Return whether files are lost according to a provider that responds; files that are back are not."""
     conditions = snapshot.conditions
     if snapshot.error_reason is not ErrorReason.DATA_LOST:
         return False
     if conditions.volume_ready.reason == Reason.VANISHED:
-        return _has_seen_disk(snapshot)
+        return _has_observed_disk(snapshot)
     only_copy_is_gone = (
         conditions.archive_ready.reason == Reason.GONE and conditions.volume_ready.status is Status.FALSE
     )
@@ -128,21 +128,21 @@ def _sees_loss(snapshot: Snapshot) -> bool:
 
 
 def _sees_damage(snapshot: Snapshot) -> bool:
-    """A complete home on the disk is not given up for the sake of an archive."""
+    """Return whether the archive is damaged and the volume does not hold a complete home."""
     incomplete = snapshot.conditions.volume_ready.status is Status.FALSE
-    return _is_damaged(snapshot) and incomplete and _has_seen_disk(snapshot)
+    return _is_damaged(snapshot) and incomplete and _has_observed_disk(snapshot)
 
 
 def _is_damaged(snapshot: Snapshot) -> bool:
     return snapshot.error_reason is ErrorReason.ARCHIVE_CORRUPTED
 
 
-def _has_seen_disk(snapshot: Snapshot) -> bool:
+def _has_observed_disk(snapshot: Snapshot) -> bool:
     return not {Resource.CONTAINER, Resource.VOLUME} & set(snapshot.unreachable)
 
 
 def _accept_loss(conditions: Conditions) -> Conditions:
-    """Forget the vanished volume and what was seen of the archive, so that both are judged afresh."""
+    """Forget the vanished volume and what was observed of the archive, so that both are judged again."""
     vanished = conditions.volume_ready.reason == Reason.VANISHED
     volume = replace(conditions.volume_ready, reason=Reason.ABSENT) if vanished else conditions.volume_ready
     return replace(conditions, volume_ready=volume, archive_ready=NOT_OBSERVED)

@@ -1,4 +1,4 @@
-"""How long what is over is remembered."""
+"""How long rows are kept."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -10,20 +10,20 @@ DEFAULT = timedelta(days=90)
 
 @dataclass(frozen=True)
 class RetentionPeriods:
-    """How long rows are kept after what they tell of has ended."""
+    """How long rows are kept after what they describe has ended."""
 
     workspaces: timedelta = DEFAULT
     archives: timedelta = DEFAULT
     events: timedelta = DEFAULT
     sessions: timedelta = DEFAULT
     tokens: timedelta = DEFAULT
-    # People look at the last day; a week leaves room to ask for more.
+    # People see the last day; a week leaves room to show more.
     usage: timedelta = timedelta(days=7)
 
 
 @dataclass(frozen=True)
 class DeletedWorkspace:
-    """What decides whether a workspace's row may go."""
+    """What decides whether the row of a workspace may be removed."""
 
     phase: Phase
     operation: Operation
@@ -32,7 +32,7 @@ class DeletedWorkspace:
 
 
 def may_forget(workspace: DeletedWorkspace, deleted_before: datetime) -> bool:
-    """Whether nothing is left of it but its row; the row goes last, because the collector looks at it."""
+    """Return whether only the row is left; it goes last, because the collector needs it."""
     is_over = workspace.phase is Phase.DELETED and workspace.operation is Operation.NONE
     if not is_over or workspace.deleted_at is None or workspace.has_archives:
         return False

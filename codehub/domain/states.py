@@ -1,10 +1,10 @@
-"""The words of the lifecycle: phases, operations, desired states, error reasons."""
+"""The terms of the lifecycle: phases, operations, desired states, error reasons."""
 
 from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """Where a workspace is, judged from what was observed."""
+    """Where a workspace is, computed from observations."""
 
     PENDING = "PENDING"
     ARCHIVED = "ARCHIVED"
@@ -16,7 +16,7 @@ class Phase(StrEnum):
 
 
 class DesiredState(StrEnum):
-    """Where its owner wants it to be."""
+    """Where its owner wants a workspace to be."""
 
     ARCHIVED = "ARCHIVED"
     STANDBY = "STANDBY"
@@ -25,7 +25,7 @@ class DesiredState(StrEnum):
 
 
 class Operation(StrEnum):
-    """What is being done to it; at most one at a time."""
+    """What is being done to a workspace; one operation at a time."""
 
     NONE = "NONE"
     PROVISIONING = "PROVISIONING"
@@ -38,7 +38,7 @@ class Operation(StrEnum):
 
 
 class ErrorReason(StrEnum):
-    """Why an operation failed or an invariant does not hold."""
+    """Why an operation failed, or which invariant is violated."""
 
     TIMEOUT = "Timeout"
     RETRY_EXCEEDED = "RetryExceeded"
@@ -50,12 +50,12 @@ class ErrorReason(StrEnum):
     ARCHIVE_CORRUPTED = "ArchiveCorrupted"
 
 
-# An operation moves between neighbours, a path only goes up or only goes down.
+# An operation moves between neighbors; a path goes only up or only down.
 LEVELS = {Phase.PENDING: 0, Phase.ARCHIVED: 5, Phase.STANDBY: 10, Phase.RUNNING: 20}
 
 DESIRED_LEVELS = {DesiredState.ARCHIVED: 5, DesiredState.STANDBY: 10, DesiredState.RUNNING: 20}
 
 
 def parse_desired_state(text: str) -> DesiredState:
-    """Read a desired state; PENDING is the older spelling of ARCHIVED."""
+    """Parse a desired state; PENDING is an older name of ARCHIVED."""
     return DesiredState.ARCHIVED if text == "PENDING" else DesiredState(text)

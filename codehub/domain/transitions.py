@@ -1,4 +1,4 @@
-"""How the row changes: claim, commit, settle. Each is a pure step that one transaction stores."""
+"""How the row changes: claim, commit, settle, fail. Each is a pure step that one transaction stores."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -14,14 +14,14 @@ from codehub.domain.states import ErrorReason, Operation
 
 @dataclass(frozen=True)
 class Settlement:
-    """How an attempt ended: what to store, and the wait before the next attempt if there is one."""
+    """How an attempt ended: the row to store, and the wait before the next attempt if there is one."""
 
     snapshot: Snapshot
     retry_after_seconds: float | None = None
 
 
 def claim(snapshot: Snapshot, operation: Operation, new_archive_op_id: str) -> Snapshot:
-    """Begin an operation; the store does this only where none is claimed (compare-and-set)."""
+    """Begin an operation; it is stored only if none is claimed (compare-and-set)."""
     if snapshot.operation is not Operation.NONE:
         raise ValueError(f"{snapshot.operation} is still claimed")
     claimed = replace(snapshot, operation=operation)
@@ -29,39 +29,39 @@ def claim(snapshot: Snapshot, operation: Operation, new_archive_op_id: str) -> S
         # An old marker would make a half-restored volume look complete.
         return replace(claimed, restore_marker=None)
     if operation is Operation.CREATE_EMPTY_ARCHIVE or needs_upload(claimed):
-        # A new id for each claim: an object left by an earlier, failed operation may be older than the home.
+        # Each claim gets a new id: an object of an earlier, failed operation may be older than the home.
         return replace(claimed, archive_op_id=new_archive_op_id)
     return claimed
 
 
 def release(snapshot: Snapshot, now: datetime) -> Snapshot:
-    """Give the claim back where the operation waits for a provider and has destroyed nothing."""
+    """Give the claim back if the operation waits for a provider and has destroyed nothing."""
     if not must_release(snapshot):
         return snapshot
     return conclude(replace(snapshot, operation=Operation.NONE), now)
 
 
 def commit_archive(snapshot: Snapshot) -> Snapshot:
-    """Store the key of what this operation uploaded; from here on the volume is only a leftover."""
+    """Commit the key of what this operation uploaded; from now on the volume is a leftover."""
     if snapshot.archive_op_id is None:
         raise ValueError("no archive operation has begun")
     key = naming.archive_key(snapshot.workspace_id, snapshot.archive_op_id)
     if key == snapshot.archive_key:
         return snapshot
-    # What was seen of the earlier archive says nothing of this one.
+    # What was observed of the earlier archive says nothing about this one.
     conditions = replace(snapshot.conditions, archive_ready=NOT_OBSERVED)
     return replace(snapshot, archive_key=key, conditions=conditions)
 
 
 def mark_restored(snapshot: Snapshot) -> Snapshot:
-    """Say that the archive has been restored to its end."""
+    """Record that the archive has been restored completely."""
     return replace(snapshot, restore_marker=snapshot.archive_key)
 
 
 def settle(snapshot: Snapshot, now: datetime, jitter: float) -> Settlement:
-    """End an attempt whose steps all returned, by what was observed afterwards."""
+    """End an attempt whose steps all returned; the observation made afterwards decides how."""
     if snapshot.operation is Operation.NONE:
-        return Settlement(snapshot)  # the observation found a violation, which has ended it already
+        return Settlement(snapshot)  # the observation found a violation, which ended the operation
     if is_complete(snapshot.operation, snapshot):
         done = replace(
             snapshot, operation=Operation.NONE, error_reason=None, error_message=None, error_count=0
@@ -75,7 +75,7 @@ def settle(snapshot: Snapshot, now: datetime, jitter: float) -> Settlement:
 
 
 def fail(snapshot: Snapshot, reason: ErrorReason, message: str, now: datetime, jitter: float) -> Settlement:
-    """Count a failed attempt; a terminal reason or the last attempt ends in ERROR, all in one stroke."""
+    """Count a failed attempt; a terminal reason or the last attempt ends in ERROR."""
     failed_attempts = snapshot.error_count + 1
     failed = replace(snapshot, error_reason=reason, error_message=message, error_count=failed_attempts)
     delay = retry_delay_seconds(reason, failed_attempts, jitter)
@@ -83,7 +83,7 @@ def fail(snapshot: Snapshot, reason: ErrorReason, message: str, now: datetime, j
         return Settlement(failed, delay)
     given_up = _give_up(failed, reason)
     if snapshot.deleted and snapshot.purge:
-        # Nobody has to recover a purge: it goes on by itself, ever more slowly.
+        # A purge needs no recovery: it continues by itself, at growing intervals.
         pause = timedelta(seconds=purge_delay_seconds(failed_attempts, jitter))
         given_up = replace(given_up, retry_at=now + pause)
     return Settlement(conclude(given_up, now))

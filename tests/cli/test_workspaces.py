@@ -153,7 +153,7 @@ async def test_show_explains_an_error_and_the_ways_out(ann: Somebody) -> None:
     said = " ".join((await ann.run("ws", "show", "my notes")).stdout.split())
     assert "Failed. Files are missing. It needs your decision." in said
     assert "Files are missing: The volume has disappeared." in said
-    assert "The files are not where they were left." in said
+    assert "The files are missing." in said
     assert "codehub ws recover 'my notes' --choice restore_archive: go back to an archive" in said
     assert "disk Its disk has disappeared, with the newest files." in said
 

@@ -28,7 +28,7 @@ def test_the_column_reads_like_kubernetes() -> None:
     assert document["infra.container_ready"] == {
         "status": "True",
         "reason": "Ready",
-        "message": "The container takes traffic.",
+        "message": "The container accepts traffic.",
         "last_transition_time": NOW.isoformat(),
     }
 

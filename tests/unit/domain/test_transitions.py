@@ -148,7 +148,7 @@ def test_an_error_during_a_deletion_ends_the_operation_and_shows_in_the_conditio
 
 def test_a_recorded_error_without_a_message_is_explained() -> None:
     judged = conclude(new_snapshot(error=ErrorReason.TIMEOUT), NOW)
-    assert judged.error_message == "The operation took longer than it may. Recover to try again."
+    assert judged.error_message == "The operation took too long. Recover to try again."
     assert judged.conditions.volume_ready.reason == Reason.NOT_OBSERVED
 
 
