@@ -9,7 +9,13 @@ from temporalio import activity
 from activities.step_monitor import heartbeats
 from codehub.contracts import ObserveResult
 from codehub.db.session import Database
-from codehub.db.sweeps import Expected, Unconverged, load_all_with_homes, load_expected, not_converged
+from codehub.db.sweeps import (
+    LastObserved,
+    Unconverged,
+    load_all_with_homes,
+    load_last_observed,
+    not_converged,
+)
 from codehub.domain.conditions import Conditions, ContainerFact, Resource, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge_instance
@@ -111,7 +117,7 @@ class DriftActivities:
         moment = datetime.now(UTC)
         return {
             each.workspace_id: each.owner_id
-            for each in await self._expected(changed, full=full)
+            for each in await self._last_observed(changed, full=full)
             if _differs(each, now, outdated, moment)
         }
 
@@ -122,9 +128,9 @@ class DriftActivities:
             activity.logger.warning("cannot compare configurations: %s", failure)
             return None
 
-    async def _expected(self, changed: Collection[WorkspaceId], *, full: bool) -> list[Expected]:
+    async def _last_observed(self, changed: Collection[WorkspaceId], *, full: bool) -> list[LastObserved]:
         async with self.database.transaction() as session:
-            expected = await load_expected(session, changed) if changed else []
+            expected = await load_last_observed(session, changed) if changed else []
             return expected + await load_all_with_homes(session) if full else expected
 
 
@@ -132,7 +138,7 @@ def _changed(last: Listing, now: Listing) -> set[WorkspaceId]:
     return {each for each in last.ids() | now.ids() if last.get(each) != now.get(each)}
 
 
-def _differs(expected: Expected, now: Listing, outdated: Outdated | None, moment: datetime) -> bool:
+def _differs(expected: LastObserved, now: Listing, outdated: Outdated | None, moment: datetime) -> bool:
     """Return whether an observation would change the row. A busy workspace is observed by its workflow."""
     if expected.busy:
         return False

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from codehub.db.session import Database
-from codehub.db.sweeps import load_expected
+from codehub.db.sweeps import load_last_observed
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Changes, Convergence
 from codehub.services.outages import is_outage
@@ -33,7 +33,7 @@ class ChangeWatcher:
 
     async def _wake(self, workspace_id: WorkspaceId) -> None:
         async with self.database.transaction() as session:
-            expected = await load_expected(session, [workspace_id])
+            expected = await load_last_observed(session, [workspace_id])
         for each in expected:
             # The workflow of a busy workspace observes it anyway.
             if not each.busy:

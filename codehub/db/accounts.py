@@ -1,4 +1,4 @@
-"""Rows of users: found by name or id, locked while a decision about them is written."""
+"""Rows of users."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -37,37 +37,37 @@ class Account:
 
 
 async def find_account(session: AsyncSession, username: str) -> Account | None:
-    """By name, upper or lower case; None if nobody has it."""
+    """Find a user by name, ignoring case; return None if there is none."""
     if not _can_be_stored(username):
         return None
     found = await session.execute(_select().where(func.lower(User.username) == func.lower(username)))
-    return _account(found.one_or_none())
+    return _optional(found.one_or_none())
 
 
 async def load_account(session: AsyncSession, user_id: UUID) -> Account | None:
     found = await session.execute(_select().where(User.id == user_id))
-    return _account(found.one_or_none())
+    return _optional(found.one_or_none())
 
 
 async def lock_account(session: AsyncSession, user_id: UUID) -> Account | None:
-    """Lock the row, so that nobody signs in, is disabled or gets a token until the transaction ends."""
+    """Lock the row: until the transaction ends the user cannot sign in, be disabled or get a token."""
     found = await session.execute(_select().where(User.id == user_id).with_for_update(key_share=True))
-    return _account(found.one_or_none())
+    return _optional(found.one_or_none())
 
 
 async def list_accounts(session: AsyncSession, *, after: str | None, limit: int) -> list[Account]:
-    """One page, by name; `after` is the last name of the page before."""
+    """Return one page, ordered by name; `after` is the last name of the previous page."""
     name = func.lower(User.username)
     statement = _select().order_by(name).limit(limit)
     if after is not None:
         statement = statement.where(name > func.lower(after))
-    return [_of(row) for row in await session.execute(statement)]
+    return [_to_account(row) for row in await session.execute(statement)]
 
 
 async def insert_account(
     session: AsyncSession, username: str, password_hash: str, role: str, now: datetime
 ) -> Account | None:
-    """Add a user; None if the name is taken."""
+    """Add a user; return None if the name is taken."""
     values = {
         "id": uuid4(),
         "username": username,
@@ -78,15 +78,15 @@ async def insert_account(
     created = await session.execute(
         insert(User).values(values).on_conflict_do_nothing().returning(*_columns())
     )
-    return _account(created.one_or_none())
+    return _optional(created.one_or_none())
 
 
 async def update_account(session: AsyncSession, user_id: UUID, **columns: object) -> Account | None:
-    """Write the columns; None if there is no such user."""
+    """Update the columns; return None if there is no such user."""
     changed = await session.execute(
         update(User).where(User.id == user_id).values(**columns).returning(*_columns())
     )
-    return _account(changed.one_or_none())
+    return _optional(changed.one_or_none())
 
 
 async def set_failures(session: AsyncSession, user_id: UUID, failures: Failures) -> None:
@@ -96,30 +96,30 @@ async def set_failures(session: AsyncSession, user_id: UUID, failures: Failures)
 
 
 async def set_password_hash(session: AsyncSession, user_id: UUID, password_hash: str) -> Account | None:
-    """A new password is a new start: what was tried with the old one no longer counts."""
+    """Set a new password and forget the failures of the old one."""
     return await update_account(
         session, user_id, password_hash=password_hash, failed_login_count=0, locked_until=None
     )
 
 
 async def replace_password_hash(session: AsyncSession, user_id: UUID, old: str, new: str) -> None:
-    """Write the same password's new hash, unless the password was changed meanwhile."""
+    """Replace the hash of the same password, unless the password was changed meanwhile."""
     await session.execute(
         update(User).where(User.id == user_id, User.password_hash == old).values(password_hash=new)
     )
 
 
 async def simulate_failure_write(session: AsyncSession) -> None:
-    """Cost what counting a failure costs, for a name that has no row to count it in.
+    """Take as long as counting a failure does, for a user name without a row.
 
-    The message goes to the write-ahead log and nowhere else, so that the commit has something to flush.
+    The message goes only to the write-ahead log, so that the commit has something to flush.
     """
     await lock_account(session, uuid4())
     await session.execute(select(func.pg_logical_emit_message(True, "codehub", "")))
 
 
 async def lock_admins(session: AsyncSession) -> None:
-    """Let one transaction at a time take an administrator away. Taken before any row is locked."""
+    """Serialize transactions that remove an administrator. Call it before locking any row."""
     await session.execute(select(func.pg_advisory_xact_lock(ADMINS_LOCK)))
 
 
@@ -149,11 +149,11 @@ def _select() -> Select[*tuple[Any, ...]]:
     return select(*_columns())
 
 
-def _account(row: Row[*tuple[Any, ...]] | None) -> Account | None:
-    return None if row is None else _of(row)
+def _optional(row: Row[*tuple[Any, ...]] | None) -> Account | None:
+    return _to_account(row) if row else None
 
 
-def _of(row: Row[*tuple[Any, ...]]) -> Account:
+def _to_account(row: Row[*tuple[Any, ...]]) -> Account:
     return Account(
         user_id=row.id,
         username=row.username,
@@ -166,7 +166,7 @@ def _of(row: Row[*tuple[Any, ...]]) -> Account:
 
 
 def _can_be_stored(text: str) -> bool:
-    """PostgreSQL's text has no NUL and no half of a surrogate pair; asking for one is an error."""
+    """Return whether PostgreSQL accepts the text: it has no NUL and no unpaired surrogate."""
     try:
         return b"\0" not in text.encode()
     except UnicodeEncodeError:

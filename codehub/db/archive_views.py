@@ -1,4 +1,4 @@
-"""What a person may see of a workspace's archives."""
+"""Archives as people see them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from sqlalchemy.orm import aliased
 from codehub.db.models import Archive, Workspace
 from codehub.domain.conditions import WorkspaceId
 
-# A person chooses among the newest ones.
-MOST_OTHERS = 20
+# People choose from the newest ones.
+MAX_OTHERS = 20
 
 
 @dataclass(frozen=True)
 class ArchiveView:
-    """One archive; `current` is the one that the workspace would be restored from."""
+    """One archive; the workspace is restored from the `current` one."""
 
     key: str
     archive_op_id: UUID
@@ -36,7 +36,7 @@ class ArchiveView:
 
 @dataclass(frozen=True)
 class OtherArchive:
-    """One that a recovery may go back to instead of the current one."""
+    """An archive that a recovery may choose instead of the current one."""
 
     archive_op_id: UUID
     key: str
@@ -46,7 +46,7 @@ class OtherArchive:
 
 
 def select_other_archives() -> ScalarSelect[Any]:
-    """The archives besides the current one, newest first, as JSON: a column for a query of workspaces."""
+    """Return a column for queries of workspaces: all archives but the current one, newest first, as JSON."""
     archive = aliased(Archive)
     fields = {
         "archive_op_id": archive.archive_op_id,
@@ -55,7 +55,7 @@ def select_other_archives() -> ScalarSelect[Any]:
         "size_bytes": archive.size_bytes,
         "verified_at": archive.verified_at,
     }
-    # Without a checksum it was never committed, or nobody knows.
+    # Without a checksum, it is not known to be committed.
     newest = (
         select(*fields.values())
         .where(
@@ -65,7 +65,7 @@ def select_other_archives() -> ScalarSelect[Any]:
             archive.deleted_at.is_(None),
         )
         .order_by(archive.created_at.desc(), archive.key)
-        .limit(MOST_OTHERS)
+        .limit(MAX_OTHERS)
         .correlate(Workspace)
         .subquery()
     )
@@ -74,7 +74,7 @@ def select_other_archives() -> ScalarSelect[Any]:
 
 
 async def list_other_archives(session: AsyncSession, workspace_id: WorkspaceId) -> tuple[OtherArchive, ...]:
-    """Those that a recovery may go back to, newest first."""
+    """Return the archives that a recovery may choose instead of the current one, newest first."""
     statement = (
         select(select_other_archives()).select_from(Workspace).where(Workspace.id == UUID(workspace_id))
     )
@@ -95,7 +95,7 @@ def parse_other_archives(document: Sequence[Mapping[str, Any]] | None) -> tuple[
 
 
 async def list_archives(session: AsyncSession, workspace_id: WorkspaceId) -> list[ArchiveView]:
-    """Newest first; those that the collector has removed are in it, with the time."""
+    """Return all archives, newest first; collected ones have `removed_at`."""
     statement = (
         select(
             Archive.key,
@@ -117,6 +117,6 @@ async def list_archives(session: AsyncSession, workspace_id: WorkspaceId) -> lis
 
 
 async def count_collected(session: AsyncSession) -> int:
-    """How many archives the collector has removed, as far as they are still remembered."""
+    """Count the archives that the collector has removed and whose rows still exist."""
     statement = select(func.count()).select_from(Archive).where(Archive.deleted_at.is_not(None))
     return (await session.scalars(statement)).one()

@@ -1,4 +1,4 @@
-"""What is known of archives: written when one is committed, and by the collector."""
+"""Rows of archives: written when an archive is committed, and by the collector."""
 
 from collections.abc import AsyncIterator, Collection, Iterable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from codehub.ports import UNRECORDED, ExpectedArchive
 
 @dataclass(frozen=True)
 class ParkedArchive:
-    """The archive that a parked workspace depends on."""
+    """The archive that an ARCHIVED workspace depends on."""
 
     workspace_id: WorkspaceId
     owner_id: str
@@ -29,7 +29,7 @@ class ParkedArchive:
 
 @dataclass(frozen=True)
 class Orphan:
-    """An archive that nothing needs, and since when that has been seen."""
+    """An archive that nothing needs, and when that was first seen."""
 
     key: str
     since: datetime
@@ -38,8 +38,8 @@ class Orphan:
 async def record_archive(
     session: AsyncSession, key: str, *, size_bytes: int, sha256: str, now: datetime
 ) -> None:
-    """Remember a committed archive; the same upload told twice changes nothing."""
-    name = _name(key)
+    """Record a committed archive; repeating it changes nothing."""
+    name = _parse(key)
     facts = {"size_bytes": size_bytes, "sha256": sha256}
     statement = insert(Archive).values(
         key=key,
@@ -52,12 +52,12 @@ async def record_archive(
 
 
 async def mark_verified(session: AsyncSession, key: str, now: datetime) -> None:
-    """Somebody has read all of it and found its checksum right."""
+    """Record that the whole archive was read and its checksum matched."""
     await session.execute(update(Archive).where(Archive.key == key).values(verified_at=now))
 
 
 async def load_expected(session: AsyncSession, key: str) -> ExpectedArchive:
-    """What was recorded of an archive; nothing of one that an older installation has made."""
+    """Return what was recorded about the archive, or UNRECORDED for one of an older installation."""
     columns = select(Archive.size_bytes, Archive.sha256).where(Archive.key == key)
     row = (await session.execute(columns)).one_or_none()
     return ExpectedArchive(row[0], row[1]) if row else UNRECORDED
@@ -66,7 +66,7 @@ async def load_expected(session: AsyncSession, key: str) -> ExpectedArchive:
 async def load_owners(
     session: AsyncSession, workspace_ids: Collection[WorkspaceId], *, for_update: bool = False
 ) -> dict[WorkspaceId, ArchiveOwner]:
-    """What the collector looks at of these workspaces; an id that is not in it belongs to nobody."""
+    """Return what the collector needs to know about these workspaces; unknown ids are left out."""
     statement = select(
         Workspace.id,
         Workspace.phase,
@@ -79,7 +79,7 @@ async def load_owners(
     if for_update:
         statement = statement.with_for_update(key_share=True)
     rows = (await session.execute(statement)).all()
-    # After the lock: what a recovery leaves behind is marked under it.
+    # After the lock, under which a recovery marks what it leaves behind.
     given_up = await _load_given_up(session, [row.id for row in rows])
     return {
         WorkspaceId(str(row.id)): ArchiveOwner(
@@ -96,15 +96,15 @@ async def load_owners(
 
 
 async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime) -> list[Orphan]:
-    """Remember when each was first seen as an orphan; a restart does not reset it.
+    """Record when each was first seen as an orphan, and return that; a restart does not reset it.
 
-    A time in the future, by a clock that was wrong, is corrected to now.
+    A time in the future, from a wrong clock, is corrected to now.
     """
     rows = [
         {
             "key": key,
-            "workspace_id": UUID(_name(key).workspace_id),
-            "archive_op_id": UUID(_name(key).archive_op_id),
+            "workspace_id": UUID(_parse(key).workspace_id),
+            "archive_op_id": UUID(_parse(key).archive_op_id),
             "created_at": now,
             "orphan_since": now,
         }
@@ -121,7 +121,7 @@ async def mark_orphans(session: AsyncSession, keys: Iterable[str], now: datetime
 
 
 async def unmark_orphans(session: AsyncSession, keys: Collection[str]) -> None:
-    """Something needs these again: their grace starts anew should they be orphaned once more."""
+    """Record that something needs these again; the grace period of an orphan starts over."""
     if keys:
         await session.execute(
             update(Archive)
@@ -131,18 +131,18 @@ async def unmark_orphans(session: AsyncSession, keys: Collection[str]) -> None:
 
 
 async def mark_collected(session: AsyncSession, key: str, now: datetime) -> None:
-    """Said before the object goes: whoever wants to come back to it finds this first."""
+    """Record the removal before the object is removed, so that an undelete sees it."""
     await session.execute(update(Archive).where(Archive.key == key).values(deleted_at=now))
 
 
 async def is_collected(session: AsyncSession, key: str) -> bool:
-    """Whether the collector has said that it removes this one; ask under the lock of its workspace's row."""
+    """Return whether the collector removes this archive; call it under the lock of the workspace."""
     said = await session.scalar(select(Archive.deleted_at).where(Archive.key == key))
     return said is not None
 
 
 async def is_available(session: AsyncSession, key: str) -> bool:
-    """Whether this archive was committed and is not being collected; ask under the lock of its workspace."""
+    """Return whether the archive is committed and not collected; call it under the lock of the workspace."""
     statement = select(Archive.key).where(
         Archive.key == key, Archive.sha256.is_not(None), Archive.deleted_at.is_(None)
     )
@@ -157,24 +157,24 @@ async def mark_given_up(
     chosen: str | None,
     now: datetime,
 ) -> None:
-    """Keep every archive but the chosen one until the workspace is deleted; call it under its row's lock."""
+    """Keep all archives but the chosen one until the workspace is deleted; call it under its lock."""
     if current is not None:
-        await _remember(session, current, now)
-    there = (Archive.workspace_id == UUID(workspace_id), Archive.deleted_at.is_(None))
+        await _ensure_row(session, current, now)
+    existing = (Archive.workspace_id == UUID(workspace_id), Archive.deleted_at.is_(None))
     await session.execute(
         update(Archive)
-        .where(*there, Archive.key != (chosen or ""), Archive.given_up_at.is_(None))
+        .where(*existing, Archive.key != (chosen or ""), Archive.given_up_at.is_(None))
         .values(given_up_at=now, orphan_since=None)
     )
     await session.execute(
         update(Archive)
-        .where(*there, Archive.key == (chosen or ""))
+        .where(*existing, Archive.key == (chosen or ""))
         .values(given_up_at=None, orphan_since=None)
     )
 
 
 async def load_parked_archives(session: AsyncSession) -> AsyncIterator[ParkedArchive]:
-    """Every archive that is some workspace's only copy, a page at a time."""
+    """Iterate over the archives that are the only copy of a home, a page at a time."""
     statement = (
         select(Workspace.id, Workspace.owner_user_id, Workspace.archive_key)
         .where(text(predicates.NOT_DELETED), Workspace.phase == Phase.ARCHIVED)
@@ -194,8 +194,8 @@ async def _load_given_up(session: AsyncSession, ids: Collection[UUID]) -> dict[U
     return found
 
 
-async def _remember(session: AsyncSession, key: str, now: datetime) -> None:
-    """Have a row for an archive of an installation from before there were any."""
+async def _ensure_row(session: AsyncSession, key: str, now: datetime) -> None:
+    """Add a row for an archive of an older installation, which had none."""
     name = parse_archive_key(key)
     if name is None:
         return
@@ -208,8 +208,8 @@ async def _remember(session: AsyncSession, key: str, now: datetime) -> None:
     await session.execute(statement.on_conflict_do_nothing(index_elements=[Archive.key]))
 
 
-def _name(key: str) -> ArchiveName:
+def _parse(key: str) -> ArchiveName:
     name = parse_archive_key(key)
     if name is None:
-        raise ValueError(f"not an archive's key: {key!r}")
+        raise ValueError(f"not the key of an archive: {key!r}")
     return name

@@ -1,4 +1,4 @@
-"""Rows of sessions and API tokens: found by the hash of the secret, which itself is not stored."""
+"""Rows of sessions and API tokens, found by the hash of the secret; the secret itself is not stored."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -26,13 +26,13 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db.models import ApiToken, Session, User
 
-# Knowing the minute of the last use is enough, and spares a write per request.
+# The minute of the last use is enough, and saves a write per request.
 LAST_USE_RESOLUTION = timedelta(minutes=1)
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Whose credential it is."""
+    """The user who holds a credential."""
 
     credential_id: UUID
     expires_at: datetime | None
@@ -44,7 +44,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class SessionView:
-    """A sign-in in a browser, as its user may see it."""
+    """A browser session, as its user sees it."""
 
     id: UUID
     created_at: datetime
@@ -55,7 +55,7 @@ class SessionView:
 
 @dataclass(frozen=True)
 class TokenView:
-    """A personal token, as its user may see it."""
+    """A personal token, as its user sees it."""
 
     id: UUID
     name: str
@@ -74,7 +74,7 @@ def live_token(now: datetime | BindParameter[datetime]) -> tuple[ColumnElement[b
     return (ApiToken.revoked_at.is_(None), unexpired)
 
 
-# Built once: that is most of the work of a statement, and every request begins with one of these.
+# Built once: building is most of the cost of a statement, and every request runs one of these.
 _TOKEN_HASH, _NOW = (
     bindparam("token_hash", type_=LargeBinary()),
     bindparam("now", type_=DateTime(timezone=True)),
@@ -92,7 +92,7 @@ SELECT_TOKEN_HOLDER = (
 
 
 async def use_session(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
-    """Who holds the session; None unless it is live and its user enabled."""
+    """Return the holder of the session; None unless it is live and its user enabled."""
     holder = await _find_holder(session, SELECT_SESSION_HOLDER, token_hash, now)
     if holder is not None and _is_stale(holder.used_at, now):
         await _write_use(session, Session, Session.last_seen_at, holder, now)
@@ -100,11 +100,15 @@ async def use_session(session: AsyncSession, token_hash: bytes, now: datetime) -
 
 
 async def use_token(session: AsyncSession, token_hash: bytes, now: datetime) -> Holder | None:
-    """Who holds the token; None unless it is live and its user enabled."""
+    """Return the holder of the token; None unless it is live and its user enabled."""
     holder = await _find_holder(session, SELECT_TOKEN_HOLDER, token_hash, now)
     if holder is not None and _is_stale(holder.used_at, now):
         await _write_use(session, ApiToken, ApiToken.last_used_at, holder, now)
     return holder
+
+
+def _is_stale(used_at: datetime | None, now: datetime) -> bool:
+    return used_at is None or used_at <= now - LAST_USE_RESOLUTION
 
 
 async def _find_holder(
@@ -121,10 +125,24 @@ async def _write_use(
     holder: Holder,
     now: datetime,
 ) -> None:
-    # Asked again by the statement: of many requests at once, one writes.
+    # The statement checks again, so that only one of many concurrent requests writes.
     stale = or_(used_at.is_(None), used_at <= now - LAST_USE_RESOLUTION)
     this_one = update(table).where(table.id == holder.credential_id, stale)
     await session.execute(this_one.values({used_at.key: now}))
+
+
+async def find_valid(session: AsyncSession, ids: Collection[str], now: datetime) -> set[str]:
+    """Return the live sessions and tokens of enabled users among these, in one query."""
+    wanted = [UUID(each) for each in ids]
+    sessions = select(Session.id).join(User, User.id == Session.user_id).where(User.disabled_at.is_(None))
+    tokens = select(ApiToken.id).join(User, User.id == ApiToken.user_id).where(User.disabled_at.is_(None))
+    found = await session.scalars(
+        union_all(
+            sessions.where(Session.id.in_(wanted), *live_session(now)),
+            tokens.where(ApiToken.id.in_(wanted), *live_token(now)),
+        )
+    )
+    return {str(each) for each in found}
 
 
 async def insert_session(session: AsyncSession, user_id: UUID, new: SessionView, token_hash: bytes) -> None:
@@ -155,7 +173,7 @@ async def insert_token(session: AsyncSession, user_id: UUID, new: TokenView, tok
 
 
 async def list_live_sessions(session: AsyncSession, user_id: UUID, now: datetime) -> list[SessionView]:
-    """The live ones, newest first."""
+    """Return the live sessions, newest first."""
     columns = (
         Session.id,
         Session.created_at,
@@ -172,7 +190,7 @@ async def list_live_sessions(session: AsyncSession, user_id: UUID, now: datetime
 
 
 async def list_unrevoked_tokens(session: AsyncSession, user_id: UUID) -> list[TokenView]:
-    """Those that were not revoked, newest first; an expired one is among them, so that its owner sees why."""
+    """Return the tokens that were not revoked, newest first; expired ones too, so that people see why."""
     columns = (
         ApiToken.id,
         ApiToken.name,
@@ -202,7 +220,7 @@ async def revoke_sessions(
     session_id: UUID | None = None,
     excluding: UUID | None = None,
 ) -> int:
-    """Revoke those that all the given arguments describe; how many."""
+    """Revoke the sessions that match all arguments; return how many."""
     statement = update(Session).where(Session.revoked_at.is_(None)).values(revoked_at=now)
     if user_id is not None:
         statement = statement.where(Session.user_id == user_id)
@@ -216,7 +234,7 @@ async def revoke_sessions(
 async def revoke_tokens(
     session: AsyncSession, now: datetime, *, user_id: UUID, token_id: UUID | None = None
 ) -> int:
-    """Revoke one token of the user, or all; how many."""
+    """Revoke one token of the user, or all; return how many."""
     statement = update(ApiToken).where(ApiToken.user_id == user_id, ApiToken.revoked_at.is_(None))
     if token_id is not None:
         statement = statement.where(ApiToken.id == token_id)
@@ -224,23 +242,5 @@ async def revoke_tokens(
 
 
 async def delete_ended_sessions(session: AsyncSession, user_id: UUID, now: datetime) -> None:
-    dead = or_(Session.revoked_at.is_not(None), Session.expires_at <= now)
-    await session.execute(delete(Session).where(Session.user_id == user_id, dead))
-
-
-def _is_stale(used_at: datetime | None, now: datetime) -> bool:
-    return used_at is None or used_at <= now - LAST_USE_RESOLUTION
-
-
-async def find_valid(session: AsyncSession, ids: Collection[str], now: datetime) -> set[str]:
-    """Those that are neither expired nor revoked and whose user is not disabled; one query for all."""
-    wanted = [UUID(each) for each in ids]
-    sessions = select(Session.id).join(User, User.id == Session.user_id).where(User.disabled_at.is_(None))
-    tokens = select(ApiToken.id).join(User, User.id == ApiToken.user_id).where(User.disabled_at.is_(None))
-    found = await session.scalars(
-        union_all(
-            sessions.where(Session.id.in_(wanted), *live_session(now)),
-            tokens.where(ApiToken.id.in_(wanted), *live_token(now)),
-        )
-    )
-    return {str(each) for each in found}
+    ended = or_(Session.revoked_at.is_not(None), Session.expires_at <= now)
+    await session.execute(delete(Session).where(Session.user_id == user_id, ended))

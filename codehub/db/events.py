@@ -1,4 +1,4 @@
-"""The audit trail: what was asked for, what was done, and by whom."""
+"""The audit trail: what was requested, what was done, and by whom."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,9 +14,11 @@ from codehub.db.models import WorkspaceEvent
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation, Phase
 
+LAST_BIGINT = 2**63 - 1
+
 
 class EventKind(StrEnum):
-    """What happened; detail, operation and phase say more."""
+    """What happened."""
 
     CREATED = "created"
     STATE_REQUESTED = "state_requested"
@@ -34,6 +36,39 @@ class EventKind(StrEnum):
     OPERATION_RELEASED = "operation_released"
 
 
+@dataclass(frozen=True)
+class EventView:
+    """One event; `kind` is a string, because other releases may have kinds that this one lacks."""
+
+    id: int
+    at: datetime
+    kind: str
+    actor: str
+    operation: Operation | None
+    phase: Phase | None
+    error_reason: ErrorReason | None
+    detail: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class EventCount:
+    """How many events are alike."""
+
+    kind: str
+    operation: Operation | None
+    actor: str
+    error_reason: ErrorReason | None
+    count: int
+
+
+@dataclass(frozen=True)
+class EventCounts:
+    """The counts of new events, and the id to continue from."""
+
+    counts: tuple[EventCount, ...]
+    last_id: int
+
+
 async def record_event(
     session: AsyncSession,
     workspace_id: WorkspaceId,
@@ -46,7 +81,7 @@ async def record_event(
     error_reason: ErrorReason | None = None,
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Add a line in the transaction of what it tells about."""
+    """Add an event, in the transaction that makes the change."""
     await session.execute(
         insert(WorkspaceEvent).values(
             workspace_id=UUID(workspace_id),
@@ -61,63 +96,27 @@ async def record_event(
     )
 
 
-LAST_BIGINT = 2**63 - 1
-
-
-@dataclass(frozen=True)
-class EventView:
-    """One line. `kind` is text: the trail outlives releases, so it may have words that this one lacks."""
-
-    id: int
-    at: datetime
-    kind: str
-    actor: str
-    operation: Operation | None
-    phase: Phase | None
-    error_reason: ErrorReason | None
-    detail: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class EventCount:
-    """How many lines say the same."""
-
-    kind: str
-    operation: Operation | None
-    actor: str
-    error_reason: ErrorReason | None
-    count: int
-
-
-@dataclass(frozen=True)
-class EventCounts:
-    """New lines, and the id to go on from."""
-
-    counts: tuple[EventCount, ...]
-    last_id: int
-
-
 async def list_events(
     session: AsyncSession, workspace_id: WorkspaceId, *, before: int | None, limit: int
 ) -> list[EventView]:
-    """Newest first; `before` is the `id` of the line that the page before ended with."""
+    """Return one page, newest first; `before` is the last `id` of the previous page."""
     return [_event(row) for row in await session.execute(select_events(workspace_id, before, limit))]
 
 
 async def last_event_id(session: AsyncSession) -> int:
-    """Where counting begins: what happened earlier is not counted again by each new process."""
+    """Return where a new process starts to count: earlier events are not counted again."""
     return (await session.scalars(select(func.coalesce(func.max(WorkspaceEvent.id), 0)))).one()
 
 
 async def count_events_since(session: AsyncSession, after_id: int, until: datetime) -> EventCounts:
-    """Count the lines after `after_id`, up to the first one that is newer than `until`.
+    """Count the events after `after_id`, up to the first one that is newer than `until`.
 
-    A line may be committed after one with a higher id, so `until` should be a few seconds ago. Stopping at
-    the first newer line, instead of passing over it, keeps it for the next time.
+    An event may be committed after one with a higher id, so `until` should be a few seconds ago. Stopping at
+    the first newer event, instead of skipping it, leaves it for the next call.
     """
     rows = (await session.execute(select_counts(after_id, until))).all()
     counts = tuple(
-        EventCount(row.kind, _operation(row.operation), row.actor, _reason(row.error_reason), row.lines)
+        EventCount(row.kind, _operation(row.operation), row.actor, _reason(row.error_reason), row.count_)
         for row in rows
     )
     return EventCounts(counts, max((row.last_id for row in rows), default=after_id))
@@ -141,7 +140,7 @@ def select_counts(after_id: int, until: datetime) -> Select[*tuple[Any, ...]]:
     )
     same = (WorkspaceEvent.kind, WorkspaceEvent.operation, WorkspaceEvent.actor, WorkspaceEvent.error_reason)
     return (
-        select(*same, func.count().label("lines"), func.max(WorkspaceEvent.id).label("last_id"))
+        select(*same, func.count().label("count_"), func.max(WorkspaceEvent.id).label("last_id"))
         .where(new, WorkspaceEvent.id < first_too_new)
         .group_by(*same)
     )

@@ -1,4 +1,4 @@
-"""Which store holds the homes of this database, and which homes it should hold."""
+"""The home store of this database, and the homes that it should hold."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,14 +13,14 @@ from codehub.db.models import HomeStore, Workspace
 from codehub.domain.conditions import WorkspaceId, conditions_from_json
 from codehub.domain.states import Phase
 
-# Built once: every change to a home begins with it.
+# Built once: every change to a home runs it.
 _RECORD = select(HomeStore.backend, HomeStore.identity, HomeStore.location, HomeStore.recorded_at)
 WITH_HOME = frozenset({Phase.RUNNING, Phase.STANDBY})
 
 
 @dataclass(frozen=True)
 class RecordedStore:
-    """The store that has the homes; `location` is where it was when it was recorded."""
+    """The store that holds the homes; `location` is where it was when it was recorded."""
 
     backend: str
     identity: str
@@ -34,7 +34,7 @@ async def load_home_store(session: AsyncSession) -> RecordedStore | None:
 
 
 async def record_home_store(session: AsyncSession, backend: str, identity: str, location: str) -> None:
-    """Record the store unless one is recorded; waits for somebody who is doing the same right now."""
+    """Record the store unless one is recorded; wait for a concurrent transaction that does the same."""
     values = {"backend": backend, "identity": identity, "location": location}
     await session.execute(insert(HomeStore).values(values).on_conflict_do_nothing())
 
@@ -48,10 +48,10 @@ async def replace_home_store(
 
 
 async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
-    """The workspaces whose rows say that they have a volume; homes that only M1 had do not count."""
+    """Return the workspaces that have a volume according to their rows, except those only in M1."""
     columns = (Workspace.id, Workspace.phase, Workspace.conditions)
-    ours = select(*columns).where(text(predicates.VISIBLE), not_(only_in_m1()))
-    rows = await session.execute(ours)
+    statement = select(*columns).where(text(predicates.VISIBLE), not_(only_in_m1()))
+    rows = await session.execute(statement)
     return frozenset(
         WorkspaceId(str(row.id))
         for row in rows
@@ -60,7 +60,7 @@ async def load_homes(session: AsyncSession) -> frozenset[WorkspaceId]:
 
 
 async def backends_in_use(session: AsyncSession) -> set[str]:
-    """Those of all workspaces but the deleted ones, which have no home any more."""
+    """Return the backends of all workspaces that are not DELETED."""
     rows = await session.scalars(
         select(Workspace.instance_backend).where(text(predicates.VISIBLE)).distinct()
     )

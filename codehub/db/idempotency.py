@@ -1,4 +1,4 @@
-"""The keys of requests that may be repeated, and what each request has made."""
+"""Idempotency keys, and what the first request with each key created."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,8 +11,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.models import IdempotencyKey
 from codehub.domain.conditions import WorkspaceId
 
-# By where the rows lie: to look them up by their names once more, the database would read the whole table.
-_FORGET = text("""
+# By ctid: looking the rows up by their primary key again would read the whole table.
+_DELETE_EXPIRED = text("""
     DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM idempotency_keys WHERE created_at < :before
         ORDER BY created_at LIMIT :limit FOR UPDATE SKIP LOCKED
@@ -22,7 +22,7 @@ _FORGET = text("""
 
 @dataclass(frozen=True)
 class FirstRequest:
-    """What came with a key at first, and the workspace that it made."""
+    """The first request with a key, and the workspace that it created."""
 
     request_hash: bytes
     workspace_id: WorkspaceId
@@ -37,9 +37,9 @@ async def store_key(
     now: datetime,
     expired_before: datetime,
 ) -> FirstRequest | None:
-    """Store the key; if it is taken already, tell by what.
+    """Store the key, or return the request that used it first.
 
-    Of several at once one stores it, and the others wait here until that one has committed or given up.
+    Of several concurrent calls one stores the key; the others wait until that transaction has ended.
     """
     inserted = insert(IdempotencyKey).values(
         user_id=user_id,
@@ -48,13 +48,13 @@ async def store_key(
         workspace_id=UUID(first.workspace_id),
         created_at=now,
     )
-    news = inserted.excluded
+    new = inserted.excluded
     statement = inserted.on_conflict_do_update(
         index_elements=[IdempotencyKey.user_id, IdempotencyKey.key],
         set_={
-            "request_hash": news.request_hash,
-            "workspace_id": news.workspace_id,
-            "created_at": news.created_at,
+            "request_hash": new.request_hash,
+            "workspace_id": new.workspace_id,
+            "created_at": new.created_at,
         },
         where=IdempotencyKey.created_at < expired_before,
     )
@@ -68,9 +68,9 @@ async def store_key(
 
 
 async def delete_expired_keys(session: AsyncSession, before: datetime, limit: int) -> None:
-    """Remove some that are older; a key that somebody else holds is left to them, so nobody waits."""
+    """Remove some expired keys; skip locked ones, so that no transaction waits for another."""
     await session.execute(delete_expired(before, limit))
 
 
 def delete_expired(before: datetime, limit: int) -> TextClause:
-    return _FORGET.bindparams(before=before, limit=limit)
+    return _DELETE_EXPIRED.bindparams(before=before, limit=limit)

@@ -1,4 +1,4 @@
-"""Workspaces that were carried over from M1 and whose homes are still in M1's directories."""
+"""Workspaces that were migrated from M1 and whose homes are still in M1's directories."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,31 +15,31 @@ from codehub.domain.states import ErrorReason, Operation
 
 IMPORTED_FROM = "imported_from"
 _KEY_OF_M1 = Workspace.home_store_key.like("users/%")
-# A worker that has looked at one has found a home, or a loss that its owner knows of.
+# After an observation, the workspace has a home here, or its owner knows about the loss.
 _UNTOUCHED = and_(_KEY_OF_M1, Workspace.observed_at.is_(None))
-_CALLED_LOST = and_(
+_CONSIDERED_LOST = and_(
     _KEY_OF_M1, Workspace.error_reason == ErrorReason.DATA_LOST, Workspace.archive_key.is_(None)
 )
-_TO_IMPORT = and_(or_(_UNTOUCHED, _CALLED_LOST), Workspace.operation == Operation.NONE)
+_TO_IMPORT = and_(or_(_UNTOUCHED, _CONSIDERED_LOST), Workspace.operation == Operation.NONE)
 _HAD_HOME = Workspace.conditions["storage.volume_ready"]["status"].astext == Status.TRUE
-_NOT_GONE = text(predicates.VISIBLE)
+_NOT_DELETED = text(predicates.VISIBLE)
 
 
 @dataclass(frozen=True)
 class M1Home:
-    """A home that M1 kept, by its path below M1's directory of homes."""
+    """A home in M1's directory; `home_store_key` is its path there."""
 
     workspace_id: WorkspaceId
     name: str
     home_store_key: str
     instance_backend: str
-    # False of workspaces that were never started, or were being deleted: M1 may not have one.
+    # False for workspaces that were never started or were being deleted: M1 may have no home for them.
     must_exist: bool
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """How many homes are to be imported, and the name of one of the workspaces."""
+class UnimportedHomes:
+    """How many homes have to be imported, and the name of one of the workspaces."""
 
     count: int
     example: str
@@ -47,7 +47,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Backend:
-    """What holds and runs imported workspaces; the image is for those that ran on another backend."""
+    """The backend of imported workspaces; those that ran on another backend get the default image."""
 
     instance_backend: str
     storage_backend: str
@@ -55,28 +55,28 @@ class Backend:
 
 
 def only_in_m1() -> ColumnElement[bool]:
-    """True of workspaces that only M1 ever had: nothing of theirs is in our stores."""
+    """Return the condition for workspaces whose homes are only in M1's directories."""
     return _UNTOUCHED
 
 
-async def find_unimported(session: AsyncSession) -> Waiting | None:
-    """The workspaces that a worker would take for lost; None if there are none."""
-    statement = select(func.count(), func.min(Workspace.name)).where(_UNTOUCHED, _NOT_GONE)
+async def find_unimported(session: AsyncSession) -> UnimportedHomes | None:
+    """Return the homes that a worker would consider lost, or None if there are none."""
+    statement = select(func.count(), func.min(Workspace.name)).where(_UNTOUCHED, _NOT_DELETED)
     count, example = (await session.execute(statement)).one()
-    return Waiting(count, example) if count else None
+    return UnimportedHomes(count, example) if count else None
 
 
 async def load_homes(session: AsyncSession) -> list[M1Home]:
-    """Every home to import, also of workspaces that an earlier version called lost, in a stable order."""
+    """Return all homes to import in a stable order, also those that an earlier version considered lost."""
     statement = (
         select(
             Workspace.id,
             Workspace.name,
             Workspace.home_store_key,
             Workspace.instance_backend,
-            or_(_HAD_HOME, _CALLED_LOST).label("must_exist"),
+            or_(_HAD_HOME, _CONSIDERED_LOST).label("must_exist"),
         )
-        .where(_TO_IMPORT, _NOT_GONE)
+        .where(_TO_IMPORT, _NOT_DELETED)
         .order_by(Workspace.created_at, Workspace.id)
     )
     return [
@@ -88,12 +88,12 @@ async def load_homes(session: AsyncSession) -> list[M1Home]:
 
 
 async def begin_import(session: AsyncSession, home: M1Home, archive_op_id: str) -> None:
-    """Store the id of the upload before it begins, which keeps the collector away from it."""
+    """Store the id of the upload before it begins, which protects it from the collector."""
     await session.execute(_update(home).values(archive_op_id=UUID(archive_op_id)))
 
 
 async def move_home(session: AsyncSession, home: M1Home, backend: Backend) -> bool:
-    """Say that the home is no longer M1's; False if it is not, or if its owner has gone on without it."""
+    """Record the import; return False if the home was imported before or its owner continued without it."""
     values: dict[str, Any] = {
         "instance_backend": backend.instance_backend,
         "storage_backend": backend.storage_backend,

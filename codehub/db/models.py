@@ -1,4 +1,4 @@
-"""The tables, without behaviour. Text with a CHECK, because a PostgreSQL enum is hard to change."""
+"""The tables. Enumerations are text with a CHECK, because a PostgreSQL enum is hard to change."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -37,7 +37,7 @@ NAMING_CONVENTION = {
 
 
 class Base(DeclarativeBase):
-    """Names every constraint, so that a migration can name it too."""
+    """The base of all tables; it names every constraint, so that migrations can refer to it."""
 
     metadata = MetaData(naming_convention=NAMING_CONVENTION)
     type_annotation_map: ClassVar = {
@@ -79,7 +79,7 @@ class User(Base):
 
 
 class Session(Base):
-    """A sign-in in a browser; only the hash of the cookie's token is stored."""
+    """A browser session; only the hash of its token is stored."""
 
     __tablename__ = "sessions"
     __table_args__ = (UniqueConstraint("token_hash"),)
@@ -114,7 +114,7 @@ class ApiToken(Base):
 
 
 class Workspace(Base):
-    """What its owner wants, and what was last observed. Each column has one writer (SPEC section 4)."""
+    """What its owner wants, and what was last observed; docs/contract.md says who writes which column."""
 
     __tablename__ = "workspaces"
     __table_args__ = (
@@ -188,7 +188,7 @@ class Workspace(Base):
     waiting_for: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
     waiting_since: Mapped[datetime | None]
     retry_at: Mapped[datetime | None]
-    # Counted by a trigger, so that nobody who writes has to remember it.
+    # A trigger increments it.
     version: Mapped[int] = mapped_column(BigInteger, server_default=text("1"))
     last_access_at: Mapped[datetime | None]
     standby_ttl_seconds: Mapped[int | None]
@@ -199,7 +199,7 @@ class Workspace(Base):
 
 
 class IdempotencyKey(Base):
-    """What a request that may be repeated has made, so that its repetition makes nothing more."""
+    """What a request with a key created, so that repeating it creates nothing."""
 
     __tablename__ = "idempotency_keys"
 
@@ -211,7 +211,7 @@ class IdempotencyKey(Base):
 
 
 class Archive(Base):
-    """An object in S3. No foreign key: it outlives its workspace's row until the collector has removed it."""
+    """An archive in S3. No foreign key: it may outlive the row of its workspace."""
 
     __tablename__ = "archives"
     __table_args__ = (
@@ -227,13 +227,13 @@ class Archive(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     verified_at: Mapped[datetime | None]
     orphan_since: Mapped[datetime | None]
-    # A person went back to another one: it is kept until its workspace is deleted.
+    # A recovery chose another one: this one is kept until its workspace is deleted.
     given_up_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
 
 
 class WorkspaceEvent(Base):
-    """The audit trail. No foreign key: it outlives its workspace's row."""
+    """The audit trail. No foreign key: it outlives the row of its workspace."""
 
     __tablename__ = "workspace_events"
     __table_args__ = (Index(None, "workspace_id", "id"),)
@@ -250,7 +250,7 @@ class WorkspaceEvent(Base):
 
 
 class WorkspaceUsage(Base):
-    """A quarter of an hour in which a workspace was used. No foreign key: the old ones are soon forgotten."""
+    """A quarter of an hour in which a workspace was used. No foreign key: rows are removed after days."""
 
     __tablename__ = "workspace_usage"
 
@@ -267,6 +267,6 @@ class HomeStore(Base):
     only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
     backend: Mapped[str]
     identity: Mapped[str]
-    # For people: where it was when it was recorded.
+    # Where it was when it was recorded; for people.
     location: Mapped[str]
     recorded_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -13,8 +13,8 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.history import OperationEvent, OperationRecord, Transition, operations_from_events
 from codehub.domain.states import ErrorReason, Operation
 
-Lines = Select[int, datetime, str, str | None, str | None, dict[str, Any]]
-MARKS = {
+EventSelect = Select[int, datetime, str, str | None, str | None, dict[str, Any]]
+TRANSITIONS = {
     EventKind.OPERATION_CLAIMED: Transition.CLAIMED,
     EventKind.ATTEMPT_FAILED: Transition.ATTEMPT_FAILED,
     EventKind.OPERATION_COMPLETED: Transition.COMPLETED,
@@ -26,24 +26,24 @@ MARKS = {
 async def list_operations(
     session: AsyncSession, workspace_id: WorkspaceId, *, before: int | None, limit: int
 ) -> list[OperationRecord]:
-    """Newest first; `before` is the `event_id` of the record that the page before ended with."""
-    rows = await session.execute(select_operation_lines(workspace_id, before, limit))
-    return operations_from_events((_line(row) for row in rows), superseded=before is not None)
+    """Return one page, newest first; `before` is the last `event_id` of the previous page."""
+    rows = await session.execute(select_operation_events(workspace_id, before, limit))
+    return operations_from_events((_event(row) for row in rows), superseded=before is not None)
 
 
 async def load_operation(
     session: AsyncSession, workspace_id: WorkspaceId, event_id: int
 ) -> OperationRecord | None:
-    """The operation whose claim has this id; None if there is none."""
-    lines = [_line(row) for row in await session.execute(select_lines_of(workspace_id, event_id))]
-    if not lines or (lines[0].event_id, lines[0].transition) != (event_id, Transition.CLAIMED):
+    """Return the operation whose claim has this event id, or None."""
+    events = [_event(row) for row in await session.execute(select_events_of(workspace_id, event_id))]
+    if not events or (events[0].event_id, events[0].transition) != (event_id, Transition.CLAIMED):
         return None
-    # The oldest: where another was claimed since, its claim is among the lines.
-    return operations_from_events(lines, superseded=False)[-1]
+    # The oldest: if another operation was claimed since, its claim is among the events.
+    return operations_from_events(events, superseded=False)[-1]
 
 
-def select_operation_lines(workspace_id: WorkspaceId, before: int | None, limit: int) -> Lines:
-    """All lines from the page's oldest claim on: how long the history is does not matter."""
+def select_operation_events(workspace_id: WorkspaceId, before: int | None, limit: int) -> EventSelect:
+    """Select all events since the oldest claim on the page; the cost does not grow with the history."""
     end = LAST_BIGINT if before is None else before
     of_workspace = (WorkspaceEvent.workspace_id == UUID(workspace_id), WorkspaceEvent.id < end)
     claims = (
@@ -54,11 +54,11 @@ def select_operation_lines(workspace_id: WorkspaceId, before: int | None, limit:
         .subquery("claims")
     )
     oldest = select(func.min(claims.c.id)).scalar_subquery()
-    return _lines().where(*of_workspace, WorkspaceEvent.id >= oldest)
+    return _select().where(*of_workspace, WorkspaceEvent.id >= oldest)
 
 
-def select_lines_of(workspace_id: WorkspaceId, event_id: int) -> Lines:
-    """From this claim to the next one, which is among them."""
+def select_events_of(workspace_id: WorkspaceId, event_id: int) -> EventSelect:
+    """Select the events from this claim to the next one, inclusive."""
     of_workspace = WorkspaceEvent.workspace_id == UUID(workspace_id)
     is_claim = WorkspaceEvent.kind == EventKind.OPERATION_CLAIMED
     following = (
@@ -69,10 +69,10 @@ def select_lines_of(workspace_id: WorkspaceId, event_id: int) -> Lines:
         .scalar_subquery()
     )
     last = func.coalesce(following, LAST_BIGINT)
-    return _lines().where(of_workspace, WorkspaceEvent.id >= event_id, WorkspaceEvent.id <= last)
+    return _select().where(of_workspace, WorkspaceEvent.id >= event_id, WorkspaceEvent.id <= last)
 
 
-def _lines() -> Lines:
+def _select() -> EventSelect:
     return (
         select(
             WorkspaceEvent.id,
@@ -82,16 +82,16 @@ def _lines() -> Lines:
             WorkspaceEvent.error_reason,
             WorkspaceEvent.detail,
         )
-        .where(WorkspaceEvent.kind.in_(MARKS))
+        .where(WorkspaceEvent.kind.in_(TRANSITIONS))
         .order_by(WorkspaceEvent.id)
     )
 
 
-def _line(row: Row[*tuple[Any, ...]]) -> OperationEvent:
+def _event(row: Row[*tuple[Any, ...]]) -> OperationEvent:
     return OperationEvent(
         event_id=row.id,
         at=row.at,
-        transition=MARKS[EventKind(row.kind)],
+        transition=TRANSITIONS[EventKind(row.kind)],
         operation=Operation(row.operation),
         error_reason=ErrorReason(row.error_reason) if row.error_reason else None,
         message=row.detail.get("message"),

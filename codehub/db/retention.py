@@ -1,4 +1,4 @@
-"""Removes rows of what is over, some at a time; each statement finds its rows by an index."""
+"""Removal of old rows, in batches; each statement finds its rows by an index."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 # Delete up to `limit` rows older than `before`; return the number deleted.
 RemoveOld: TypeAlias = Callable[[AsyncSession, datetime, int], Awaitable[int]]
 
-# `may_forget` of the domain: every archive that is known was collected, the one that the row names among
-# them. One that somebody has locked is being undeleted, perhaps; the next run asks again.
+# `may_forget` of the domain: every known archive was collected, also the one that the row names. A locked row
+# may be in the middle of an undelete; the next run tries again.
 DELETE_WORKSPACES = """
     DELETE FROM workspaces WHERE id = ANY (ARRAY(
         SELECT id FROM workspaces
@@ -23,7 +23,7 @@ DELETE_WORKSPACES = """
         ORDER BY deleted_at LIMIT :limit FOR UPDATE SKIP LOCKED
     ))
 """
-# A row that is there tells an undelete that the archive is gone, so it stays as long as a workspace names it.
+# The row tells an undelete that the archive is gone, so it stays while a workspace names the archive.
 DELETE_ARCHIVES = """
     DELETE FROM archives WHERE key = ANY (ARRAY(
         SELECT key FROM archives
@@ -38,7 +38,7 @@ DELETE_EVENTS = """
         SELECT id FROM workspace_events WHERE at < :before ORDER BY at LIMIT :limit
     ))
 """
-# A session that was revoked would have expired soon after, so its expiry finds both.
+# A revoked session would have expired soon after, so `expires_at` finds both.
 DELETE_SESSIONS = """
     DELETE FROM sessions WHERE id = ANY (ARRAY(
         SELECT id FROM sessions WHERE expires_at < :before ORDER BY expires_at LIMIT :limit
@@ -50,7 +50,7 @@ DELETE_TOKENS = """
         ORDER BY least(expires_at, revoked_at) LIMIT :limit
     ))
 """
-# By where the rows lie: to look them up by their names once more, the database would read the whole table.
+# By ctid: looking the rows up by their primary key again would read the whole table.
 DELETE_USAGE = """
     DELETE FROM workspace_usage WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM workspace_usage WHERE bucket < :before ORDER BY bucket LIMIT :limit
@@ -73,7 +73,7 @@ def bound(statement: str, before: datetime, limit: int) -> TextClause:
 
 
 async def list_uncollected(session: AsyncSession, deleted_before: datetime, limit: int) -> list[str]:
-    """Archives of workspaces that were deleted before then, as far as nobody said that they are gone."""
+    """Return the archives, not recorded as removed, of workspaces that were deleted before this time."""
     return list(await session.scalars(bound(SELECT_UNCOLLECTED, deleted_before, limit)))
 
 

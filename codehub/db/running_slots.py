@@ -1,4 +1,4 @@
-"""What is or shall be running, counted exactly."""
+"""Running slots: counting the workspaces that are running or requested to run."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -16,7 +16,7 @@ RUNNING_LIMITS_LOCK = 0x6C696D697473  # "limits"
 
 @dataclass(frozen=True)
 class RunningWorkspace:
-    """One that takes a place, as its owner would recognise it."""
+    """A workspace that takes a slot, as its owner knows it."""
 
     workspace_id: WorkspaceId
     name: str
@@ -26,15 +26,15 @@ class RunningWorkspace:
 
     @property
     def is_stopping(self) -> bool:
-        """Its place becomes free by itself; a broken one keeps its container until a person acts."""
+        """Whether its slot becomes free by itself; a broken one keeps its container until a person acts."""
         return self.desired_state is not DesiredState.RUNNING and not self.needs_person
 
 
 async def lock_running_limits(session: AsyncSession) -> None:
-    """Let one transaction at a time count and then take a place.
+    """Let one transaction at a time count slots and take one.
 
-    One lock for all, because there is one global limit. It is the last lock that a transaction takes, after
-    its workspace's row: whoever holds it waits for nothing, so there is no deadlock.
+    There is one lock, because there is a global limit. It must be the last lock that a transaction takes,
+    after the row of its workspace: its holder waits for nothing, so there is no deadlock.
     """
     await session.execute(select(func.pg_advisory_xact_lock(RUNNING_LIMITS_LOCK)))
 
@@ -42,7 +42,7 @@ async def lock_running_limits(session: AsyncSession) -> None:
 async def list_running(
     session: AsyncSession, owner_user_id: UUID, *, excluding: WorkspaceId | None = None
 ) -> list[RunningWorkspace]:
-    """The owner's workspaces that take a place, without the one that is asking."""
+    """Return the workspaces of this owner that take a slot."""
     rows = await session.execute(select_running(owner_user_id, excluding))
     return [
         RunningWorkspace(WorkspaceId(str(row[0])), row[1], Phase(row[2]), DesiredState(row[3]), bool(row[4]))
@@ -51,14 +51,14 @@ async def list_running(
 
 
 async def count_running(session: AsyncSession, *, excluding: WorkspaceId | None = None) -> int:
-    """How many places are taken, without that of the one that is asking."""
+    """Count the slots that are taken."""
     return (await session.scalars(select_count_running(excluding))).one()
 
 
 def select_running(
     owner_user_id: UUID, excluding: WorkspaceId | None
 ) -> Select[UUID, str, str, str, bool | None]:
-    # NULL, where there is no error at all, is as good as false.
+    # NULL if there is no error; it counts as false.
     needs_person = literal_column(predicates.NEEDS_PERSON, Boolean)
     return (
         select(Workspace.id, Workspace.name, Workspace.phase, Workspace.desired_state, needs_person)

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL and short transactions."""
+"""Connections to PostgreSQL, and short transactions."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,11 +15,11 @@ IDLE_IN_TRANSACTION_SECONDS = 60
 
 
 class DatabaseUnavailable(Exception):
-    """Cannot connect; the message is for an operator and contains no password."""
+    """Connecting failed; the message is for an operator and contains no password."""
 
 
 def driver_url(url: str) -> str:
-    """The URL as asyncpg reads it: `+asyncpg` is SQLAlchemy's spelling."""
+    """Convert an SQLAlchemy URL, which may contain `+asyncpg`, to one that asyncpg reads."""
     scheme, separator, rest = url.partition("://")
     return f"{scheme.removesuffix('+asyncpg')}{separator}{rest}"
 
@@ -31,7 +31,7 @@ async def connect(
     application_name: str = "codehub",
     **server_settings: str,
 ) -> Connection:
-    """Open one connection; asyncpg reads everything that libpq allows in a URL, such as `sslmode`."""
+    """Open one connection; the URL may contain everything that libpq allows, such as `sslmode`."""
     settings = {"application_name": application_name, "timezone": "UTC", **server_settings}
     try:
         return await asyncpg.connect(
@@ -49,7 +49,7 @@ def create_engine(
     connect_timeout_seconds: float = 10,
     statement_timeout_seconds: float = 30,
 ) -> AsyncEngine:
-    """A pool that never waits forever: not for a connection, nor for a statement."""
+    """Create a pool that waits neither for a connection nor for a statement forever."""
 
     async def open_connection() -> Connection:
         return await connect(
@@ -65,7 +65,7 @@ def create_engine(
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=statement_timeout_seconds,
-        # What people wrote, and hashes of their passwords, are among the values of a statement.
+        # Parameters contain people's texts and password hashes.
         hide_parameters=True,
     )
     event.listen(engine.sync_engine, "checkout", _refuse_closed)
@@ -73,13 +73,13 @@ def create_engine(
 
 
 def _refuse_closed(connection: PoolProxiedConnection, _record: object, _proxy: object) -> None:
-    """Open a new one instead of one that the server has closed, and of all others like it.
+    """Replace all connections of the pool when the server has closed this one.
 
-    SQLAlchemy's own check asks the server each time, which takes three round trips; the driver knows.
+    SQLAlchemy's own check takes three round trips each time; the driver already knows.
     """
     driver_connection: Connection = connection.driver_connection
     if driver_connection.is_closed():
-        raise InvalidatePoolError("the server has closed it")
+        raise InvalidatePoolError("the server closed the connection")
 
 
 class Database:
@@ -106,6 +106,6 @@ class Database:
 
 
 async def server_version(database: Database) -> str:
-    """Which PostgreSQL answers."""
+    """Return the version of PostgreSQL."""
     async with database.transaction() as session:
         return str(await session.scalar(text("SHOW server_version")))

@@ -48,6 +48,16 @@ _SNAPSHOT = select(*_SNAPSHOT_COLUMNS).where(Workspace.id == bindparam("id", typ
 _LOCKED_SNAPSHOT = _SNAPSHOT.with_for_update(key_share=True)
 
 
+@dataclass(frozen=True)
+class Claim:
+    """The operation that a workspace is claimed for; operation and start identify the claim."""
+
+    owner_id: str
+    image_ref: str
+    operation: Operation
+    claimed_at: datetime | None
+
+
 async def load_snapshot(
     session: AsyncSession, workspace_id: WorkspaceId, *, for_update: bool = False
 ) -> Snapshot | None:
@@ -92,6 +102,14 @@ async def claim_operation(session: AsyncSession, claimed: Snapshot, now: datetim
         )
     )
     return await session.scalar(statement.returning(Workspace.id)) is not None
+
+
+async def load_claim(session: AsyncSession, workspace_id: WorkspaceId) -> Claim | None:
+    statement = select(
+        Workspace.owner_user_id, Workspace.image_ref, Workspace.operation, Workspace.op_started_at
+    ).where(Workspace.id == UUID(workspace_id))
+    row = (await session.execute(statement)).one_or_none()
+    return Claim(str(row[0]), row[1], Operation(row[2]), row[3]) if row else None
 
 
 def workspace_ids(ids: Iterable[UUID]) -> list[WorkspaceId]:
@@ -145,21 +163,3 @@ def _snapshot(row: Row[Any]) -> Snapshot:
         waiting_since=row.waiting_since,
         retry_at=row.retry_at,
     )
-
-
-@dataclass(frozen=True)
-class Claim:
-    """The operation that a workspace is claimed for; operation and start identify the claim."""
-
-    owner_id: str
-    image_ref: str
-    operation: Operation
-    claimed_at: datetime | None
-
-
-async def load_claim(session: AsyncSession, workspace_id: WorkspaceId) -> Claim | None:
-    statement = select(
-        Workspace.owner_user_id, Workspace.image_ref, Workspace.operation, Workspace.op_started_at
-    ).where(Workspace.id == UUID(workspace_id))
-    row = (await session.execute(statement)).one_or_none()
-    return Claim(str(row[0]), row[1], Operation(row[2]), row[3]) if row else None

@@ -1,4 +1,4 @@
-"""What is not where it should be: still on its way, or stuck."""
+"""Queries of the sweeps: what has not converged, what was last observed, and what is idle."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -28,12 +28,16 @@ from codehub.db.snapshots import workspace_ids
 from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
 from codehub.domain.states import DesiredState, Operation
 
-# A workspace that waits is looked at ever less often: each look comes after half the time it has waited so
-# far, and at least once an hour. The sweep itself notices when its provider is back.
+# A workspace that waits is observed ever less often: after half the time that it has waited so far, and at
+# least once an hour. The sweep itself notices when the provider is back.
 IS_DUE = (
     "coalesce(retry_at, :now) <= :now AND (waiting_since IS NULL OR "
     "observed_at + least((observed_at - waiting_since) / 2, interval '1 hour') <= :now)"
 )
+
+
+# ARCHIVED and deleted workspaces have no container or volume; if they do, the listing has them.
+HAS_HOME = "deleted_at IS NULL AND phase IN ('RUNNING', 'STANDBY')"
 
 
 @dataclass(frozen=True)
@@ -45,20 +49,30 @@ class Unconverged:
     busy: bool
 
 
+@dataclass(frozen=True)
+class LastObserved:
+    """What was last observed of a workspace."""
+
+    workspace_id: WorkspaceId
+    owner_id: str
+    conditions: Conditions
+    busy: bool
+
+
 async def not_converged(
     session: AsyncSession, limit: int, *, now: datetime, silent: Collection[Resource] = ()
 ) -> list[Unconverged]:
-    """Workspaces with something left to do that can be done now, deletions and recoveries among them.
+    """Return the workspaces that have something left to do now, also deletions and recoveries.
 
-    Those that have not been looked at for longest come first. Those that wait for one of the `silent`
-    providers, or for their next attempt, are left out.
+    The ones observed longest ago come first. Those that wait for one of the `silent` providers, or for
+    their next attempt, are left out.
     """
     rows = await session.execute(select_not_converged(limit, now=now, silent=silent))
     return [Unconverged(WorkspaceId(str(row[0])), str(row[1]), row[2] != Operation.NONE) for row in rows]
 
 
 async def count_unfinished(session: AsyncSession, desired: DesiredState) -> int:
-    """How many workspaces are on their way to this state, or wait to begin."""
+    """Count the workspaces that are on their way to this state, or wait to begin."""
     return (await session.scalars(select_count_unfinished(desired))).one()
 
 
@@ -74,16 +88,16 @@ def select_not_converged(
         Workspace.waiting_since,
         Workspace.retry_at,
     )
-    # The database cannot guess in how few rows two columns differ; asked for some of them in the order of
-    # their index, it reads that and not the table.
+    # The database cannot estimate in how few rows two columns differ; with an order and a limit, it reads the
+    # index and not the table.
     recovering = columns.where(text(predicates.RECOVERING)).order_by(Workspace.id).limit(limit)
-    # An arm for each partial index; a union, because one that is recovering may be in another arm too.
+    # One arm for each partial index; a union, because a recovering workspace may be in another arm too.
     unfinished = union(
         columns.where(text(predicates.NOT_CONVERGED)),
         columns.where(text(predicates.BEING_DELETED)),
         select(recovering.subquery()),
     ).subquery()
-    # Fair to all also when some cannot converge: whoever was observed goes to the end.
+    # Fair even if some cannot converge: what was observed goes to the end.
     return (
         select(unfinished.c.id, unfinished.c.owner_user_id, unfinished.c.operation)
         .where(_is_due(now, silent))
@@ -92,48 +106,34 @@ def select_not_converged(
     )
 
 
+def select_count_unfinished(desired: DesiredState) -> Select[int]:
+    statement = select(func.count()).select_from(Workspace)
+    return statement.where(text(predicates.NOT_CONVERGED), Workspace.desired_state == desired)
+
+
+async def load_last_observed(session: AsyncSession, ids: Collection[WorkspaceId]) -> list[LastObserved]:
+    """Return what was last observed of these workspaces."""
+    rows = await session.execute(_select().where(Workspace.id.in_([UUID(each) for each in ids])))
+    return [_last_observed(row) for row in rows]
+
+
+async def load_all_with_homes(session: AsyncSession) -> list[LastObserved]:
+    """Return what was last observed of all workspaces with a home on disk."""
+    return [_last_observed(row) for row in await session.execute(_select().where(text(HAS_HOME)))]
+
+
 def _is_due(now: datetime, silent: Collection[Resource]) -> TextClause:
     words = ", ".join(f"'{resource}'" for resource in sorted(silent))
     due = text(f"{IS_DUE} AND NOT coalesce(waiting_for && ARRAY[{words}]::text[], false)")
     return due.bindparams(bindparam("now", now, type_=DateTime(timezone=True)))
 
 
-def select_count_unfinished(desired: DesiredState) -> Select[int]:
-    statement = select(func.count()).select_from(Workspace)
-    return statement.where(text(predicates.NOT_CONVERGED), Workspace.desired_state == desired)
-
-
-# Parked and deleted workspaces have neither container nor volume; those that do anyway are in the listing.
-HAS_HOME = "deleted_at IS NULL AND phase IN ('RUNNING', 'STANDBY')"
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What was last observed of one workspace."""
-
-    workspace_id: WorkspaceId
-    owner_id: str
-    conditions: Conditions
-    busy: bool
-
-
-async def load_expected(session: AsyncSession, ids: Collection[WorkspaceId]) -> list[Expected]:
-    """Of these workspaces."""
-    rows = await session.execute(_select().where(Workspace.id.in_([UUID(each) for each in ids])))
-    return [_expected(row) for row in rows]
-
-
-async def load_all_with_homes(session: AsyncSession) -> list[Expected]:
-    """Of all that have a home on disk."""
-    return [_expected(row) for row in await session.execute(_select().where(text(HAS_HOME)))]
-
-
 def _select() -> Select[Any]:
     return select(Workspace.id, Workspace.owner_user_id, Workspace.conditions, Workspace.operation)
 
 
-def _expected(row: Row[Any]) -> Expected:
-    return Expected(
+def _last_observed(row: Row[Any]) -> LastObserved:
+    return LastObserved(
         workspace_id=WorkspaceId(str(row.id)),
         owner_id=str(row.owner_user_id),
         conditions=conditions_from_json(row.conditions),
@@ -144,19 +144,19 @@ def _expected(row: Row[Any]) -> Expected:
 async def due_for_standby(
     session: AsyncSession, now: datetime, default_ttl: timedelta, limit: int
 ) -> list[WorkspaceId]:
-    """Running, with nothing under way, and unused for longer than its standby TTL."""
+    """Return workspaces that run, have no operation, and were unused for longer than their standby TTL."""
     return workspace_ids(await session.scalars(select_due_for_standby(now, default_ttl, limit)))
 
 
 async def due_for_archive(
     session: AsyncSession, now: datetime, default_ttl: timedelta, limit: int
 ) -> list[WorkspaceId]:
-    """In standby, with nothing under way, for longer than its archive TTL; owners take turns."""
+    """Return workspaces in STANDBY, idle for longer than their archive TTL; owners take turns."""
     return workspace_ids(await session.scalars(select_due_for_archive(now, default_ttl, limit)))
 
 
 def select_due_for_standby(now: datetime, default_ttl: timedelta, limit: int) -> Select[UUID]:
-    # GREATEST passes over NULL: a workspace that was never used counts from its start.
+    # GREATEST ignores NULL: a workspace that was never used counts from its start.
     used_at = func.greatest(Workspace.last_access_at, Workspace.phase_changed_at)
     due_at = used_at + _ttl(Workspace.standby_ttl_seconds, default_ttl)
     due = _due(predicates.IDLE_RUNNING, due_at, now).subquery()

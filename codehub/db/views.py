@@ -1,4 +1,4 @@
-"""What a person may see of workspaces: one statement per answer, columns instead of entities."""
+"""Workspaces as people see them: one statement per response, columns instead of entities."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, fields
@@ -84,7 +84,7 @@ _OTHER_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "archive_size_bytes": Archive.size_bytes,
     "archived_at": Archive.created_at,
     "archive_verified_at": Archive.verified_at,
-    # Looked for only where *recover* may ask for one of them.
+    # Only where *recover* may choose one of them.
     "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_other_archives())),
     "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
 }
@@ -92,7 +92,7 @@ _NAMES = tuple(field.name for field in fields(WorkspaceView))
 _COLUMNS = tuple(
     _OTHER_COLUMNS[name] if name in _OTHER_COLUMNS else getattr(Workspace, name) for name in _NAMES
 )
-# Built once: it is most of the work of making a statement.
+# Built once: building is most of the cost of a statement.
 _VIEWS: ViewSelect = (
     select(*_COLUMNS)
     .select_from(Workspace)
@@ -112,7 +112,7 @@ class Position:
 
 @dataclass(frozen=True)
 class ViewFilter:
-    """Which workspaces are listed; without an owner everybody's, without phases all."""
+    """Which workspaces to list; no owner means all owners, no phases means all phases."""
 
     owner_user_id: UUID | None = None
     phases: frozenset[Phase] = frozenset()
@@ -122,20 +122,20 @@ class ViewFilter:
 
 @dataclass(frozen=True)
 class ViewPage:
-    """Some workspaces, and where the next page begins if there is one."""
+    """One page of workspaces, and where the next page begins if there is one."""
 
     items: tuple[WorkspaceView, ...]
     next: Position | None
 
 
 async def load_view(session: AsyncSession, workspace_id: WorkspaceId) -> WorkspaceView | None:
-    """None if there is none or it is DELETED; one that is being deleted is still shown."""
+    """Return the workspace; None if there is none or it is DELETED."""
     view = await load_any_view(session, workspace_id)
     return view if view is not None and view.is_visible else None
 
 
 async def load_any_view(session: AsyncSession, workspace_id: WorkspaceId) -> WorkspaceView | None:
-    """Also of a DELETED one, because its owner may take the deletion back."""
+    """Return the workspace even if it is DELETED, because its owner may undelete it."""
     row = (await session.execute(_ONE_VIEW, {"id": UUID(workspace_id)})).one_or_none()
     return _view(row) if row else None
 
@@ -143,8 +143,8 @@ async def load_any_view(session: AsyncSession, workspace_id: WorkspaceId) -> Wor
 async def list_views(
     session: AsyncSession, filter_: ViewFilter, *, after: Position | None, limit: int
 ) -> ViewPage:
-    """One page, newest first."""
-    # One more than asked for tells whether there is a next page.
+    """Return one page, newest first."""
+    # One more than requested shows whether there is a next page.
     found = await _load(session, select_page(filter_, after, limit + 1))
     items = tuple(found[:limit])
     end = Position(items[-1].created_at, items[-1].workspace_id) if len(found) > limit else None
@@ -152,20 +152,20 @@ async def list_views(
 
 
 async def list_views_by_id(session: AsyncSession, ids: Collection[WorkspaceId]) -> list[WorkspaceView]:
-    """Those of them that `load_view` would show, newest first."""
+    """Return those of these workspaces that are not DELETED, newest first."""
     those = _VIEWS.where(text(predicates.VISIBLE), Workspace.id.in_([UUID(each) for each in ids]))
     return await _load(session, those.order_by(*_NEWEST_FIRST))
 
 
 async def count_by_phase(session: AsyncSession) -> dict[Phase, int]:
-    """How many are in each phase, but for DELETED; phases that nobody is in count 0."""
+    """Count the workspaces in each phase but DELETED."""
     statement = select(Workspace.phase, func.count()).where(text(predicates.VISIBLE))
     found = {row[0]: row[1] for row in await session.execute(statement.group_by(Workspace.phase))}
     return {phase: found.get(phase, 0) for phase in Phase if phase is not Phase.DELETED}
 
 
 async def list_needing_person(session: AsyncSession, *, limit: int) -> list[WorkspaceView]:
-    """Errors, also in deletions, that wait for a person; the longest waiting first."""
+    """Return workspaces with an error, also in a deletion, that need a person; the longest waiting first."""
     return await _load(session, select_needing_person(limit))
 
 
@@ -183,14 +183,14 @@ def select_page(filter_: ViewFilter, after: Position | None, limit: int) -> View
     if filter_.text:
         statement = statement.where(_contains(filter_.text))
     if after is not None:
-        # Compared as a pair, which the index answers; with OFFSET it would read every earlier page again.
-        place = tuple_(Workspace.created_at, Workspace.id)
-        statement = statement.where(place < tuple_(after.created_at, UUID(after.workspace_id)))
+        # Compared as a pair, which the index supports; OFFSET would read all earlier pages again.
+        position = tuple_(Workspace.created_at, Workspace.id)
+        statement = statement.where(position < tuple_(after.created_at, UUID(after.workspace_id)))
     return statement.order_by(*_NEWEST_FIRST).limit(limit)
 
 
 def select_needing_person(limit: int) -> ViewSelect:
-    # In a query of its own, because archives have a `deleted_at` too.
+    # In a subquery, because archives have a `deleted_at` too.
     waiting = (
         select(Workspace.id).where(text(predicates.NEEDS_PERSON)).order_by(*_OLDEST_CHANGE_FIRST).limit(limit)
     )

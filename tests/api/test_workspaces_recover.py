@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from codehub.db.archive_views import MOST_OTHERS
+from codehub.db.archive_views import MAX_OTHERS
 from codehub.domain.states import ErrorReason
 from testkit.fake_world import FakeWorld
 from testkit.waiting import until
@@ -119,7 +119,7 @@ async def test_only_a_restore_names_an_archive(harness: ApiHarness) -> None:
 async def test_an_archive_beyond_those_that_are_shown_can_be_chosen(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
-    times = [LONG_AGO - timedelta(days=days) for days in range(1, MOST_OTHERS + 2)]
+    times = [LONG_AGO - timedelta(days=days) for days in range(1, MAX_OTHERS + 2)]
     *_, last = await damage_archive(harness.context.database, workspace_id, *times)
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()["recover"]["archives"]
     assert last not in {each["archive_op_id"] for each in shown}

@@ -12,7 +12,7 @@ from sqlalchemy.dialects import postgresql
 from codehub.db import retention
 from codehub.db.events import last_event_id, select_counts, select_events
 from codehub.db.idempotency import delete_expired
-from codehub.db.operations import select_lines_of, select_operation_lines
+from codehub.db.operations import select_events_of, select_operation_events
 from codehub.db.running_slots import select_count_running, select_running
 from codehub.db.session import Database, create_engine
 from codehub.db.sweeps import (
@@ -194,7 +194,7 @@ async def test_history_reads_the_page_and_not_the_rest(full_database: Database, 
         found = await session.scalars(text("SELECT workspace_id FROM workspace_events WHERE id = 40000"))
         workspace_id = WorkspaceId(str(found.one()))
     for query, most in (
-        (select_operation_lines(workspace_id, before, 10), 2 * 40),
+        (select_operation_events(workspace_id, before, 10), 2 * 40),
         (select_events(workspace_id, before, 10), 10),
     ):
         plan = await explain(full_database, query, analyze=True)
@@ -207,7 +207,7 @@ async def test_one_operation_is_read_without_those_before_and_after_it(full_data
     claims = "SELECT workspace_id, id FROM workspace_events WHERE kind = 'operation_claimed' AND id > 40000"
     async with full_database.transaction() as session:
         found = (await session.execute(text(f"{claims} ORDER BY id LIMIT 1"))).one()
-    plan = await explain(full_database, select_lines_of(WorkspaceId(str(found[0])), found[1]), analyze=True)
+    plan = await explain(full_database, select_events_of(WorkspaceId(str(found[0])), found[1]), analyze=True)
     scans = [node for node in nodes(plan) if node.get("Relation Name") == "workspace_events"]
     assert scanned(plan) == set()
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= 2 * 5
