@@ -1,4 +1,4 @@
-"""A hub of live updates with a table instead of a database, and browsers that read what it sends."""
+"""A live hub on a fake table, and helpers that read its streams."""
 
 import asyncio
 import json
@@ -18,13 +18,13 @@ from testkit.fake_subscription import FakeSubscription
 from testkit.fakes import FakeProgressBoard
 from testkit.waiting import DEADLINE_SECONDS
 
-# Heartbeats never come by themselves.
+# Heartbeats are so rare that no test gets one.
 QUICK = LiveTiming(gather=0.01, heartbeat=30_000, progress=0.01, first_delay=0.01, max_delay=0.05)
 
 
 @dataclass(frozen=True)
 class Event:
-    """A frame as a browser sees it."""
+    """A server-sent event, decoded."""
 
     name: str
     data: Any
@@ -43,18 +43,18 @@ async def read(client: LiveClient) -> Event:
 
 
 async def rest(client: LiveClient) -> list[bytes]:
-    """Everything up to the end of the stream."""
+    """Read everything up to the end of the stream."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         return [data async for data in client]
 
 
 class Table:
-    """Workspaces by owner and id; fails as often as it is told to, and waits while it is held."""
+    """Workspaces by owner and id; a read raises one of `failures`, and waits until `free` is set."""
 
     def __init__(self) -> None:
         self.names: dict[tuple[UUID, str], str] = {}
         self.operations: dict[str, Operation] = {}
-        self.asked: list[set[str] | None] = []
+        self.reads: list[set[str] | None] = []
         self.failures: list[Exception] = []
         self.free = asyncio.Event()
         self.free.set()
@@ -63,7 +63,7 @@ class Table:
         self.names[owner, workspace_id] = name
 
     async def load(self, user_id: UUID, ids: Collection[str] | None) -> Sequence[LiveWorkspace]:
-        self.asked.append(None if ids is None else set(ids))
+        self.reads.append(None if ids is None else set(ids))
         found = [
             LiveWorkspace(
                 workspace_id,
@@ -101,7 +101,7 @@ class Harness:
         self.announce(owner, workspace_id, "workspace_deleted")
 
     def revoke(self, user_id: UUID) -> None:
-        """As the relay says it when a credential of the user has ended; the id in it tells which."""
+        """Announce a revoked credential of the user, as the relay does."""
         self.announce(user_id, str(uuid4()), "credentials_changed")
 
     def announce(self, owner: UUID, workspace_id: str, event: str = "workspace_updated") -> None:
@@ -114,7 +114,7 @@ async def running(
 ) -> AsyncIterator[Harness]:
     harness = Harness(timing, table, board)
     task = asyncio.create_task(harness.hub.run())
-    # The subscription is up before anybody comes.
+    # Let the subscription start first.
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     try:

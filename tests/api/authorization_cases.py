@@ -1,4 +1,4 @@
-"""Everybody who may knock, and a valid request for every route."""
+"""All kinds of callers, and a valid request for every route."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ LINES = "SELECT '{table}' || (to_jsonb(t) - 'last_used_at' - 'last_seen_at')::te
 
 
 class Kind(StrEnum):
-    """Who asks. Those with a dead credential would be administrators, who may do everything, if it lived."""
+    """A kind of caller; those with an invalid credential are administrators, so nothing else stops them."""
 
     ANONYMOUS = "anonymous"
     OTHER = "other user"
@@ -75,8 +75,8 @@ BY_TOKEN = frozenset(
 
 
 @dataclass(frozen=True)
-class Asker:
-    """Somebody with a fresh credential: a request may end it."""
+class CallerCredentials:
+    """A caller with a fresh credential, because a request may end it."""
 
     user_id: UUID
     headers: dict[str, str]
@@ -85,7 +85,7 @@ class Asker:
 
 @dataclass(frozen=True)
 class Sent:
-    """One valid request to a route."""
+    """A valid request to a route."""
 
     path: str
     body: dict[str, Any] | None = None
@@ -93,7 +93,7 @@ class Sent:
 
 @dataclass
 class MatrixHarness:
-    """The people, made once, and what their requests are about, made anew for each."""
+    """Users that are created once, and the resources that are created for each request."""
 
     harness: ApiHarness
     people: dict[str, UUID]
@@ -104,23 +104,23 @@ class MatrixHarness:
     def __post_init__(self) -> None:
         self.client = self.harness.stranger()
 
-    async def asker(self, kind: Kind) -> Asker:
+    async def caller(self, kind: Kind) -> CallerCredentials:
         now = self.harness.context.now()
         user_id = self.people[_person_of(kind)]
         if kind is Kind.ANONYMOUS:
-            return Asker(user_id, {})
+            return CallerCredentials(user_id, {})
         if kind in BY_TOKEN:
             expires_at = now - LIFETIME if kind is Kind.EXPIRED_TOKEN else now + LIFETIME * 24 * 365
             token_id, token = await self.add_token(user_id, expires_at)
             if kind is Kind.REVOKED_TOKEN:
                 await self._execute(update(ApiToken).where(ApiToken.id == token_id).values(revoked_at=now))
-            return Asker(user_id, {"Authorization": f"Bearer {token}"}, token_id)
+            return CallerCredentials(user_id, {"Authorization": f"Bearer {token}"}, token_id)
         expires_at = now - LIFETIME if kind is Kind.EXPIRED_SESSION else now + LIFETIME
         session_id, cookie = await self.add_session(user_id, expires_at)
         if kind is Kind.REVOKED_SESSION:
             await self._execute(update(Session).where(Session.id == session_id).values(revoked_at=now))
         headers = {"Cookie": f"codehub_session={cookie}", CSRF_HEADER: csrf_token_of(cookie)}
-        return Asker(user_id, headers, session_id)
+        return CallerCredentials(user_id, headers, session_id)
 
     async def add_session(self, user_id: UUID, expires_at: datetime) -> tuple[UUID, str]:
         now = self.harness.context.now()
@@ -141,7 +141,7 @@ class MatrixHarness:
             return await add_workspace(session, self.people["owner"], **columns)
 
     async def fingerprint(self) -> str:
-        """Of everything in the database but the times of last use."""
+        """Return a digest of everything in the database but the times of last use."""
         async with self.harness.context.database.transaction() as session:
             if not self.statement:
                 tables = await session.scalars(TABLES)
@@ -149,14 +149,14 @@ class MatrixHarness:
             digest = text(f"SELECT md5(string_agg(line, '' ORDER BY line)) FROM ({self.statement}) AS lines")  # noqa: S608
             return str(await session.scalar(digest))
 
-    async def send(self, route: Route, asker: Asker, sent: Sent) -> int:
+    async def send(self, route: Route, caller: CallerCredentials, sent: Sent) -> int:
         method, _ = route
         if route in STREAMS:
-            return await status_of_stream(self.harness.app, method, sent.path, asker.headers)
-        answer = await self.client.request(method, sent.path, json=sent.body, headers=asker.headers)
-        # What login sets must not speak for the next caller.
+            return await status_of_stream(self.harness.app, method, sent.path, caller.headers)
+        response = await self.client.request(method, sent.path, json=sent.body, headers=caller.headers)
+        # The cookie that login sets must not authenticate the next caller.
         self.client.cookies.clear()
-        return answer.status_code
+        return response.status_code
 
     async def _execute(self, statement: Any) -> None:  # noqa: ANN401
         async with self.harness.context.database.transaction() as session:
@@ -171,11 +171,11 @@ def _person_of(kind: Kind) -> str:
     return "disabled" if kind in {Kind.DISABLED, Kind.DISABLED_TOKEN} else "admin"
 
 
-Prepare = Callable[[MatrixHarness, Asker], Awaitable[Sent]]
+Prepare = Callable[[MatrixHarness, CallerCredentials], Awaitable[Sent]]
 
 
 def _at(path: str, body: dict[str, Any] | None = None) -> Prepare:
-    async def prepare(harness: MatrixHarness, asker: Asker) -> Sent:
+    async def prepare(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
         return Sent(path, body)
 
     return prepare
@@ -186,48 +186,48 @@ def _about_workspace(
     body: dict[str, Any] | None = None,
     **columns: Any,  # noqa: ANN401
 ) -> Prepare:
-    async def prepare(harness: MatrixHarness, asker: Asker) -> Sent:
+    async def prepare(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
         workspace_id = await harness.add_workspace(**columns)
         return Sent(f"{API}/workspaces/{workspace_id}{suffix}", body)
 
     return prepare
 
 
-async def _sign_in(harness: MatrixHarness, asker: Asker) -> Sent:
+async def _sign_in(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     return Sent(f"{API}/login", {"username": harness.names["owner"], "password": PASSWORD})
 
 
-async def _revoke_session(harness: MatrixHarness, asker: Asker) -> Sent:
-    session_id, _ = await harness.add_session(asker.user_id, harness.harness.context.now() + LIFETIME)
+async def _revoke_session(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    session_id, _ = await harness.add_session(caller.user_id, harness.harness.context.now() + LIFETIME)
     return Sent(f"{API}/sessions/{session_id}")
 
 
-async def _revoke_token(harness: MatrixHarness, asker: Asker) -> Sent:
-    token_id, _ = await harness.add_token(asker.user_id, harness.harness.context.now() + LIFETIME)
+async def _revoke_token(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    token_id, _ = await harness.add_token(caller.user_id, harness.harness.context.now() + LIFETIME)
     return Sent(f"{API}/tokens/{token_id}")
 
 
-async def _add_user(harness: MatrixHarness, asker: Asker) -> Sent:
+async def _add_user(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     return Sent(f"{API}/admin/users", {"username": f"new-{uuid4().hex[:12]}", "password": PASSWORD})
 
 
-async def _read_user(harness: MatrixHarness, asker: Asker) -> Sent:
+async def _read_user(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     return Sent(f"{API}/admin/users/{harness.people['bystander']}")
 
 
-async def _change_user(harness: MatrixHarness, asker: Asker) -> Sent:
-    # What the caller would need to help itself: only the password's salt differs each time.
+async def _change_user(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    # The salt of the password differs each time, so the row changes.
     user_id = harness.people["bystander"]
     return Sent(f"{API}/admin/users/{user_id}", {"role": "user", "disabled": False, "password": PASSWORD})
 
 
-async def _read_steps(harness: MatrixHarness, asker: Asker) -> Sent:
+async def _read_steps(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     workspace_id = await harness.add_workspace()
     operation_id = await claim(harness.harness.context.database, workspace_id, Operation.STARTING)
     return Sent(f"{API}/workspaces/{workspace_id}/operations/{operation_id}/steps")
 
 
-async def _recover_many(harness: MatrixHarness, asker: Asker) -> Sent:
+async def _recover_many(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     workspace_id = await harness.add_workspace(phase="ERROR", error_reason="Timeout")
     return Sent(f"{API}/admin/errors/recover", {"ids": [workspace_id]})
 
@@ -297,7 +297,7 @@ async def harness(shared_harness: ApiHarness) -> MatrixHarness:
         {name: person.user_id for name, person in people.items()},
         {name: person.username for name, person in people.items()},
     )
-    # Only the account, and not as the service does it: that would revoke the credentials as well.
+    # Only the account: the service would revoke the credentials as well.
     disabled = update(User).where(User.id == made.people["disabled"])
     await made._execute(disabled.values(disabled_at=shared_harness.context.now()))
     return made

@@ -1,4 +1,4 @@
-"""Fixtures of the API's tests."""
+"""Fixtures for tests of the API."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -24,12 +24,12 @@ def api_environment(
     bucket: Bucket,
     s3_server: S3Server,
 ) -> dict[str, str]:
-    """Settings of an API on a fresh database and an empty bucket."""
+    """Settings of an API on a new database and an empty bucket."""
     return environment_of(tmp_path, database_url, redis_server, temporal_server, s3_server)
 
 
 @pytest.fixture
 async def harness(api_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
-    """An API without a worker: whatever is asked for stays asked for."""
+    """An API without a worker: requests are stored but not carried out."""
     async with open_harness(api_environment) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""What the tests of live events share: APIs, relays, and clients of both kinds."""
+"""Fixtures for tests of live events: APIs, relays, browsers and programs."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -36,20 +36,20 @@ def harness(shared_harness: ApiHarness) -> ApiHarness:
 
 @pytest.fixture
 def api(served: ApiProcess) -> ApiProcess:
-    """One process for all tests that do not end it: each has people of its own."""
+    """One process for all tests that do not stop it; each test creates its own users."""
     return served
 
 
 @pytest.fixture
 async def ending_api(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess]:
-    """A process of the test's own."""
+    """A process that the test may stop."""
     async with running_api(shared_environment) as process:
         yield process
 
 
 @pytest.fixture
 async def impatient_api(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess]:
-    """One with little patience for those who do not let go."""
+    """An API that waits only a second for open requests when it stops."""
     async with running_api({**shared_environment, "CODEHUB_API_SHUTDOWN_GRACE_SECONDS": "1"}) as process:
         yield process
 
@@ -62,7 +62,7 @@ async def relay(harness: ApiHarness) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def relaying(harness: ApiHarness) -> AsyncIterator[None]:
-    """A relay that is elected as soon as there is no other."""
+    """Run a relay that is elected as soon as there is no other."""
     async with open_bus(harness.settings) as bus:
         task = asyncio.create_task(EventRelay(database_url_of(harness.settings), bus, QUICK_RELAY).run())
         try:
@@ -73,7 +73,7 @@ async def relaying(harness: ApiHarness) -> AsyncIterator[None]:
 
 
 async def until_elected(harness: ApiHarness) -> None:
-    # The lock's key is 64 bits wide: the catalogue shows it in two halves.
+    # The lock's key has 64 bits; the catalog shows it in two halves.
     query = text(
         "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted "
         "AND ((classid::bigint << 32) | objid::bigint) = :lock "
@@ -89,7 +89,7 @@ async def until_elected(harness: ApiHarness) -> None:
 
 @asynccontextmanager
 async def program(harness: ApiHarness, person: Person, api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
-    """A program of this person with a token of its own."""
+    """A client with a new token of this person."""
     with_token, _ = await harness.token_client(person)
     async with calling(api.base_url, authorization=with_token.headers["authorization"]) as client:
         yield client
@@ -97,7 +97,7 @@ async def program(harness: ApiHarness, person: Person, api: ApiProcess) -> Async
 
 @asynccontextmanager
 async def browser(person: Person, api: ApiProcess) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser with this person's session."""
+    """A client with the session of this person."""
     async with calling(api.base_url, **{"x-csrf-token": person.client.headers["x-csrf-token"]}) as client:
         client.cookies.update(dict(person.client.cookies))
         yield client
@@ -109,7 +109,7 @@ async def metric(client: httpx.AsyncClient, name: str) -> float:
 
 
 async def until_clients(client: httpx.AsyncClient, count: int) -> None:
-    """Those of earlier tests have hung up, but the process may not have heard of it yet."""
+    """Wait until this many streams are open: the process may not have noticed yet that others have closed."""
 
     async def so_many() -> bool:
         return await metric(client, "live_clients") == count

@@ -1,4 +1,4 @@
-"""An API on real servers, called in this process: people with passwords, cookies and tokens."""
+"""An API on real servers, called in this process by users with cookies and tokens."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -31,20 +31,20 @@ from tests.fixtures_s3 import NAME as BUCKET
 from tests.identities import CHEAP
 from worker.workers import create_workers
 
-PASSWORD = "correct horse battery"  # noqa: S105 (of people who exist for one test)
+PASSWORD = "correct horse battery"  # noqa: S105 (of test users)
 ORIGIN = "http://127.0.0.1:8080"
 
 
 def environment_of(
     data_dir: Path, database_url: str, redis: RedisServer, temporal: TemporalServer, s3: S3Server
 ) -> dict[str, str]:
-    """Settings of an API, or of a worker, on these servers."""
+    """Return the settings of an API or worker on these servers."""
     return {
         "CODEHUB_DATA_DIR": str(data_dir),
         "CODEHUB_DATABASE_URL": database_url,
         "CODEHUB_REDIS_URL": redis.url,
         "CODEHUB_TEMPORAL_ADDRESS": temporal.address,
-        # No worker listens there unless a test runs one.
+        # No worker polls it unless a test runs one.
         "CODEHUB_TEMPORAL_TASK_QUEUE": f"api-{uuid4()}",
         "CODEHUB_S3_ENDPOINT_URL": s3.endpoint_url,
         "CODEHUB_S3_ACCESS_KEY": s3.access_key,
@@ -57,7 +57,7 @@ def environment_of(
 
 @dataclass
 class Person:
-    """Somebody with an account; `client` is a browser or program of theirs."""
+    """A user with a client that is signed in."""
 
     user_id: UUID
     username: str
@@ -68,17 +68,17 @@ class Person:
         return "/api/v1/workspaces"
 
     async def create(self, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
-        """A workspace that takes no running place, unless told otherwise."""
+        """Create a workspace, in STANDBY by default, which takes no running slot."""
         form = {"name": "home", "desired_state": "STANDBY", **fields}
-        answer = await self.client.post(self.workspaces, json=form)
-        assert answer.status_code == 201, answer.text
-        created: dict[str, Any] = answer.json()
+        response = await self.client.post(self.workspaces, json=form)
+        assert response.status_code == 201, response.text
+        created: dict[str, Any] = response.json()
         return created
 
 
 @dataclass
 class ApiHarness:
-    """The API, and everything behind it."""
+    """An API with its context and settings."""
 
     context: Context
     settings: Settings
@@ -101,14 +101,14 @@ class ApiHarness:
         return replace(self, context=replace(self.context, instances=FakeInstances(world)))
 
     def stranger(self, **headers: str) -> httpx.AsyncClient:
-        """A client without any credential."""
+        """Return a client without credentials."""
         transport = httpx.ASGITransport(app=self.app, raise_app_exceptions=False)
         client = httpx.AsyncClient(transport=transport, base_url=ORIGIN, headers=headers)
         self.clients.append(client)
         return client
 
     async def person(self, username: str | None = None, *, admin: bool = False) -> Person:
-        """Somebody new, signed in with a cookie, whose page sends the CSRF token along."""
+        """Create a user who is signed in with a cookie and sends the CSRF token."""
         username = username or f"user-{uuid4().hex[:12]}"
         user = await add_user(
             self.context.database,
@@ -123,15 +123,15 @@ class ApiHarness:
         return Person(user.id, username, client)
 
     async def sign_in(self, client: httpx.AsyncClient, username: str) -> None:
-        answer = await client.post("/api/v1/login", json={"username": username, "password": PASSWORD})
-        assert answer.status_code == 200, answer.text
-        client.headers[CSRF_HEADER] = answer.json()["csrf_token"]
+        response = await client.post("/api/v1/login", json={"username": username, "password": PASSWORD})
+        assert response.status_code == 200, response.text
+        client.headers[CSRF_HEADER] = response.json()["csrf_token"]
 
     async def token_client(self, person: Person, **form: Any) -> tuple[httpx.AsyncClient, str]:  # noqa: ANN401
-        """A program with a new token of this person, and the token's id."""
-        answer = await person.client.post("/api/v1/tokens", json={"name": "program", **form})
-        assert answer.status_code == 201, answer.text
-        created = answer.json()
+        """Create a token of this person; return a client that uses it, and the token's id."""
+        response = await person.client.post("/api/v1/tokens", json={"name": "program", **form})
+        assert response.status_code == 201, response.text
+        created = response.json()
         return self.stranger(authorization=f"Bearer {created['token']}"), created["id"]
 
 

@@ -1,4 +1,4 @@
-"""Where malformed requests are handed in, and what must come of each."""
+"""The target of malformed requests, and what their responses must look like."""
 
 import json
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ __all__ = ["harness", "served", "shared_environment", "shared_harness"]
 WORKSPACES = f"{API}/workspaces"
 
 
-LARGEST_ANSWER = 20_000
+MAX_RESPONSE_BYTES = 20_000
 
 
 @dataclass(frozen=True)
 class MalformedHarness:
-    """An administrator with a token, and a workspace of theirs."""
+    """An administrator with a token and a workspace."""
 
     person: Person
     client: httpx.AsyncClient
@@ -44,15 +44,15 @@ async def harness(shared_harness: ApiHarness) -> MalformedHarness:
     return MalformedHarness(person, client, token, created["id"])
 
 
-def assert_refused(answer: httpx.Response, *statuses: int) -> None:
-    """A 4xx of ours that a person can read and that does not send everything back."""
-    assert answer.status_code in (statuses or range(400, 500)), answer.text[:1_000]
-    problem = ErrorBody.model_validate(answer.json()).error
-    assert problem.request_id == answer.headers["x-request-id"]
+def assert_refused(response: httpx.Response, *statuses: int) -> None:
+    """Check that it is a 4xx in our format, with a sentence for a person and no echo of the request."""
+    assert response.status_code in (statuses or range(400, 500)), response.text[:1_000]
+    problem = ErrorBody.model_validate(response.json()).error
+    assert problem.request_id == response.headers["x-request-id"]
     assert problem.message[0].isupper()
     assert len(problem.message.split()) > 3
     assert f"{DEFAULT}." not in problem.message, "a kind of error without a sentence of its own"
-    assert len(answer.content) < LARGEST_ANSWER, "it echoes what it was sent"
+    assert len(response.content) < MAX_RESPONSE_BYTES, "the response echoes the request"
 
 
 def new_workspace(**fields: Any) -> bytes:  # noqa: ANN401

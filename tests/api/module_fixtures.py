@@ -1,4 +1,4 @@
-"""What the tests of one module share: a database, an API in this process, and one in a process of its own."""
+"""Fixtures that the tests of one module share: a database, an API in this process, an API process."""
 
 from collections.abc import AsyncIterator
 
@@ -15,7 +15,7 @@ from testkit.temporal_server import TemporalServer
 from tests.api.harness import ApiHarness, environment_of, open_harness
 from tests.api.process import ApiProcess, running_api
 
-# The dashboard's: for people, so the document of the API does not tell of them.
+# The pages of the dashboard, which are not in the OpenAPI document.
 PAGE_ROUTES = frozenset(
     ("GET", route.path_format) for route in pages.router.routes if isinstance(route, GuardedRoute)
 )
@@ -30,7 +30,7 @@ async def shared_environment(
     temporal_server: TemporalServer,
     s3_server: S3Server,
 ) -> AsyncIterator[dict[str, str]]:
-    """Settings of an API on a database of this module."""
+    """Settings of an API on a database for this module."""
     async with postgres.new_database(postgres_server, migrated_template) as database_url:
         data_dir = tmp_path_factory.mktemp("api")
         environment = environment_of(data_dir, database_url, redis_server, temporal_server, s3_server)
@@ -40,20 +40,20 @@ async def shared_environment(
 
 @pytest.fixture(scope="module")
 async def shared_harness(shared_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
-    """An API whose password hashes cost next to nothing, for tests of everything else."""
+    """An API with cheap password hashes."""
     async with open_harness(shared_environment) as opened:
         yield opened.with_cheap_passwords()
 
 
 @pytest.fixture(scope="module")
 async def served(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess]:
-    """`python -m api` on the module's database, behind a real socket."""
+    """`python -m api` on the module's database."""
     async with running_api(shared_environment) as running:
         yield running
 
 
-def mistakes_of(api: ApiProcess) -> list[str]:
-    """What it answered 500 to, or could not answer at all."""
+def server_errors_of(api: ApiProcess) -> list[str]:
+    """Return the log lines of unexpected errors."""
     return [
         line for line in api.log.read_text().splitlines() if "unexpected error" in line or "Traceback" in line
     ]

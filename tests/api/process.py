@@ -1,4 +1,4 @@
-"""The API as a process of its own, and clients of its live events."""
+"""The API in its own process, and clients of its live events."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ PATIENCE_SECONDS = 90
 
 @asynccontextmanager
 async def api_process(environment: Mapping[str, str]) -> AsyncIterator[str]:
-    """The address of an API process with these settings, which is gone afterwards."""
+    """Run an API process with these settings, and yield its address."""
     async with running_api(environment) as api:
         yield api.base_url
 
@@ -27,13 +27,13 @@ async def api_process(environment: Mapping[str, str]) -> AsyncIterator[str]:
 def running_api(
     environment: Mapping[str, str], *, port: int | None = None
 ) -> AbstractAsyncContextManager[ApiProcess]:
-    """The same with everything that one may want to know of the process."""
+    """Run an API process with these settings."""
     return running_service("api", environment, port=port)
 
 
 @dataclass(frozen=True)
 class Event:
-    """A server-sent event as a browser sees it."""
+    """A server-sent event."""
 
     name: str
     data: Any
@@ -41,7 +41,7 @@ class Event:
 
 
 class EventStream:
-    """One open stream of live events; comments and bare `retry` lines are passed over, as browsers do."""
+    """An open event stream; comments and bare `retry` lines are skipped, as browsers do."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.response = response
@@ -53,7 +53,7 @@ class EventStream:
         return event
 
     async def next_news(self) -> Event:
-        """The next that is no heartbeat: one may come at any time, also before the snapshot."""
+        """Return the next event that is not a heartbeat, which may come at any time."""
         while (event := await self.next()).name == "heartbeat":
             pass
         return event
@@ -64,7 +64,7 @@ class EventStream:
         return event
 
     async def until_end(self) -> list[Event]:
-        """Everything up to a clean end."""
+        """Return all events up to a clean end."""
         events = []
         while (event := await self._next()) is not None:
             events.append(event)
@@ -84,7 +84,7 @@ class EventStream:
 
 @asynccontextmanager
 async def follow(client: httpx.AsyncClient, last_event_id: str | None = None) -> AsyncIterator[EventStream]:
-    """Live events of whoever the client stands for."""
+    """Open the event stream of the client's user."""
     headers = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
     async with client.stream("GET", "/api/v1/events", headers=headers) as response:
         assert response.status_code == 200, await response.aread()
@@ -93,7 +93,7 @@ async def follow(client: httpx.AsyncClient, last_event_id: str | None = None) ->
 
 @asynccontextmanager
 async def calling(base_url: str, **headers: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client with as many connections as it likes, which waits for a stream as long as a test may."""
+    """Open a client with unlimited connections and a timeout long enough for streams."""
     limits = httpx.Limits(max_connections=None)
     async with httpx.AsyncClient(
         base_url=base_url, headers=headers, limits=limits, timeout=PATIENCE_SECONDS

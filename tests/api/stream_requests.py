@@ -1,4 +1,4 @@
-"""Requests whose answer does not end by itself: the caller hangs up after the first line of it."""
+"""Requests with a response that does not end: the caller disconnects once it has begun."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from tests.api.harness import ORIGIN
 async def status_of_stream(
     app: ASGIApp, method: str, path: str, headers: Mapping[str, str], seen: dict[str, str] | None = None
 ) -> int:
-    """The status; the headers of the answer are put into `seen`."""
+    """Return the status of the response, and put its headers into `seen`."""
     parts = urlsplit(path)
     begun = asyncio.Event()
     starts: list[Message] = []
@@ -33,7 +33,7 @@ async def status_of_stream(
     raw = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     scope = {
         "type": "http",
-        # Up to this version the application asks whether the caller is still there.
+        # Up to this version, the application polls for disconnects.
         "asgi": {"version": "3.0", "spec_version": "2.3"},
         "http_version": "1.1",
         "method": method,

@@ -1,4 +1,4 @@
-"""What administrators see and do: accounts, everybody's workspaces, errors, the state of the system."""
+"""Administration over the API: accounts, all workspaces, errors, the state of the system."""
 
 from uuid import uuid4
 
@@ -44,7 +44,9 @@ async def test_an_account_is_added_read_changed_and_can_sign_in(harness: ApiHarn
     assert (await root.get(f"{ADMIN}/users/{uuid4()}")).status_code == 404
 
 
-async def test_a_disabled_account_is_out_at_once_and_comes_back_signed_out(harness: ApiHarness) -> None:
+async def test_a_disabled_account_is_signed_out_at_once_and_stays_so_when_enabled(
+    harness: ApiHarness,
+) -> None:
     root = (await harness.person(admin=True)).client
     ada = await harness.person()
     program, _ = await harness.token_client(ada)
@@ -58,19 +60,19 @@ async def test_a_disabled_account_is_out_at_once_and_comes_back_signed_out(harne
     await harness.sign_in(harness.stranger(), ada.username)
 
 
-async def test_the_last_administrator_stays_one(harness: ApiHarness) -> None:
+async def test_the_last_administrator_cannot_be_demoted_or_disabled(harness: ApiHarness) -> None:
     root = await harness.person(admin=True)
     for form in ({"role": "user"}, {"disabled": True}):
-        answer = await root.client.patch(f"{ADMIN}/users/{root.user_id}", json=form)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CONFLICT")
+        response = await root.client.patch(f"{ADMIN}/users/{root.user_id}", json=form)
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "CONFLICT")
     assert (await root.client.get(f"{ADMIN}/users")).status_code == 200
 
 
-async def test_a_refused_change_of_an_account_changes_nothing_of_it(harness: ApiHarness) -> None:
+async def test_a_refused_change_leaves_the_account_as_it_was(harness: ApiHarness) -> None:
     root, ada = await harness.person(admin=True), await harness.person()
     path = f"{ADMIN}/users/{ada.user_id}"
-    answer = await root.client.patch(path, json={"role": "admin", "password": "short"})
-    assert answer.status_code == 400
+    response = await root.client.patch(path, json={"role": "admin", "password": "short"})
+    assert response.status_code == 400
     assert (await root.client.get(path)).json()["role"] == "user"
 
 
@@ -89,14 +91,14 @@ async def test_accounts_are_listed_by_name_in_pages(harness: ApiHarness) -> None
     assert names == ["root", *(f"user{number}" for number in range(6))]
 
 
-async def test_everybodys_workspaces_are_listed_and_narrowed(harness: ApiHarness) -> None:
+async def test_workspaces_of_all_users_are_listed_and_filtered(harness: ApiHarness) -> None:
     root, ada, bob = await harness.person(admin=True), await harness.person(), await harness.person()
     first, second = (await ada.create(name="first"))["id"], (await bob.create(name="second"))["id"]
     await set_columns(harness.context.database, second, phase=Phase.STANDBY)
 
     async def ids(**query: str) -> list[str]:
-        answer = await root.client.get(f"{ADMIN}/workspaces", params=query)
-        return [item["id"] for item in answer.json()["items"]]
+        response = await root.client.get(f"{ADMIN}/workspaces", params=query)
+        return [item["id"] for item in response.json()["items"]]
 
     assert await ids() == [second, first]
     assert await ids(owner=str(ada.user_id)) == [first]
@@ -108,7 +110,7 @@ async def test_everybodys_workspaces_are_listed_and_narrowed(harness: ApiHarness
     assert (await ids(), await ids(deleted="true")) == ([second], [first])
 
 
-async def test_phases_are_counted_without_the_deleted(harness: ApiHarness) -> None:
+async def test_deleted_workspaces_are_not_counted_by_phase(harness: ApiHarness) -> None:
     root, ada = await harness.person(admin=True), await harness.person()
     ids = [(await ada.create())["id"] for _ in range(4)]
     await set_columns(harness.context.database, ids[0], phase=Phase.RUNNING)
@@ -120,7 +122,7 @@ async def test_phases_are_counted_without_the_deleted(harness: ApiHarness) -> No
     }  # fmt: skip
 
 
-async def test_errors_are_listed_the_longest_waiting_first(harness: ApiHarness) -> None:
+async def test_errors_are_listed_oldest_first(harness: ApiHarness) -> None:
     root, ada = await harness.person(admin=True), await harness.person()
     ids = [(await ada.create())["id"] for _ in range(3)]
     for workspace_id in ids[1:]:
@@ -131,7 +133,7 @@ async def test_errors_are_listed_the_longest_waiting_first(harness: ApiHarness) 
     assert len((await root.client.get(f"{ADMIN}/errors", params={"limit": 1})).json()["items"]) == 1
 
 
-async def test_halted_deletions_are_among_the_errors_and_counted(harness: ApiHarness) -> None:
+async def test_failed_deletions_are_listed_and_counted_as_errors(harness: ApiHarness) -> None:
     root, ada = await harness.person(admin=True), await harness.person()
     halted, broken, purged, recovering = [(await ada.create())["id"] for _ in range(4)]
     for workspace_id in (halted, purged):
@@ -146,15 +148,15 @@ async def test_halted_deletions_are_among_the_errors_and_counted(harness: ApiHar
     assert (await root.client.get(f"{ADMIN}/status")).json()["needs_person"] == 2
 
 
-async def test_a_halted_deletion_is_recovered_with_the_others(harness: ApiHarness) -> None:
+async def test_a_failed_deletion_is_recovered_with_the_others(harness: ApiHarness) -> None:
     root, ada = await harness.person(admin=True), await harness.person()
     halted = (await ada.create())["id"]
     await halt_deletion(harness.context.database, halted)
-    answer = await root.client.post(f"{ADMIN}/errors/recover", json={})
-    assert answer.json() == {"recovered": [halted], "refused": []}
+    response = await root.client.post(f"{ADMIN}/errors/recover", json={})
+    assert response.json() == {"recovered": [halted], "refused": []}
 
 
-async def test_of_many_to_recover_those_that_cannot_do_not_hold_up_the_others(harness: ApiHarness) -> None:
+async def test_a_bulk_recovery_continues_after_one_that_is_refused(harness: ApiHarness) -> None:
     root, ada = await harness.person(admin=True), await harness.person()
     broken, lost, well, busy = [(await ada.create())["id"] for _ in range(4)]
     await fail(harness.context.database, broken)
@@ -164,15 +166,15 @@ async def test_of_many_to_recover_those_that_cannot_do_not_hold_up_the_others(ha
     await begin_operation(harness.context.database, busy, Operation.STARTING)
     missing = [str(uuid4()), "nonsense"]
     form = {"choice": "restore_archive", "ids": [broken, lost, well, busy, *missing]}
-    answer = (await root.client.post(f"{ADMIN}/errors/recover", json=form)).json()
-    assert answer["recovered"] == []
-    messages = {each["id"]: each["message"] for each in answer["refused"]}
+    response = (await root.client.post(f"{ADMIN}/errors/recover", json=form)).json()
+    assert response["recovered"] == []
+    messages = {each["id"]: each["message"] for each in response["refused"]}
     assert set(messages) == {broken, lost, well, busy, *missing}
     assert "start_empty" in messages[lost]
     assert "STARTING" in messages[busy]
-    answer = (await root.client.post(f"{ADMIN}/errors/recover", json={**form, "choice": "retry"})).json()
-    assert sorted(answer["recovered"]) == sorted([broken, lost])
-    assert {each["id"] for each in answer["refused"]} == {well, busy, *missing}
+    response = (await root.client.post(f"{ADMIN}/errors/recover", json={**form, "choice": "retry"})).json()
+    assert sorted(response["recovered"]) == sorted([broken, lost])
+    assert {each["id"] for each in response["refused"]} == {well, busy, *missing}
     read = (await ada.client.get(f"{ada.workspaces}/{broken}")).json()
     assert read["recovering"] is True
 
@@ -182,11 +184,13 @@ async def test_all_errors_can_be_recovered_at_once(harness: ApiHarness) -> None:
     ids = [(await ada.create())["id"] for _ in range(3)]
     for workspace_id in ids:
         await fail(harness.context.database, workspace_id)
-    answer = (await root.client.post(f"{ADMIN}/errors/recover", json={})).json()
-    assert answer == {"recovered": ids, "refused": []}
+    response = (await root.client.post(f"{ADMIN}/errors/recover", json={})).json()
+    assert response == {"recovered": ids, "refused": []}
 
 
-async def test_the_state_of_the_system_names_everything(harness: ApiHarness, temporal_client: Client) -> None:
+async def test_the_status_lists_dependencies_sweeps_phases_and_limits(
+    harness: ApiHarness, temporal_client: Client
+) -> None:
     await ensure_schedules(temporal_client, harness.settings.temporal.task_queue, SchedulePeriods())
     root = await harness.person(admin=True)
     await root.create(desired_state="RUNNING")

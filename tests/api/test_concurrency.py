@@ -1,4 +1,4 @@
-"""Many requests at once: limits hold at every moment, nobody is answered with our own mistakes."""
+"""Concurrent requests: limits always hold, and no request ends in a server error."""
 
 import asyncio
 import random
@@ -21,7 +21,9 @@ ALLOWED = {200, 201, 409, 429}
 
 
 @pytest.mark.parametrize("seed", range(2))
-async def test_limits_hold_at_every_moment_of_a_rush(api_environment: dict[str, str], seed: int) -> None:
+async def test_limits_always_hold_under_concurrent_requests(
+    api_environment: dict[str, str], seed: int
+) -> None:
     limits = {
         "CODEHUB_LIMITS_MAX_RUNNING_PER_USER": str(PER_USER),
         "CODEHUB_LIMITS_MAX_RUNNING_GLOBAL": str(TOTAL),
@@ -29,7 +31,7 @@ async def test_limits_hold_at_every_moment_of_a_rush(api_environment: dict[str, 
     chance = random.Random(seed)  # noqa: S311 (nothing secret)
     async with (
         open_harness({**api_environment, **limits}) as opened,
-        # Connections of its own: those of the API are what the rush is for.
+        # With its own connections: the requests compete for those of the API.
         open_database(opened.settings) as observed,
     ):
         harness = opened.with_cheap_passwords()
@@ -44,17 +46,17 @@ async def test_limits_hold_at_every_moment_of_a_rush(api_environment: dict[str, 
         over = asyncio.Event()
         sampling = asyncio.create_task(sample(observed, over))
         try:
-            answers = await asyncio.gather(*requests)
+            responses = await asyncio.gather(*requests)
         finally:
             over.set()
-        assert len(answers) == USERS * REQUESTS_EACH == 300
-        codes = Counter(answer.status_code for answer in answers)
+        assert len(responses) == USERS * REQUESTS_EACH == 300
+        codes = Counter(response.status_code for response in responses)
         assert set(codes) <= ALLOWED, codes
         assert codes[429] > 0
         most, samples = await sampling
         assert samples > 1
         assert most <= TOTAL
-        # There were more who wanted a place than places.
+        # There were more requests than slots.
         assert await count_running(observed) == TOTAL
 
 
@@ -66,7 +68,7 @@ def rush(person: Person, number: int, parked: str) -> asyncio.Task[httpx.Respons
 
 
 async def sample(database: Database, over: asyncio.Event) -> tuple[int, int]:
-    """The most that ran at any moment that was looked at, and how many moments that were."""
+    """Sample how many run, and return the highest count and the number of samples."""
     most, samples = 0, 0
     while True:
         last = over.is_set()
@@ -93,32 +95,32 @@ async def count_running(database: Database) -> int:
         return (await session.scalars(statement)).one()
 
 
-async def test_of_many_changes_to_the_same_version_one_wins(harness: ApiHarness) -> None:
+async def test_of_concurrent_changes_to_the_same_version_one_wins(harness: ApiHarness) -> None:
     ada = await harness.with_cheap_passwords().person()
     created = await ada.create()
     path, headers = f"{ada.workspaces}/{created['id']}", {"If-Match": f'"{created["version"]}"'}
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(ada.client.patch(path, json={"name": f"number {number}"}, headers=headers) for number in range(20))
     )
-    codes = Counter(answer.status_code for answer in answers)
+    codes = Counter(response.status_code for response in responses)
     assert codes == {200: 1, 412: 19}
-    (winner,) = (answer.json() for answer in answers if answer.status_code == 200)
+    (winner,) = (response.json() for response in responses if response.status_code == 200)
     assert (await ada.client.get(path)).json() == winner
 
 
-async def test_starts_and_stops_of_one_workspace_at_once_end_in_one_of_both(harness: ApiHarness) -> None:
+async def test_concurrent_starts_and_deletions_of_one_workspace_end_consistently(harness: ApiHarness) -> None:
     ada = await harness.with_cheap_passwords().person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(
             ada.client.patch(path, json={"desired_state": ("RUNNING", "STANDBY", "ARCHIVED")[number % 3]})
             for number in range(30)
         ),
         *(ada.client.delete(path) for _ in range(3)),
     )
-    codes = Counter(answer.status_code for answer in answers)
+    codes = Counter(response.status_code for response in responses)
     assert set(codes) <= {200, 202, 404, 409}, codes
-    # A repeated deletion changes nothing, and after the first there was nothing to start.
+    # Deleting again changes nothing, and a deleted workspace cannot be started.
     assert codes[202] == 3
     assert (await ada.client.get(path)).json()["desired_state"] == "DELETED"

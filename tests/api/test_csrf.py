@@ -1,4 +1,4 @@
-"""What a page can and cannot do with somebody's cookie, and what every answer says to browsers."""
+"""What a page can do with a user's cookie, and the security headers of every response."""
 
 from collections.abc import AsyncIterator
 from http.cookies import Morsel, SimpleCookie
@@ -39,54 +39,54 @@ def _without_csrf(person: Person) -> dict[str, str]:
     return {"Cookie": f"{COOKIE}={person.client.cookies[COOKIE]}"}
 
 
-def _code(answer: httpx.Response) -> str:
-    return str(answer.json()["error"]["code"])
+def _code(response: httpx.Response) -> str:
+    return str(response.json()["error"]["code"])
 
 
 @pytest.mark.parametrize("route", CHANGES, ids=" ".join)
 @pytest.mark.parametrize("token", [None, "", "wrong", "x" * 43], ids=["none", "empty", "wrong", "as long"])
-async def test_no_change_by_cookie_without_the_right_csrf_token(
+async def test_a_change_by_cookie_needs_the_right_csrf_token(
     token: str | None, route: tuple[str, str], shared_harness: ApiHarness, ada: Person
 ) -> None:
     method, path = route
     headers = _without_csrf(ada) | ({} if token is None else {CSRF_HEADER: token})
-    answer = await shared_harness.stranger().request(method, path, headers=headers)
-    assert (answer.status_code, _code(answer)) == (403, "CSRF_TOKEN_MISSING")
+    response = await shared_harness.stranger().request(method, path, headers=headers)
+    assert (response.status_code, _code(response)) == (403, "CSRF_TOKEN_MISSING")
     assert (await ada.client.get(f"{API}/session")).status_code == 200
 
 
-async def test_a_csrf_token_of_another_session_of_the_same_person_is_wrong(
+async def test_the_csrf_token_of_another_session_of_the_same_user_is_refused(
     shared_harness: ApiHarness, ada: Person
 ) -> None:
     other = shared_harness.stranger()
     await shared_harness.sign_in(other, ada.username)
     headers = _without_csrf(ada) | {CSRF_HEADER: other.headers[CSRF_HEADER]}
-    answer = await shared_harness.stranger().post(WORKSPACES, json=FORM, headers=headers)
-    assert (answer.status_code, _code(answer)) == (403, "CSRF_TOKEN_MISSING")
+    response = await shared_harness.stranger().post(WORKSPACES, json=FORM, headers=headers)
+    assert (response.status_code, _code(response)) == (403, "CSRF_TOKEN_MISSING")
 
 
-async def test_the_right_csrf_token_opens_and_the_session_tells_it(
+async def test_the_session_route_returns_the_right_csrf_token(
     shared_harness: ApiHarness, ada: Person
 ) -> None:
     client = shared_harness.stranger()
     client.headers.update(_without_csrf(ada))
     token = (await client.get(f"{API}/session")).json()["csrf_token"]
     assert token == csrf_token_of(ada.client.cookies[COOKIE])
-    answer = await client.post(WORKSPACES, json=FORM, headers=OUR_PAGE | {CSRF_HEADER: token})
-    assert answer.status_code == 201
+    response = await client.post(WORKSPACES, json=FORM, headers=OUR_PAGE | {CSRF_HEADER: token})
+    assert response.status_code == 201
 
 
-async def test_a_csrf_token_does_not_give_the_cookie_away(ada: Person) -> None:
+async def test_a_csrf_token_does_not_reveal_the_cookie(ada: Person) -> None:
     assert ada.client.cookies[COOKIE] not in ada.client.headers[CSRF_HEADER]
     assert ada.client.headers[CSRF_HEADER] not in ada.client.cookies[COOKIE]
 
 
-async def test_a_csrf_token_alone_is_no_credential(shared_harness: ApiHarness, ada: Person) -> None:
+async def test_a_csrf_token_alone_does_not_authenticate(shared_harness: ApiHarness, ada: Person) -> None:
     headers = {CSRF_HEADER: ada.client.headers[CSRF_HEADER]}
     assert (await shared_harness.stranger().post(WORKSPACES, json=FORM, headers=headers)).status_code == 401
 
 
-async def test_a_token_needs_no_csrf_token_and_has_none(shared_harness: ApiHarness, ada: Person) -> None:
+async def test_a_personal_token_needs_no_csrf_token(shared_harness: ApiHarness, ada: Person) -> None:
     client, _ = await shared_harness.token_client(ada)
     assert (await client.post(WORKSPACES, json=FORM)).status_code == 201
     assert (await client.get(f"{API}/session")).json()["csrf_token"] is None
@@ -106,68 +106,68 @@ async def test_a_token_needs_no_csrf_token_and_has_none(shared_harness: ApiHarne
     ],
 )
 @pytest.mark.parametrize("path", [WORKSPACES, f"{API}/login", f"{API}/logout", f"{API}/tokens"])
-async def test_only_json_is_read(path: str, content_type: str, ada: Person) -> None:
+async def test_bodies_that_are_not_json_are_refused(path: str, content_type: str, ada: Person) -> None:
     headers = {"Content-Type": content_type} if content_type else {}
-    answer = await ada.client.post(path, content=b'{"name": "home"}', headers=headers)
-    assert (answer.status_code, _code(answer)) == (415, "UNSUPPORTED_MEDIA_TYPE")
+    response = await ada.client.post(path, content=b'{"name": "home"}', headers=headers)
+    assert (response.status_code, _code(response)) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
 @pytest.mark.parametrize(
     "content_type", ["application/json; charset=utf-8", "Application/JSON ;charset=utf-8"]
 )
-async def test_json_may_say_its_encoding(content_type: str, ada: Person) -> None:
+async def test_a_json_media_type_may_have_a_charset(content_type: str, ada: Person) -> None:
     body = b'{"name": "home", "desired_state": "STANDBY"}'
-    answer = await ada.client.post(WORKSPACES, content=body, headers={"Content-Type": content_type})
-    assert answer.status_code == 201
+    response = await ada.client.post(WORKSPACES, content=body, headers={"Content-Type": content_type})
+    assert response.status_code == 201
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 @pytest.mark.parametrize("page", [WORKSPACE_PAGE, OTHER_SITE], ids=["workspace", "other site"])
-async def test_a_foreign_page_is_nobody_although_the_cookie_is_valid(
+async def test_a_cookie_does_not_authenticate_requests_of_foreign_pages(
     page: dict[str, str], method: str, ada: Person
 ) -> None:
-    # With the right CSRF token: not even a page that has learned it may use it.
-    answer = await ada.client.request(method, WORKSPACES, json=FORM, headers=page)
-    assert (answer.status_code, _code(answer)) == (401, "UNAUTHORIZED")
+    # Even with the right CSRF token.
+    response = await ada.client.request(method, WORKSPACES, json=FORM, headers=page)
+    assert (response.status_code, _code(response)) == (401, "UNAUTHORIZED")
     ours = await ada.client.request(method, WORKSPACES, json=FORM, headers=OUR_PAGE)
     assert ours.is_success
 
 
 @pytest.mark.parametrize("path", [f"{API}/session", f"{API}/events", f"{API}/sessions", f"{API}/tokens"])
-async def test_a_workspaces_page_learns_nothing(path: str, ada: Person) -> None:
+async def test_the_page_of_a_workspace_cannot_read_the_api(path: str, ada: Person) -> None:
     assert (await ada.client.get(path, headers=WORKSPACE_PAGE)).status_code == 401
 
 
 @pytest.mark.parametrize(
     "page", [WORKSPACE_PAGE, OTHER_SITE, {"Origin": "null"}, {"Sec-Fetch-Site": "same-site"}]
 )
-async def test_a_foreign_page_cannot_sign_anybody_in(
+async def test_a_foreign_page_cannot_sign_a_user_in(
     page: dict[str, str], shared_harness: ApiHarness, ada: Person
 ) -> None:
     client = shared_harness.stranger()
     form = {"username": ada.username, "password": PASSWORD}
-    answer = await client.post(f"{API}/login", json=form, headers=page)
-    assert (answer.status_code, _code(answer)) == (403, "FORBIDDEN")
-    assert "set-cookie" not in answer.headers
+    response = await client.post(f"{API}/login", json=form, headers=page)
+    assert (response.status_code, _code(response)) == (403, "FORBIDDEN")
+    assert "set-cookie" not in response.headers
     assert (await client.post(f"{API}/login", json=form, headers=OUR_PAGE)).status_code == 200
 
 
-async def test_a_foreign_page_cannot_sign_anybody_out(ada: Person) -> None:
-    answer = await ada.client.post(f"{API}/logout", headers=OTHER_SITE)
-    assert answer.status_code == 401
-    assert "set-cookie" not in answer.headers
+async def test_a_foreign_page_cannot_sign_a_user_out(ada: Person) -> None:
+    response = await ada.client.post(f"{API}/logout", headers=OTHER_SITE)
+    assert response.status_code == 401
+    assert "set-cookie" not in response.headers
     assert (await ada.client.get(f"{API}/session")).status_code == 200
 
 
 async def _cookie(harness: ApiHarness, person: Person) -> "Morsel[str]":
     form = {"username": person.username, "password": PASSWORD}
-    answer = await harness.stranger().post(f"{API}/login", json=form)
-    (header,) = answer.headers.get_list("set-cookie")
+    response = await harness.stranger().post(f"{API}/login", json=form)
+    (header,) = response.headers.get_list("set-cookie")
     (cookie,) = SimpleCookie(header).values()
     return cookie
 
 
-async def test_the_cookie_is_for_our_server_alone(shared_harness: ApiHarness, ada: Person) -> None:
+async def test_the_cookie_is_http_only_and_same_site(shared_harness: ApiHarness, ada: Person) -> None:
     cookie = await _cookie(shared_harness, ada)
     assert cookie.key == COOKIE
     assert cookie["httponly"]
@@ -185,29 +185,31 @@ async def https_harness(shared_environment: dict[str, str]) -> AsyncIterator[Api
 
 
 async def test_on_https_the_cookie_is_secure_and_bound_to_its_host(https_harness: ApiHarness) -> None:
-    # The client of a test speaks http, so it would keep a Secure cookie to itself.
+    # The test client uses http, so it would not send a Secure cookie.
     await https_harness.person("grace-of-https")
     client = https_harness.stranger()
     form = {"username": "grace-of-https", "password": PASSWORD}
-    answer = await client.post(f"{API}/login", json=form, headers={"Origin": HTTPS})
-    (cookie,) = SimpleCookie(answer.headers["set-cookie"]).values()
+    response = await client.post(f"{API}/login", json=form, headers={"Origin": HTTPS})
+    (cookie,) = SimpleCookie(response.headers["set-cookie"]).values()
     assert cookie.key == "__Host-codehub_session"
     assert cookie["secure"]
     assert cookie["path"] == "/"
     assert cookie["domain"] == ""
-    assert answer.headers["strict-transport-security"].startswith("max-age=")
-    # A cookie without the prefix may have been planted by another host or a page without TLS.
+    assert response.headers["strict-transport-security"].startswith("max-age=")
+    # A cookie without the prefix may have been set by another host or by a page without TLS.
     for name, status in ((COOKIE, 401), (cookie.key, 200)):
         headers = {"Cookie": f"{name}={cookie.value}"}
         assert (await client.get(f"{API}/session", headers=headers)).status_code == status
-    headers = {"Cookie": f"{cookie.key}={cookie.value}", CSRF_HEADER: answer.json()["csrf_token"]}
+    headers = {"Cookie": f"{cookie.key}={cookie.value}", CSRF_HEADER: response.json()["csrf_token"]}
     gone = await client.post(f"{API}/logout", headers=headers | {"Origin": HTTPS})
     (ended,) = SimpleCookie(gone.headers["set-cookie"]).values()
-    # Browsers ignore the deletion of such a cookie unless it has the same attributes.
+    # Browsers delete such a cookie only if the attributes match.
     assert (ended.key, ended["path"], ended["secure"]) == (cookie.key, "/", True)
 
 
-async def test_on_https_the_document_names_the_cookie_as_it_is(https_harness: ApiHarness) -> None:
+async def test_on_https_the_openapi_document_has_the_name_of_the_secure_cookie(
+    https_harness: ApiHarness,
+) -> None:
     document = (await https_harness.stranger().get(f"{API}/openapi.json")).json()
     assert document["components"]["securitySchemes"]["session"]["name"] == "__Host-codehub_session"
 
@@ -215,11 +217,11 @@ async def test_on_https_the_document_names_the_cookie_as_it_is(https_harness: Ap
 async def _answers(
     harness: ApiHarness, person: Person, monkeypatch: pytest.MonkeyPatch
 ) -> dict[int, httpx.Response]:
-    """One of each kind."""
+    """Return one response of each kind."""
     created = await person.create()
     workspace = f"{WORKSPACES}/{created['id']}"
     stranger = harness.stranger()
-    answers = [
+    responses = [
         await person.client.get(f"{API}/session"),
         await person.client.post(WORKSPACES, json=FORM),
         await person.client.delete(workspace),
@@ -239,51 +241,51 @@ async def _answers(
         raise ZeroDivisionError("of a test")
 
     monkeypatch.setattr(Database, "transaction", fail)
-    answers.append(await person.client.get(f"{API}/session"))
+    responses.append(await person.client.get(f"{API}/session"))
 
     def be_down(database: Database) -> None:
         raise ConnectionRefusedError
 
     monkeypatch.setattr(Database, "transaction", be_down)
-    answers.append(await person.client.get(f"{API}/session"))
+    responses.append(await person.client.get(f"{API}/session"))
     monkeypatch.undo()
     other = await harness.person()
     signed_out = await other.client.post(f"{API}/logout")
-    return {answer.status_code: answer for answer in (*answers, signed_out)}
+    return {response.status_code: response for response in (*responses, signed_out)}
 
 
-async def test_every_kind_of_answer_has_the_security_headers_and_no_cors(
+async def test_every_kind_of_response_has_security_headers_and_no_cors(
     shared_harness: ApiHarness, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = await _answers(shared_harness, ada, monkeypatch)
+    responses = await _answers(shared_harness, ada, monkeypatch)
     kinds = {200, 201, 202, 204, 304, 400, 401, 403, 404, 405, 409, 412, 413, 415, 500, 503}
-    assert set(answers) == kinds
-    for answer in answers.values():
+    assert set(responses) == kinds
+    for response in responses.values():
         for name, value in SECURITY_HEADERS.items():
-            assert answer.headers[name] == value
-        assert answer.headers["x-request-id"]
-        assert not [name for name in answer.headers if name.startswith("access-control-")]
-        assert "server" not in answer.headers
+            assert response.headers[name] == value
+        assert response.headers["x-request-id"]
+        assert not [name for name in response.headers if name.startswith("access-control-")]
+        assert "server" not in response.headers
 
 
-async def test_a_mistake_of_ours_tells_nothing_but_its_request_id(
+async def test_an_unexpected_error_reveals_only_its_request_id(
     shared_harness: ApiHarness, ada: Person, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = await _answers(shared_harness, ada, monkeypatch)
-    problem = answers[500].json()["error"]
+    responses = await _answers(shared_harness, ada, monkeypatch)
+    problem = responses[500].json()["error"]
     assert set(problem) == {"code", "message", "request_id"}
-    assert "of a test" not in answers[500].text
+    assert "of a test" not in responses[500].text
 
 
-async def test_no_other_site_is_invited(shared_harness: ApiHarness, ada: Person) -> None:
+async def test_no_other_site_may_read_responses(shared_harness: ApiHarness, ada: Person) -> None:
     headers = OTHER_SITE | {
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": f"content-type,{CSRF_HEADER}",
     }
     for path in sorted({path for _, path in ACCESS}):
-        answer = await shared_harness.stranger().options(path, headers=headers)
-        assert answer.status_code == 405
-        assert not [name for name in answer.headers if name.startswith("access-control-")]
+        response = await shared_harness.stranger().options(path, headers=headers)
+        assert response.status_code == 405
+        assert not [name for name in response.headers if name.startswith("access-control-")]
     for method in ("GET", "POST"):
-        answer = await ada.client.request(method, WORKSPACES, json=FORM, headers=OTHER_SITE)
-        assert not [name for name in answer.headers if name.startswith("access-control-")]
+        response = await ada.client.request(method, WORKSPACES, json=FORM, headers=OTHER_SITE)
+        assert not [name for name in response.headers if name.startswith("access-control-")]

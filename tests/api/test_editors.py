@@ -1,4 +1,4 @@
-"""What a new workspace can be opened with."""
+"""The IDEs that a new workspace can be created with."""
 
 from api.security.access import API
 from codehub.providers import Editors, editors_of
@@ -9,18 +9,18 @@ from tests.api.module_fixtures import shared_environment, shared_harness
 __all__ = ["shared_environment", "shared_harness"]
 
 
-async def test_local_editors_are_those_that_are_installed(shared_harness: ApiHarness) -> None:
+async def test_the_local_backend_offers_the_installed_ides(shared_harness: ApiHarness) -> None:
     person = await shared_harness.person()
-    answer = await person.client.get(f"{API}/editors")
-    assert answer.status_code == 200
-    body = answer.json()
+    response = await person.client.get(f"{API}/editors")
+    assert response.status_code == 200
+    body = response.json()
     names = [each["image_ref"] for each in body["items"]]
     assert "jupyterlab" in names
     assert [each["image_ref"] for each in body["items"] if each["default"]] == names[:1]
     assert body["other_images"] is False
 
 
-def test_containers_have_the_configured_image_and_any_other() -> None:
+def test_the_docker_backend_offers_the_configured_image_and_allows_others() -> None:
     environment = {
         "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local-docker",
         "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": "team/ide:2",

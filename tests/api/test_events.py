@@ -1,4 +1,4 @@
-"""Live events of a real API process: from the trigger over the relay and Redis to browsers."""
+"""Live events of a real API process: from the database trigger through the relay and Redis to browsers."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -42,7 +42,9 @@ __all__ = [
 CLIENTS = 200
 
 
-async def test_whoever_comes_gets_a_snapshot_of_their_own(harness: ApiHarness, api: ApiProcess) -> None:
+async def test_a_stream_begins_with_a_snapshot_of_the_users_workspaces(
+    harness: ApiHarness, api: ApiProcess
+) -> None:
     ada, bob = await harness.person(), await harness.person()
     created = [await ada.create(name=name) for name in ("a", "b")]
     await bob.create()
@@ -54,7 +56,7 @@ async def test_whoever_comes_gets_a_snapshot_of_their_own(harness: ApiHarness, a
         assert snapshot.data["workspaces"] == created[::-1]
 
 
-async def test_changes_of_the_api_and_of_the_database_arrive_whole(
+async def test_changes_by_the_api_and_in_the_database_arrive_as_whole_workspaces(
     harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
     ada = await harness.person()
@@ -73,7 +75,7 @@ async def test_changes_of_the_api_and_of_the_database_arrive_whole(
         assert updated == (await client.get(path)).json()
 
 
-async def test_another_users_stream_hears_nothing(harness: ApiHarness, api: ApiProcess, relay: None) -> None:
+async def test_another_users_stream_gets_nothing(harness: ApiHarness, api: ApiProcess, relay: None) -> None:
     ada, bob = await harness.person(), await harness.person()
     async with (
         program(harness, ada, api) as of_ada,
@@ -85,13 +87,13 @@ async def test_another_users_stream_hears_nothing(harness: ApiHarness, api: ApiP
         await bobs.next_named("snapshot")
         secret = await ada.create(name="secret")
         assert (await adas.next_named("workspace_updated")).data["id"] == secret["id"]
-        # What comes first is his own, although hers was earlier.
+        # His own change comes first, although hers was earlier.
         own = await bob.create(name="own")
         event = await bobs.next_news()
         assert (event.name, event.data["id"]) == ("workspace_updated", own["id"])
 
 
-async def test_a_deleted_workspace_is_told_by_its_id(
+async def test_a_deleted_workspace_is_an_event_with_its_id(
     harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
     ada = await harness.person()
@@ -102,7 +104,7 @@ async def test_a_deleted_workspace_is_told_by_its_id(
         assert (await stream.next_named("workspace_deleted")).data == {"id": created["id"]}
 
 
-async def test_who_knows_the_present_gets_no_second_snapshot(
+async def test_a_client_that_is_up_to_date_gets_no_second_snapshot(
     harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
     ada = await harness.person()
@@ -112,17 +114,17 @@ async def test_who_knows_the_present_gets_no_second_snapshot(
             mark = (await stream.next_news()).id
         for name in ("new", "newer"):
             async with follow(client, last_event_id=mark) as stream:
-                # Something comes at once all the same: a browser then knows that it is connected.
+                # Something is sent at once anyway, so that the browser knows that it is connected.
                 assert (await stream.next()).name == "heartbeat"
                 await client.patch(f"{ada.workspaces}/{created['id']}", json={"name": name})
-                # A snapshot would have come before it.
+                # A snapshot would have come first.
                 event = await stream.next_news()
                 assert (event.name, event.data["name"]) == ("workspace_updated", name)
                 mark = event.id
 
 
 @pytest.mark.parametrize("stale", ["0" * 32, "nonsense", "an older one"])
-async def test_who_knows_something_else_gets_a_snapshot(
+async def test_a_client_that_is_not_up_to_date_gets_a_snapshot(
     harness: ApiHarness, api: ApiProcess, stale: str
 ) -> None:
     ada = await harness.person()
@@ -136,7 +138,7 @@ async def test_who_knows_something_else_gets_a_snapshot(
             assert (await stream.next_news()).name == "snapshot"
 
 
-async def test_nothing_is_missed_while_one_relay_follows_another(
+async def test_no_change_is_lost_when_one_relay_replaces_another(
     harness: ApiHarness, api: ApiProcess
 ) -> None:
     ada = await harness.person()
@@ -146,15 +148,15 @@ async def test_nothing_is_missed_while_one_relay_follows_another(
             await until_elected(harness)
             stream = await second.enter_async_context(follow(client))
             await stream.next_named("snapshot")
-        # Nobody relays now.
+        # There is no relay now.
         for each in workspaces:
             await set_columns(harness.context.database, each["id"], name="new")
         await second.enter_async_context(relaying(harness))
-        told = {(await stream.next_named("workspace_updated")).data["id"] for _ in workspaces}
-        assert told == {each["id"] for each in workspaces}
+        updated = {(await stream.next_named("workspace_updated")).data["id"] for _ in workspaces}
+        assert updated == {each["id"] for each in workspaces}
 
 
-async def test_heartbeats_come_without_any_change(harness: ApiHarness) -> None:
+async def test_heartbeats_are_sent_without_any_change(harness: ApiHarness) -> None:
     ada = await harness.person()
 
     async def load(user_id: UUID, ids: object) -> object:
@@ -172,7 +174,7 @@ async def test_heartbeats_come_without_any_change(harness: ApiHarness) -> None:
     assert frames[-1] == b"event: heartbeat\ndata: {}\n\n"
 
 
-async def test_two_hundred_clients_of_one_process_all_hear_of_a_change(
+async def test_two_hundred_clients_of_one_process_all_get_a_change(
     harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
     people = [await harness.person() for _ in range(4)]
@@ -187,8 +189,8 @@ async def test_two_hundred_clients_of_one_process_all_hear_of_a_change(
         dropped = await metric(client, "live_dropped")
         created = {person.user_id: (await person.create())["id"] for person in people}
         events = await asyncio.gather(*(stream.next_named("workspace_updated") for _, stream in streams))
-        told = [event.data["id"] for event in events]
-        assert told == [created[person.user_id] for person, _ in streams]
+        updated = [event.data["id"] for event in events]
+        assert updated == [created[person.user_id] for person, _ in streams]
         assert await metric(client, "live_dropped") == dropped
     async with program(harness, people[0], api) as client:
         await until_clients(client, 0)

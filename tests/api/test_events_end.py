@@ -1,4 +1,4 @@
-"""How streams of live events end: by the user, by those who revoke, by not reading, by a stopping API."""
+"""How event streams end: signed out, revoked, not read, or because the API stops."""
 
 import socket
 from contextlib import AsyncExitStack
@@ -33,7 +33,7 @@ __all__ = [
     "shared_harness",
 ]
 
-# With a window this small little is on its way before the server notices that nobody reads.
+# With a window this small, the server soon notices that the client does not read.
 SMALL_WINDOW = 4096
 # Three bytes each on the wire.
 LONG_MEMO = "\u6f22" * 65_000
@@ -75,12 +75,12 @@ async def test_disabling_a_user_ends_their_streams(harness: ApiHarness, api: Api
     ada, root = await harness.person(), await harness.person(admin=True)
     async with browser(ada, api) as client, browser(root, api) as admin, follow(client) as stream:
         await stream.next_named("snapshot")
-        answer = await admin.patch(f"/api/v1/admin/users/{ada.user_id}", json={"disabled": True})
-        assert answer.status_code == 200
+        response = await admin.patch(f"/api/v1/admin/users/{ada.user_id}", json={"disabled": True})
+        assert response.status_code == 200
         await stream.until_end()
 
 
-async def test_what_is_revoked_in_the_database_ends_streams_too(harness: ApiHarness, api: ApiProcess) -> None:
+async def test_a_revocation_in_the_database_ends_streams_too(harness: ApiHarness, api: ApiProcess) -> None:
     people = {how: await harness.person() for how in ("session", "token", "user", "expiry")}
     ids = {how: person.user_id for how, person in people.items()}
     now = harness.context.now()
@@ -108,7 +108,7 @@ async def test_what_is_revoked_in_the_database_ends_streams_too(harness: ApiHarn
         await until_clients(other, 1)
 
 
-async def test_who_does_not_read_is_dropped_and_holds_up_nobody(
+async def test_a_client_that_does_not_read_is_dropped_and_delays_no_other(
     harness: ApiHarness, api: ApiProcess, relay: None
 ) -> None:
     ada = await harness.person()
@@ -125,14 +125,14 @@ async def test_who_does_not_read_is_dropped_and_holds_up_nobody(
                 if await metric(client, "live_dropped") > dropped:
                     break
             assert await metric(client, "live_dropped") == dropped + 1
-            # It is forgotten although it never reads.
+            # It is dropped although it never reads.
             await until_clients(client, 1)
         await set_columns(harness.context.database, created["id"], name="after")
         assert (await stream.next_named("workspace_updated")).data["name"] == "after"
 
 
 def silent_reader(api: ApiProcess, authorization: str) -> socket.socket:
-    """Somebody who asks for events and then reads nothing."""
+    """Request events, and read nothing."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SMALL_WINDOW)
     connection.connect(("127.0.0.1", api.port))
@@ -141,7 +141,7 @@ def silent_reader(api: ApiProcess, authorization: str) -> socket.socket:
     return connection
 
 
-async def test_an_api_that_stops_ends_its_streams_and_exits_well(
+async def test_an_api_that_stops_ends_its_streams_and_exits_with_0(
     harness: ApiHarness, ending_api: ApiProcess, relay: None
 ) -> None:
     ada = await harness.person()
@@ -149,7 +149,7 @@ async def test_an_api_that_stops_ends_its_streams_and_exits_well(
         for stream in (first, second):
             await stream.next_named("snapshot")
         ending_api.stop()
-        # A stream that is cut off instead would raise.
+        # Reading a stream that was cut off would raise.
         rest = [*await first.until_end(), *await second.until_end()]
         assert {event.name for event in rest} <= {"heartbeat"}
     assert await ending_api.wait_ended() == 0
@@ -159,7 +159,7 @@ async def test_an_api_that_stops_ends_its_streams_and_exits_well(
     assert "Traceback" not in log
 
 
-async def test_an_api_that_stops_does_not_wait_for_somebody_who_never_reads(
+async def test_an_api_that_stops_does_not_wait_for_a_client_that_never_reads(
     harness: ApiHarness, impatient_api: ApiProcess, relay: None
 ) -> None:
     ada = await harness.person()

@@ -1,4 +1,4 @@
-"""What one process revokes ends streams of another at once: nobody waits for the next look at everything."""
+"""A revocation by one process ends the streams of another at once, without waiting for the periodic check."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -55,7 +55,7 @@ async def test_signing_out_ends_the_stream_that_another_process_holds(
         assert not stays.ended
 
 
-async def test_a_user_disabled_in_the_database_loses_the_stream(
+async def test_disabling_a_user_in_the_database_ends_the_stream(
     harness: ApiHarness, relay: None, elsewhere: ApiHarness
 ) -> None:
     ada = await harness.person()
@@ -67,7 +67,7 @@ async def test_a_user_disabled_in_the_database_loses_the_stream(
         assert await rest(stream) == []
 
 
-async def test_what_was_revoked_while_nobody_relayed_is_found_afterwards(
+async def test_a_revocation_while_there_was_no_relay_is_found_afterwards(
     harness: ApiHarness, api: ApiProcess, elsewhere: ApiHarness
 ) -> None:
     ada = await harness.person()

@@ -1,4 +1,4 @@
-"""The head of a request has a limit, however it arrives."""
+"""The size of request headers is limited, however they arrive."""
 
 import asyncio
 from contextlib import suppress
@@ -13,10 +13,10 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nHost: codehub\r\n"
 
 
 async def ask(port: int, pieces: list[bytes]) -> bytes:
-    """What is answered until the server closes or says no more."""
+    """Send the pieces and return the response until the server closes the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
-        # The server may be gone before all is sent.
+        # The server may close the connection before everything is sent.
         with suppress(ConnectionError):
             for piece in pieces:
                 writer.write(piece)
@@ -30,21 +30,21 @@ async def ask(port: int, pieces: list[bytes]) -> bytes:
 
 
 @pytest.mark.parametrize("piece", [1_000, 50_000], ids=["in small pieces", "in large pieces"])
-async def test_endless_head_is_refused(api_environment: dict[str, str], piece: int) -> None:
+async def test_endless_headers_are_refused(api_environment: dict[str, str], piece: int) -> None:
     async with running_api(api_environment) as api:
         count = 20 * MAX_HEADER_BYTES // piece
-        answer = await ask(api.port, [HEALTH, b"X-Long: ", *[b"x" * piece] * count, b"\r\n\r\n"])
-        assert answer == b"" or answer.startswith(b"HTTP/1.1 400")
+        response = await ask(api.port, [HEALTH, b"X-Long: ", *[b"x" * piece] * count, b"\r\n\r\n"])
+        assert response == b"" or response.startswith(b"HTTP/1.1 400")
         long_but_right = b"X-Long: " + b"x" * (MAX_HEADER_BYTES // 2)
-        answer = await ask(api.port, [HEALTH + long_but_right + b"\r\nConnection: close\r\n\r\n"])
-        assert answer.startswith(b"HTTP/1.1 200")
+        response = await ask(api.port, [HEALTH + long_but_right + b"\r\nConnection: close\r\n\r\n"])
+        assert response.startswith(b"HTTP/1.1 200")
 
 
-async def test_body_after_a_head_does_not_count(api_environment: dict[str, str]) -> None:
+async def test_the_body_does_not_count_as_headers(api_environment: dict[str, str]) -> None:
     async with running_api(api_environment) as api:
         head = b"POST /api/v1/login HTTP/1.1\r\nHost: codehub\r\nContent-Type: application/json\r\n"
         body = b'"' + b"x" * (3 * MAX_HEADER_BYTES) + b'"'
         length = f"Content-Length: {len(body)}\r\n\r\n".encode()
-        answer = await ask(api.port, [head + length + body])
-        assert answer.startswith(b"HTTP/1.1 400")
-        assert b"application/json" in answer  # by the route, not by the limit on heads
+        response = await ask(api.port, [head + length + body])
+        assert response.startswith(b"HTTP/1.1 400")
+        assert b"application/json" in response  # from the route, not from the limit

@@ -1,4 +1,4 @@
-"""For those who watch: liveness, readiness, metrics, and logs that hold a request id but no secret."""
+"""Liveness, readiness, metrics, and logs with request ids but no secrets."""
 
 import asyncio
 import json
@@ -28,28 +28,28 @@ def harness(harness: ApiHarness) -> ApiHarness:
 
 
 async def series(client: httpx.AsyncClient) -> dict[str, float]:
-    """Every figure by its full name."""
-    answer = await client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    lines = [line for line in answer.text.splitlines() if not line.startswith("#")]
+    """Read all metrics by their full names."""
+    response = await client.get("/metrics")
+    assert response.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = [line for line in response.text.splitlines() if not line.startswith("#")]
     return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines}
 
 
-async def test_a_process_that_answers_is_alive(harness: ApiHarness) -> None:
-    answer = await harness.stranger().get("/healthz")
-    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+async def test_a_running_process_is_alive(harness: ApiHarness) -> None:
+    response = await harness.stranger().get("/healthz")
+    assert (response.status_code, response.json()) == (200, {"status": "ok"})
 
 
-async def test_readiness_tells_each_dependency_but_no_version(harness: ApiHarness) -> None:
-    answer = await harness.stranger().get("/readyz")
-    assert answer.status_code == 200
-    healths = answer.json()["dependencies"]
+async def test_readiness_lists_each_dependency_without_its_version(harness: ApiHarness) -> None:
+    response = await harness.stranger().get("/readyz")
+    assert response.status_code == 200
+    healths = response.json()["dependencies"]
     assert {each["name"] for each in healths} == {"postgresql", "redis", "temporal", "s3"}
     assert {(each["healthy"], each["version"], each["error"]) for each in healths} == {(True, None, None)}
 
 
 @pytest.mark.parametrize(("required", "status"), [(True, 503), (False, 200)])
-async def test_only_what_nothing_works_without_makes_it_unready(
+async def test_only_a_required_dependency_makes_the_api_unready(
     harness: ApiHarness, required: bool, status: int
 ) -> None:
     async def ask() -> str:
@@ -58,14 +58,14 @@ async def test_only_what_nothing_works_without_makes_it_unready(
     context = replace(harness.context, dependencies=[Dependency("redis", required, ask)])
     transport = httpx.ASGITransport(app=create_app(context))
     async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
-        answer = await client.get("/readyz")
-    assert (answer.status_code, answer.json()["ready"]) == (status, not required)
-    assert "password" not in answer.text
+        response = await client.get("/readyz")
+    assert (response.status_code, response.json()["ready"]) == (status, not required)
+    assert "password" not in response.text
 
 
 async def test_metrics_count_workspaces_operations_and_requests(harness: ApiHarness) -> None:
     client = harness.stranger()
-    # Counting begins with the first look.
+    # Counting begins with the first scrape.
     await series(client)
     ada = await harness.person()
     ids = [(await ada.create())["id"] for _ in range(4)]
@@ -101,7 +101,7 @@ async def test_metrics_count_workspaces_operations_and_requests(harness: ApiHarn
     assert ids[0] not in str(figures)
 
 
-async def test_readers_of_metrics_at_the_same_time_count_nothing_twice(harness: ApiHarness) -> None:
+async def test_concurrent_scrapes_count_nothing_twice(harness: ApiHarness) -> None:
     client = harness.stranger()
     await series(client)
     workspace_id = str(uuid4())
@@ -112,7 +112,7 @@ async def test_readers_of_metrics_at_the_same_time_count_nothing_twice(harness: 
     assert figures['codehub_operations_total{operation="STARTING",result="started"}'] == 1
 
 
-async def test_requests_to_unknown_paths_make_one_series(harness: ApiHarness) -> None:
+async def test_requests_to_unknown_paths_share_one_series(harness: ApiHarness) -> None:
     client = harness.stranger()
     for number in range(3):
         await client.get(f"/api/v1/nowhere/{number}")
@@ -130,12 +130,12 @@ async def remove_archive(harness: ApiHarness, workspace_id: str) -> None:
 
 
 async def settle_trail(harness: ApiHarness) -> None:
-    """Let the lines of the audit trail be old enough to be counted, as if some time had passed."""
+    """Make the audit entries old enough to be counted."""
     async with harness.context.database.transaction() as session:
         await session.execute(AGE_TRAIL, {"at": LONG_AGO})
 
 
-async def test_log_lines_carry_the_request_id_and_no_secret(
+async def test_log_lines_have_the_request_id_and_no_secrets(
     harness: ApiHarness, api_environment: dict[str, str]
 ) -> None:
     ada = await harness.person("ada")
@@ -144,8 +144,8 @@ async def test_log_lines_carry_the_request_id_and_no_secret(
         async with calling(api.base_url) as client:
             secrets = await use_every_secret(client, ada)
             request_id = "from-the-front-door"
-            answer = await client.get("/api/v1/session", headers={"X-Request-ID": request_id})
-            assert answer.headers["x-request-id"] == request_id
+            response = await client.get("/api/v1/session", headers={"X-Request-ID": request_id})
+            assert response.headers["x-request-id"] == request_id
             made_up = (await client.get("/api/v1/workspaces", headers={"X-Request-ID": "x y"})).headers
         api.stop()
         assert await api.wait_ended() == 0
@@ -165,7 +165,7 @@ async def test_log_lines_carry_the_request_id_and_no_secret(
 
 
 async def use_every_secret(client: httpx.AsyncClient, person: Person) -> dict[str, str]:
-    """Send each one in every way that may end in a log; tell them all."""
+    """Send secrets in every way that might be logged, and return them."""
     form = {"username": person.username, "password": PASSWORD}
     signed_in = await client.post("/api/v1/login", json=form)
     csrf = signed_in.json()["csrf_token"]

@@ -1,4 +1,4 @@
-"""What has happened to a workspace, over the API: operations, audit trail, archives, the instance's log."""
+"""History of a workspace over the API: operations, audit trail, archives, instance log."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -31,13 +31,13 @@ async def harness(api_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
 
 
 async def read(person: Person, workspace_id: str, what: str, **query: object) -> dict[str, Any]:
-    answer = await person.client.get(f"{person.workspaces}/{workspace_id}/{what}", params=query)  # type: ignore[arg-type]
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
+    response = await person.client.get(f"{person.workspaces}/{workspace_id}/{what}", params=query)  # type: ignore[arg-type]
+    assert response.status_code == 200, response.text
+    document: dict[str, Any] = response.json()
     return document
 
 
-async def test_operations_tell_how_long_they_took_and_where_to_look(harness: ApiHarness) -> None:
+async def test_operations_have_a_duration_and_a_link_to_temporal(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     database = harness.context.database
@@ -55,7 +55,7 @@ async def test_operations_tell_how_long_they_took_and_where_to_look(harness: Api
     assert 'StartTime <= "2026-01-01T00:00:02.500+00:00"' in link
 
 
-async def test_failed_operations_tell_why(harness: ApiHarness) -> None:
+async def test_failed_operations_have_a_reason(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     for kind in (EventKind.OPERATION_CLAIMED, EventKind.ATTEMPT_FAILED, EventKind.OPERATION_FAILED):
@@ -74,9 +74,7 @@ async def test_failed_operations_tell_why(harness: ApiHarness) -> None:
     assert item["message"] == "The IDE did not start."
 
 
-async def test_the_link_into_temporal_finds_the_operation(
-    harness: ApiHarness, temporal_client: Client
-) -> None:
+async def test_the_link_to_temporal_finds_the_operation(harness: ApiHarness, temporal_client: Client) -> None:
     async with running_worker(harness):
         ada = await harness.person()
         workspace_id = (await ada.create())["id"]
@@ -97,7 +95,7 @@ async def test_the_link_into_temporal_finds_the_operation(
         await until(found, f"one workflow for {query}")
 
 
-async def test_pages_of_history_hold_every_line_once(harness: ApiHarness) -> None:
+async def test_pages_of_history_contain_every_entry_once(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     for number in range(7):
@@ -114,11 +112,11 @@ async def test_pages_of_history_hold_every_line_once(harness: ApiHarness) -> Non
             query["cursor"] = str(page["next_cursor"])
         assert len(seen) == len(set(seen)) == count
         assert seen == sorted(seen, reverse=True)
-        answer = await ada.client.get(f"{ada.workspaces}/{workspace_id}/{what}", params={"cursor": "x"})
-        assert answer.status_code == 400
+        response = await ada.client.get(f"{ada.workspaces}/{workspace_id}/{what}", params={"cursor": "x"})
+        assert response.status_code == 400
 
 
-async def test_the_audit_trail_tells_who_asked_for_what(harness: ApiHarness) -> None:
+async def test_the_audit_trail_says_who_requested_what(harness: ApiHarness) -> None:
     ada, root = await harness.person("ada"), await harness.person("root", admin=True)
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}"
@@ -133,7 +131,7 @@ async def test_the_audit_trail_tells_who_asked_for_what(harness: ApiHarness) -> 
     assert "secret" not in str(items)
 
 
-async def test_archives_tell_which_one_is_current(harness: ApiHarness) -> None:
+async def test_archives_say_which_one_is_current(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     async with harness.context.database.transaction() as session:
@@ -158,7 +156,7 @@ async def test_archives_tell_which_one_is_current(harness: ApiHarness) -> None:
     assert shown["size_bytes"] == 2
 
 
-async def test_the_last_lines_of_a_log_are_shown(harness: ApiHarness) -> None:
+async def test_the_last_lines_of_a_log_are_returned(harness: ApiHarness) -> None:
     world = FakeWorld()
     ada = await harness.with_fake_instances(world).person()
     workspace_id = (await ada.create())["id"]
@@ -166,16 +164,16 @@ async def test_the_last_lines_of_a_log_are_shown(harness: ApiHarness) -> None:
     assert (await ada.client.get(path)).text == ""
     lines = [b"%d\n" % number for number in range(500)]
     world.instances[WorkspaceId(workspace_id)] = FakeInstance(IMAGE, log=lines)
-    answer = await ada.client.get(path, params={"tail": 3})
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
-    assert answer.text == "497\n498\n499\n"
+    response = await ada.client.get(path, params={"tail": 3})
+    assert response.headers["content-type"] == "text/plain; charset=utf-8"
+    assert response.text == "497\n498\n499\n"
     assert len((await ada.client.get(path)).text.splitlines()) == 200
     assert (await ada.client.get(path, params={"tail": 0})).text == ""
     for wrong in (-1, 10_001, "many"):
         assert (await ada.client.get(path, params={"tail": wrong})).status_code == 400
 
 
-async def test_whoever_follows_a_log_sees_lines_as_they_come_until_the_end(harness: ApiHarness) -> None:
+async def test_following_a_log_sends_lines_as_they_come_until_the_end(harness: ApiHarness) -> None:
     world = FakeWorld()
     faked = harness.with_fake_instances(world)
     ada = await faked.person()
@@ -198,11 +196,11 @@ async def test_whoever_follows_a_log_sees_lines_as_they_come_until_the_end(harne
 async def streaming(
     app: ASGIApp, path: str, query: bytes, headers: list[tuple[bytes, bytes]]
 ) -> AsyncIterator[asyncio.Queue[bytes]]:
-    """The parts of an answer as they are sent; an empty one is its end."""
+    """Yield the chunks of a response as they are sent; an empty one is the end."""
     chunks: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def receive() -> Message:
-        # A caller who never hangs up.
+        # The caller never disconnects.
         await asyncio.Event().wait()
         raise AssertionError
 

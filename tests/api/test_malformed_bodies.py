@@ -1,4 +1,4 @@
-"""Bodies that no honest client sends: refused in our one shape, with a sentence, never with a 5xx."""
+"""Malformed bodies are refused in our error format with a sentence, never with a 5xx."""
 
 import json
 from typing import Any
@@ -70,7 +70,7 @@ BODIES: dict[str, bytes] = {
     "true as a number": new_workspace(standby_ttl_seconds=True),
     "a number as text": new_workspace(standby_ttl_seconds="sixty"),
     "an object as a name": new_workspace(name={"$ne": None}),
-    "a state that cannot be asked for": new_workspace(desired_state="DELETED"),
+    "a state that cannot be requested": new_workspace(desired_state="DELETED"),
     "a state that does not exist": new_workspace(desired_state="running"),
     "an unknown field": new_workspace(owner_user_id="7d0c6a52-8a4e-4b0e-b7a4-0d7d5d0f6f10"),
     "a field of the answer": new_workspace(phase="RUNNING"),
@@ -81,15 +81,15 @@ BODIES: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-async def test_a_body_that_makes_no_sense_is_refused(name: str, harness: MalformedHarness) -> None:
+async def test_a_malformed_body_is_refused(name: str, harness: MalformedHarness) -> None:
     headers = {"content-type": "application/json"}
     assert_refused(await harness.client.post(WORKSPACES, content=BODIES[name], headers=headers), 400)
 
 
 @pytest.mark.parametrize("name", BODIES)
-async def test_a_body_that_makes_no_sense_is_refused_by_patch(name: str, harness: MalformedHarness) -> None:
+async def test_a_malformed_body_is_refused_by_patch(name: str, harness: MalformedHarness) -> None:
     if name == "nothing in it":
-        return  # a change of nothing is one
+        return  # an empty change is valid
     headers = {"content-type": "application/json"}
     before = (await harness.client.get(harness.workspace)).json()
     assert_refused(await harness.client.patch(harness.workspace, content=BODIES[name], headers=headers), 400)
@@ -125,7 +125,7 @@ FORMS: list[tuple[str, str, Fields]] = [
 
 
 @pytest.mark.parametrize("form", FORMS, ids=range(len(FORMS)))
-async def test_a_form_that_makes_no_sense_is_refused(
+async def test_malformed_fields_are_refused(
     form: tuple[str, str, dict[str, Any]], harness: MalformedHarness
 ) -> None:
     method, path, fields = form
@@ -133,8 +133,8 @@ async def test_a_form_that_makes_no_sense_is_refused(
     assert_refused(await harness.client.request(method, path, content=json.dumps(fields), headers=headers))
 
 
-async def test_ids_that_are_none_are_told_one_by_one(harness: MalformedHarness) -> None:
+async def test_invalid_ids_are_refused_one_by_one(harness: MalformedHarness) -> None:
     ids = ["", "\0", "none-of-ours", harness.workspace_id.upper(), "00000000-0000-4000-8000-000000000000"]
-    answer = await harness.client.post(f"{API}/admin/errors/recover", json={"ids": ids})
-    assert answer.status_code == 200
-    assert [refused["id"] for refused in answer.json()["refused"]] == ids
+    response = await harness.client.post(f"{API}/admin/errors/recover", json={"ids": ids})
+    assert response.status_code == 200
+    assert [refused["id"] for refused in response.json()["refused"]] == ids

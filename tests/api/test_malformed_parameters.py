@@ -1,4 +1,4 @@
-"""Paths, queries and headers that no honest client sends: refused in our one shape, never with a 5xx."""
+"""Malformed paths, queries and headers are refused in our error format, never with a 5xx."""
 
 import base64
 import json
@@ -50,16 +50,14 @@ POSITIONS = [
 
 @pytest.mark.parametrize("path", [WORKSPACES, f"{API}/admin/workspaces"])
 @pytest.mark.parametrize("cursor", POSITIONS, ids=range(len(POSITIONS)))
-async def test_a_cursor_of_nobody_is_refused(cursor: str, path: str, harness: MalformedHarness) -> None:
+async def test_an_unknown_cursor_is_refused(cursor: str, path: str, harness: MalformedHarness) -> None:
     assert_refused(await harness.client.get(path, params={"cursor": cursor}), 400)
 
 
 @pytest.mark.parametrize("extreme", ["0001-01-01T00:00:00+00:00", "9999-12-31T23:59:59.999999+00:00"])
-async def test_a_cursor_at_the_end_of_time_is_an_empty_or_a_full_page(
-    extreme: str, harness: MalformedHarness
-) -> None:
-    answer = await harness.client.get(WORKSPACES, params={"cursor": _cursor(extreme, ID)})
-    assert answer.status_code == 200
+async def test_a_cursor_with_an_extreme_time_is_accepted(extreme: str, harness: MalformedHarness) -> None:
+    response = await harness.client.get(WORKSPACES, params={"cursor": _cursor(extreme, ID)})
+    assert response.status_code == 200
 
 
 NUMBERS = ["x", "-1", "1.5", "٣", "²", " 1", "1e3", "9" * 19, "9" * 199, "\0", "0x10", "1_0", "+1"]
@@ -67,7 +65,9 @@ NUMBERS = ["x", "-1", "1.5", "٣", "²", " 1", "1e3", "9" * 19, "9" * 199, "\0",
 
 @pytest.mark.parametrize("path", ["operations", "events"])
 @pytest.mark.parametrize("cursor", NUMBERS)
-async def test_a_cursor_that_is_no_line_is_refused(cursor: str, path: str, harness: MalformedHarness) -> None:
+async def test_a_cursor_that_is_not_a_number_is_refused(
+    cursor: str, path: str, harness: MalformedHarness
+) -> None:
     assert_refused(await harness.client.get(f"{harness.workspace}/{path}", params={"cursor": cursor}), 400)
 
 
@@ -95,7 +95,7 @@ QUERIES = [
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=range(len(QUERIES)))
-async def test_a_query_that_makes_no_sense_is_refused(
+async def test_malformed_queries_are_refused(
     query: tuple[str, dict[str, str]], harness: MalformedHarness
 ) -> None:
     path, params = query
@@ -106,38 +106,40 @@ async def test_a_query_that_makes_no_sense_is_refused(
     "search", ["\0", "%", "_", "\\", "'", '"; DROP TABLE users; --', "\ufffd", "\U0001d54f", "%00"]
 )
 @pytest.mark.parametrize("path", [WORKSPACES, f"{API}/admin/workspaces"])
-async def test_what_is_searched_for_is_only_text(search: str, path: str, harness: MalformedHarness) -> None:
-    answer = await harness.client.get(path, params={"q": search})
-    assert answer.status_code == 200
-    assert answer.json()["items"] == []
+async def test_search_text_has_no_special_characters(
+    search: str, path: str, harness: MalformedHarness
+) -> None:
+    response = await harness.client.get(path, params={"q": search})
+    assert response.status_code == 200
+    assert response.json()["items"] == []
 
 
 @pytest.mark.parametrize("wait", ["-1", "61", "99999", "9" * 5_000, "1.5", "soon", ""])
-async def test_nobody_waits_for_longer_than_a_minute_or_less_than_nothing(
-    wait: str, harness: MalformedHarness
-) -> None:
+async def test_waiting_is_limited_to_a_minute(wait: str, harness: MalformedHarness) -> None:
     assert_refused(await harness.client.patch(harness.workspace, params={"wait": wait}, json={}), 400)
 
 
 @pytest.mark.parametrize(
     "if_match", ["", "x", '"', '""', '"x"', "5, 6", 'W/"1"', "-1", "²", "9" * 99, "9" * 100, "1.0", "* *"]
 )
-async def test_an_if_match_that_is_no_etag_matches_nothing(if_match: str, harness: MalformedHarness) -> None:
+async def test_an_if_match_that_is_not_an_etag_matches_nothing(
+    if_match: str, harness: MalformedHarness
+) -> None:
     headers = {b"If-Match": if_match.encode("latin-1")}
-    answer = await harness.client.patch(harness.workspace, json={"memo": "never"}, headers=headers)
-    assert_refused(answer, 412)
+    response = await harness.client.patch(harness.workspace, json={"memo": "never"}, headers=headers)
+    assert_refused(response, 412)
     assert (await harness.client.get(harness.workspace)).json()["memo"] != "never"
 
 
 @pytest.mark.parametrize(
     "key", ["", " ", "two words", "k" * 201, "schlüssel", "tab\there", "\x7f", "k" * 50_000]
 )
-async def test_an_idempotency_key_that_is_none_is_refused(key: str, harness: MalformedHarness) -> None:
+async def test_a_malformed_idempotency_key_is_refused(key: str, harness: MalformedHarness) -> None:
     headers = {b"Idempotency-Key": key.encode("latin-1")}
-    answer = await harness.client.post(
+    response = await harness.client.post(
         WORKSPACES, json={"name": "home", "desired_state": "STANDBY"}, headers=headers
     )
-    assert_refused(answer, 400)
+    assert_refused(response, 400)
 
 
 def _spellings(id_: str) -> Iterator[str]:
@@ -176,7 +178,7 @@ async def test_an_id_has_one_spelling(path: str, spelling: int, harness: Malform
 
 @pytest.mark.parametrize("path", ["sessions/{}", "tokens/{}"])
 @pytest.mark.parametrize("spelling", SPELLINGS, ids=range(len(SPELLINGS)))
-async def test_an_id_of_a_credential_has_one_spelling(
+async def test_the_id_of_a_credential_has_one_spelling(
     path: str, spelling: str, harness: MalformedHarness
 ) -> None:
     assert_refused(await harness.client.delete(f"{API}/{path.format(spelling)}"), 400, 404)
@@ -209,32 +211,29 @@ HEADERS = [
 
 @pytest.mark.parametrize("headers", HEADERS, ids=range(len(HEADERS)))
 @pytest.mark.parametrize("method", ["GET", "POST"])
-async def test_headers_that_make_no_sense_identify_nobody(
+async def test_malformed_credentials_do_not_authenticate(
     method: str, headers: dict[str, str], shared_harness: ApiHarness
 ) -> None:
     raw = {name.encode(): value.encode("latin-1") for name, value in headers.items()}
-    answer = await shared_harness.stranger().request(method, WORKSPACES, headers=raw)
-    assert_refused(answer, 401)
+    response = await shared_harness.stranger().request(method, WORKSPACES, headers=raw)
+    assert_refused(response, 401)
 
 
 @pytest.mark.parametrize("token", ["", "\xff", "x" * 60_000])
-async def test_a_csrf_token_that_makes_no_sense_is_refused(token: str, harness: MalformedHarness) -> None:
+async def test_a_malformed_csrf_token_is_refused(token: str, harness: MalformedHarness) -> None:
     headers = {b"X-CSRF-Token": token.encode("latin-1")}
     assert_refused(await harness.person.client.post(f"{API}/logout", headers=headers), 403)
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "HEAD", "BREW"])
-async def test_a_method_that_a_path_does_not_know_is_told_those_that_it_does(
+async def test_an_unsupported_method_gets_a_list_of_supported_ones(
     method: str, harness: MalformedHarness
 ) -> None:
-    answer = await harness.client.request(method, WORKSPACES)
-    assert answer.status_code == 405
-    assert set(answer.headers["allow"].split(", ")) == {"GET", "POST"}
+    response = await harness.client.request(method, WORKSPACES)
+    assert response.status_code == 405
+    assert set(response.headers["allow"].split(", ")) == {"GET", "POST"}
 
 
-async def test_a_path_that_does_not_exist_is_refused(harness: MalformedHarness) -> None:
+async def test_an_unknown_path_is_refused(harness: MalformedHarness) -> None:
     for path in ("/api", f"{API}/", f"{API}/workspaces/", "/w/x/", "/%00", "/x" * 5_000):
         assert_refused(await harness.client.get(path), 404)
-
-
-# What follows needs a real server: nobody but it sees the bytes.

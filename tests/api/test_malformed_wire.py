@@ -1,4 +1,4 @@
-"""Bytes that no honest client sends to a real server: refused, and it makes no mistake."""
+"""Malformed bytes sent to a real server are refused and cause no server error."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,7 +8,7 @@ import pytest
 
 from testkit.waiting import DEADLINE_SECONDS
 from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness, new_workspace
-from tests.api.module_fixtures import mistakes_of, served, shared_environment, shared_harness
+from tests.api.module_fixtures import served, server_errors_of, shared_environment, shared_harness
 from tests.api.process import ApiProcess
 
 __all__ = ["harness", "served", "shared_environment", "shared_harness"]
@@ -27,12 +27,12 @@ def _large_body() -> bytes:
     return new_workspace(memo="m" * TWO_MEGABYTES)
 
 
-async def test_a_large_body_is_refused_by_its_length(wire: httpx.AsyncClient) -> None:
+async def test_a_body_with_a_large_content_length_is_refused(wire: httpx.AsyncClient) -> None:
     headers = {"content-type": "application/json"}
     assert_refused(await wire.post(WORKSPACES, content=_large_body(), headers=headers), 413)
 
 
-async def test_a_large_body_that_hides_its_length_is_refused(wire: httpx.AsyncClient) -> None:
+async def test_a_large_body_without_a_content_length_is_refused(wire: httpx.AsyncClient) -> None:
     body = _large_body()
 
     async def pieces() -> AsyncIterator[bytes]:
@@ -43,17 +43,17 @@ async def test_a_large_body_that_hides_its_length_is_refused(wire: httpx.AsyncCl
     assert_refused(await wire.post(WORKSPACES, content=pieces(), headers=headers), 413)
 
 
-async def test_a_body_in_pieces_is_read_like_any_other(wire: httpx.AsyncClient) -> None:
+async def test_a_chunked_body_is_accepted(wire: httpx.AsyncClient) -> None:
     async def pieces() -> AsyncIterator[bytes]:
         for byte in new_workspace():
             yield bytes([byte])
 
     headers = {"content-type": "application/json"}
-    answer = await wire.post(WORKSPACES, content=pieces(), headers=headers)
-    assert answer.status_code == 201
+    response = await wire.post(WORKSPACES, content=pieces(), headers=headers)
+    assert response.status_code == 201
 
 
-async def test_nobody_sends_a_large_body_without_a_name(served: ApiProcess) -> None:
+async def test_an_anonymous_large_body_is_refused_without_reading_it(served: ApiProcess) -> None:
     async with httpx.AsyncClient(base_url=served.base_url, timeout=60) as client:
         headers = {"content-type": "application/json"}
         assert_refused(await client.post(WORKSPACES, content=_large_body(), headers=headers), 401)
@@ -69,14 +69,14 @@ GIANTS: list[Giant] = [
 
 
 @pytest.mark.parametrize("giant", GIANTS, ids=["header", "cookie", "query", "path"])
-async def test_a_giant_of_a_request_does_no_harm(
+async def test_a_huge_request_does_no_harm(
     giant: tuple[str, dict[str, str]], wire: httpx.AsyncClient
 ) -> None:
     path, headers = giant
-    answer = await wire.get(path, headers=headers)
-    assert answer.status_code < 500
-    if answer.status_code >= 400:
-        assert_refused(answer)
+    response = await wire.get(path, headers=headers)
+    assert response.status_code < 500
+    if response.status_code >= 400:
+        assert_refused(response)
 
 
 LOGIN = b"POST /api/v1/login HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -98,18 +98,18 @@ BYTES = [
 
 
 @pytest.mark.parametrize("sent", BYTES, ids=range(len(BYTES)))
-async def test_bytes_that_are_no_http_are_refused(sent: bytes, served: ApiProcess) -> None:
+async def test_bytes_that_are_not_http_are_refused(sent: bytes, served: ApiProcess) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.write(sent)
     await writer.drain()
     writer.write_eof()
     async with asyncio.timeout(DEADLINE_SECONDS):
-        answer = await reader.read()
+        response = await reader.read()
     writer.close()
     await writer.wait_closed()
-    # The server may hang up on what is no HTTP at all.
-    assert answer == b"" or answer.split(b" ")[1].startswith(b"4"), answer
+    # The server may close the connection without a response.
+    assert response == b"" or response.split(b" ")[1].startswith(b"4"), response
 
 
-async def test_the_server_has_made_no_mistake_in_all_of_that(served: ApiProcess) -> None:
-    assert mistakes_of(served) == []
+async def test_none_of_these_requests_caused_a_server_error(served: ApiProcess) -> None:
+    assert server_errors_of(served) == []

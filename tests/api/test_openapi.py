@@ -1,4 +1,4 @@
-"""The OpenAPI document: valid, complete, and every example in it is true to its schema."""
+"""The OpenAPI document is valid and complete, and every example matches its schema."""
 
 import re
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _nodes(node: Any) -> Iterator[Document]:  # noqa: ANN401
 
 
 def _contents(document: Document) -> Iterator[tuple[str, Document]]:
-    """Everything that is sent or answered, with a name for it."""
+    """Yield every request and response body, with a name."""
     for (method, path), operation in _operations(document):
         for media in operation.get("requestBody", {}).get("content", {}).values():
             yield f"{method} {path} body", media
@@ -66,9 +66,9 @@ def _contents(document: Document) -> Iterator[tuple[str, Document]]:
 
 
 def _examples(document: Document, media: Document) -> list[Any]:
-    """Of the media type itself, or of what it refers to."""
+    """Return the example of a media type, or of the schema that it refers to."""
     schema = _resolve(document, media["schema"])
-    # A body that may be left out is one of two.
+    # An optional body is an `anyOf` with null.
     alternatives = [schema, *(_resolve(document, each) for each in schema.get("anyOf", []))]
     found = [each["example"] for each in (media, *alternatives) if "example" in each]
     return found + [value for each in alternatives for value in each.get("examples", [])]
@@ -97,7 +97,7 @@ def test_every_route_is_documented(document: Document) -> None:
     assert {route for route, _ in _operations(document)} == set(ACCESS) - UNDOCUMENTED
 
 
-def test_every_operation_says_what_it_is_for(document: Document) -> None:
+def test_every_operation_has_a_summary_and_a_description(document: Document) -> None:
     tags = {tag["name"] for tag in document["tags"]}
     for route, operation in _operations(document):
         assert operation["summary"], route
@@ -113,7 +113,7 @@ def test_operation_ids_are_unique_and_readable(document: Document) -> None:
     assert [each for each in ids if not OPERATION_ID.fullmatch(each) or len(each) > 40] == []
 
 
-def test_every_parameter_says_what_it_is(document: Document) -> None:
+def test_every_parameter_has_a_description(document: Document) -> None:
     silent = [
         (route, parameter["name"])
         for route, operation in _operations(document)
@@ -137,7 +137,7 @@ def test_every_operation_has_one_success_and_its_errors(document: Document) -> N
             assert response["description"], route
 
 
-def test_every_error_has_our_shape(document: Document) -> None:
+def test_every_error_has_the_same_schema(document: Document) -> None:
     for route, operation in _operations(document):
         for status, response in operation["responses"].items():
             if status < "400" or (route == ("GET", "/readyz") and status == "503"):
@@ -147,7 +147,7 @@ def test_every_error_has_our_shape(document: Document) -> None:
             assert Code(media["example"]["error"]["code"])
 
 
-def test_everything_that_is_sent_or_answered_has_an_example(document: Document) -> None:
+def test_every_request_and_response_has_an_example(document: Document) -> None:
     without = [name for name, media in _contents(document) if not _examples(document, media)]
     assert without == []
     for route, operation in _operations(document):
@@ -155,7 +155,7 @@ def test_everything_that_is_sent_or_answered_has_an_example(document: Document) 
             assert ("content" in response) == (status not in NO_CONTENT), (route, status)
 
 
-def test_every_example_is_true_to_its_schema(document: Document) -> None:
+def test_every_example_matches_its_schema(document: Document) -> None:
     wrong = []
     for name, media in _contents(document):
         schema = {**media["schema"], "components": document["components"]}
@@ -167,7 +167,7 @@ def test_every_example_is_true_to_its_schema(document: Document) -> None:
     assert wrong == []
 
 
-def test_an_answer_has_all_of_its_fields_in_the_example(document: Document) -> None:
+def test_the_example_of_a_response_has_all_fields(document: Document) -> None:
     missing = [
         (name, field)
         for name, media in _contents(document)
@@ -178,7 +178,7 @@ def test_an_answer_has_all_of_its_fields_in_the_example(document: Document) -> N
     assert missing == []
 
 
-def test_what_a_caller_must_show_follows_from_the_access_table(document: Document) -> None:
+def test_security_requirements_follow_from_the_access_table(document: Document) -> None:
     schemes = set(document["components"]["securitySchemes"])
     for route, operation in _operations(document):
         if ACCESS[route] is Access.PUBLIC:
@@ -190,7 +190,7 @@ def test_what_a_caller_must_show_follows_from_the_access_table(document: Documen
         assert set(token) | set(cookie) <= schemes
 
 
-def test_forms_know_no_other_fields(document: Document) -> None:
+def test_request_bodies_forbid_other_fields(document: Document) -> None:
     for route, operation in _operations(document):
         for media in operation.get("requestBody", {}).get("content", {}).values():
             schema = _resolve(document, media["schema"])
@@ -200,7 +200,7 @@ def test_forms_know_no_other_fields(document: Document) -> None:
             assert all(form["additionalProperties"] is False for form in objects), route
 
 
-def test_only_json_and_text_are_spoken(document: Document) -> None:
+def test_bodies_are_only_json_or_text(document: Document) -> None:
     sent = {
         media
         for _, operation in _operations(document)
@@ -213,5 +213,5 @@ def _refusals(kind: type[Exception]) -> set[type[Exception]]:
     return {kind} | {found for each in kind.__subclasses__() for found in _refusals(each)}
 
 
-def test_every_refusal_has_an_answer_of_its_own() -> None:
+def test_every_refusal_is_translated() -> None:
     assert set(TRANSLATIONS) == _refusals(refusals.RequestRefused) - {refusals.RequestRefused}

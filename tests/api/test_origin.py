@@ -1,4 +1,4 @@
-"""For whom a cookie speaks, as a table of what browsers and programs send."""
+"""Which requests a session cookie authenticates, as a table of what browsers and programs send."""
 
 import pytest
 
@@ -17,7 +17,7 @@ TYPED_IN = {"sec-fetch-site": "none", "sec-fetch-mode": "navigate"}
 ORIGIN = {"origin": PUBLIC}
 
 Headers = dict[str, str]
-# What was sent, whether the cookie may read, whether it may change.
+# The headers, whether the cookie authenticates reads, whether it authenticates changes.
 TABLE: dict[str, tuple[Headers, bool, bool]] = {
     "curl": (HOST, True, True),
     "curl without a host": ({}, True, True),
@@ -106,19 +106,19 @@ TABLE: dict[str, tuple[Headers, bool, bool]] = {
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
-def test_a_cookie_may_read(method: str, name: str) -> None:
+def test_a_cookie_authenticates_reads(method: str, name: str) -> None:
     headers, may_read, _ = TABLE[name]
     assert is_cookie_trusted(method, headers, OURS) is may_read
 
 
 @pytest.mark.parametrize("name", TABLE)
 @pytest.mark.parametrize("method", ["POST", "PATCH", "DELETE", "PUT", "UNHEARD-OF"])
-def test_a_cookie_may_change(method: str, name: str) -> None:
+def test_a_cookie_authenticates_changes(method: str, name: str) -> None:
     headers, _, may_change = TABLE[name]
     assert is_cookie_trusted(method, headers, OURS) is may_change
 
 
-def test_who_may_change_may_read() -> None:
+def test_a_cookie_that_authenticates_changes_also_authenticates_reads() -> None:
     assert not [name for name, (_, may_read, may_change) in TABLE.items() if may_change and not may_read]
 
 

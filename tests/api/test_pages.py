@@ -1,4 +1,4 @@
-"""The dashboard's pages and files as they go over the wire."""
+"""The pages and assets of the dashboard over HTTP."""
 
 import re
 
@@ -25,35 +25,33 @@ def stranger(shared_harness: ApiHarness) -> httpx.AsyncClient:
     return shared_harness.stranger(**BROWSER)
 
 
-def directives(answer: httpx.Response) -> dict[str, str]:
-    parts = (each.strip().partition(" ") for each in answer.headers["content-security-policy"].split(";"))
+def directives(response: httpx.Response) -> dict[str, str]:
+    parts = (each.strip().partition(" ") for each in response.headers["content-security-policy"].split(";"))
     return {name: value for name, _, value in parts}
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_anybody_may_load_a_page_which_runs_nothing_but_our_files(
-    path: str, stranger: httpx.AsyncClient
-) -> None:
-    answer = await stranger.get(path)
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    policy = directives(answer)
+async def test_pages_are_public_and_run_only_our_scripts(path: str, stranger: httpx.AsyncClient) -> None:
+    response = await stranger.get(path)
+    assert (response.status_code, response.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    policy = directives(response)
     assert policy["default-src"] == policy["base-uri"] == policy["frame-ancestors"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
     assert policy["require-trusted-types-for"] == "'script'"
-    # Requests of a page that hides where it is get no identity.
-    assert answer.headers["referrer-policy"] == "same-origin"
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert INLINE.findall(answer.text) == []
-    assert {each for each in ADDRESSES.findall(answer.text) if not each.startswith(("/", "#"))} == set()
+    # Cookies do not authenticate requests of a page that hides its address.
+    assert response.headers["referrer-policy"] == "same-origin"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert INLINE.findall(response.text) == []
+    assert {each for each in ADDRESSES.findall(response.text) if not each.startswith(("/", "#"))} == set()
 
 
 @pytest.mark.parametrize("path", PAGES)
-async def test_page_is_asked_for_each_time_and_sent_when_it_has_changed(
+async def test_a_page_is_revalidated_and_sent_again_only_if_it_has_changed(
     path: str, stranger: httpx.AsyncClient
 ) -> None:
-    answer = await stranger.get(path)
-    assert answer.headers["cache-control"] == "no-cache"
-    etag = answer.headers["etag"]
+    response = await stranger.get(path)
+    assert response.headers["cache-control"] == "no-cache"
+    etag = response.headers["etag"]
     for known in (etag, f"W/{etag}", f'"other", {etag}'):
         again = await stranger.get(path, headers={"If-None-Match": known})
         assert (again.status_code, again.content) == (304, b"")
@@ -61,29 +59,31 @@ async def test_page_is_asked_for_each_time_and_sent_when_it_has_changed(
     assert (await stranger.get(path, headers={"If-None-Match": '"other"'})).status_code == 200
 
 
-async def test_files_of_a_page_are_there_and_kept_for_ever(stranger: httpx.AsyncClient) -> None:
+async def test_the_assets_of_a_page_exist_and_are_cached_forever(stranger: httpx.AsyncClient) -> None:
     page = await stranger.get("/")
     found = [each for each in ADDRESSES.findall(page.text) if each.startswith(ASSETS)]
     assert len(found) > 5
     for address in found:
-        answer = await stranger.get(address)
-        assert answer.status_code == 200, address
-        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        response = await stranger.get(address)
+        assert response.status_code == 200, address
+        assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
 
 
-async def test_file_of_another_version_is_the_present_one_and_not_kept(stranger: httpx.AsyncClient) -> None:
-    answer = await stranger.get(f"{ASSETS}/0000000000000000/dom.js")
-    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
-    assert answer.content == FILES["dom.js"].content
+async def test_an_asset_of_another_version_is_the_current_one_and_not_cached(
+    stranger: httpx.AsyncClient,
+) -> None:
+    response = await stranger.get(f"{ASSETS}/0000000000000000/dom.js")
+    assert (response.status_code, response.headers["cache-control"]) == (200, "no-store")
+    assert response.content == FILES["dom.js"].content
 
 
 @pytest.mark.parametrize(
     "name", ["none.js", "", "../bundle.py", "..%2fbundle.py", "%2e%2e/shell.html", "dom.js/"]
 )
 async def test_no_other_file_is_served(name: str, stranger: httpx.AsyncClient) -> None:
-    answer = await stranger.get(f"{ASSETS}/{DIGEST}/{name}")
-    assert answer.status_code == 404
-    assert answer.json()["error"]["code"] == "NOT_FOUND"
+    response = await stranger.get(f"{ASSETS}/{DIGEST}/{name}")
+    assert response.status_code == 404
+    assert response.json()["error"]["code"] == "NOT_FOUND"
 
 
 def test_every_imported_script_exists() -> None:
@@ -95,13 +95,13 @@ def test_every_imported_script_exists() -> None:
             assert there in FILES, f"{name} imports {path}"
 
 
-def test_page_below_a_path_names_everything_below_it() -> None:
+def test_a_page_under_a_base_path_has_all_urls_under_it() -> None:
     shell = render_shell(SHELLS["/"], "/hub").decode()
     assert {each for each in ADDRESSES.findall(shell) if not each.startswith(("/hub/", "#"))} == set()
 
 
 @pytest.mark.parametrize("path", ["/nothing", "/workspaces", "/workspaces/a/b", "/login/"])
-async def test_wrong_link_shows_a_page_to_people_and_json_to_programs(
+async def test_an_unknown_path_is_a_page_for_people_and_json_for_programs(
     path: str, stranger: httpx.AsyncClient
 ) -> None:
     page = await stranger.get(path)
@@ -112,6 +112,6 @@ async def test_wrong_link_shows_a_page_to_people_and_json_to_programs(
     assert (document.status_code, document.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
-async def test_api_answers_json_also_to_a_browser(stranger: httpx.AsyncClient) -> None:
-    answer = await stranger.get(f"{API}/nothing")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+async def test_the_api_returns_json_to_browsers_too(stranger: httpx.AsyncClient) -> None:
+    response = await stranger.get(f"{API}/nothing")
+    assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")

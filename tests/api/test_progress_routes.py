@@ -1,4 +1,4 @@
-"""How far an operation is, and when a workspace was used, over the API and live."""
+"""Progress and activity over the API and on event streams."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,15 +30,15 @@ AGES = 600.0
 
 @pytest.fixture
 async def board(shared_environment: dict[str, str]) -> AsyncIterator[RedisProgressBoard]:
-    """The board of the API, on which nothing expires during a test."""
+    """The progress board of the API, with entries that do not expire during a test."""
     async with create_client(shared_environment["CODEHUB_REDIS_URL"]) as client:
         yield RedisProgressBoard(client, lifetime_seconds=AGES)
 
 
 async def read(person: Person, workspace_id: str, what: str) -> dict[str, Any]:
-    answer = await person.client.get(f"{person.workspaces}/{workspace_id}/{what}")
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
+    response = await person.client.get(f"{person.workspaces}/{workspace_id}/{what}")
+    assert response.status_code == 200, response.text
+    document: dict[str, Any] = response.json()
     return document
 
 
@@ -50,13 +50,13 @@ async def next_step(stream: EventStream) -> Any:  # noqa: ANN401
     return (await stream.next_named("workspace_progress")).data["step"]
 
 
-async def test_progress_is_that_of_the_operation_under_way(
+async def test_progress_is_that_of_the_running_operation(
     harness: ApiHarness, board: RedisProgressBoard
 ) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     await board.post(WorkspaceId(workspace_id), HALFWAY)
-    # Of no operation: somebody was late to clear it.
+    # A leftover: no operation runs.
     assert await read(ada, workspace_id, "progress") == {"progress": None}
     await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
     progress = (await read(ada, workspace_id, "progress"))["progress"]
@@ -71,7 +71,7 @@ async def test_progress_is_that_of_the_operation_under_way(
     }
 
 
-async def test_an_operation_of_which_nothing_runs_waits_for_its_turn(harness: ApiHarness) -> None:
+async def test_an_operation_without_a_running_step_waits_for_its_turn(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
@@ -79,7 +79,7 @@ async def test_an_operation_of_which_nothing_runs_waits_for_its_turn(harness: Ap
     assert (progress["operation"], progress["step"]) == ("ARCHIVING", "waiting for its turn")
 
 
-async def test_activity_is_that_of_the_last_day(harness: ApiHarness) -> None:
+async def test_activity_covers_the_last_day(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     now = harness.context.now()
@@ -91,14 +91,14 @@ async def test_activity_is_that_of_the_last_day(harness: ApiHarness) -> None:
     activity = await read(ada, workspace_id, "activity")
     since = datetime.fromisoformat(activity["since"])
     used = [datetime.fromisoformat(each) for each in activity["used"]]
-    # The next quarter of an hour may have begun meanwhile.
+    # The next quarter hour may have begun meanwhile.
     expected = [present - BUCKET * age for age in reversed(ages) if present - BUCKET * age >= since]
     assert since in {present - BUCKET * 95, present - BUCKET * 94}
     assert (activity["bucket_seconds"], used) == (900, expected)
     assert present - BUCKET * 97 not in used
 
 
-async def test_a_stream_tells_progress_as_it_moves(
+async def test_a_stream_sends_progress_when_it_changes(
     harness: ApiHarness, board: RedisProgressBoard, served: ApiProcess, relay: None
 ) -> None:
     ada, bob = await harness.person(), await harness.person()
@@ -120,10 +120,10 @@ async def test_a_stream_tells_progress_as_it_moves(
         assert {**event.data, "at": None} == {**shown, "at": None}
         await board.post(WorkspaceId(workspace_id), Progress("verify"))
         assert await next_step(adas) == "verify"
-        # What comes next for him is his own.
+        # The next event for him is his own.
         own = await bob.create()
         assert (await bobs.next_news()).data["id"] == own["id"]
-        # The mark is still that of the last change.
+        # The last event id is still that of the last change.
         async with follow(of_ada, last_event_id=begun.id) as again:
             assert (await again.next()).name == "heartbeat"
             assert await next_step(again) == "verify"
@@ -132,7 +132,7 @@ async def test_a_stream_tells_progress_as_it_moves(
         assert ended.data["operation"] == "NONE"
 
 
-async def test_the_progress_of_a_real_operation_is_followed_live(
+async def test_the_progress_of_a_real_operation_can_be_followed_live(
     harness: ApiHarness, served: ApiProcess, relay: None, temporal_client: Client
 ) -> None:
     ada = await harness.person()
@@ -155,7 +155,7 @@ async def test_the_progress_of_a_real_operation_is_followed_live(
         gate.set()
 
 
-async def test_without_redis_progress_is_unknown_and_all_else_goes_on(
+async def test_without_redis_progress_is_unknown_and_everything_else_works(
     harness: ApiHarness, board: RedisProgressBoard, shared_environment: dict[str, str]
 ) -> None:
     ada = await harness.person()
@@ -174,8 +174,8 @@ async def test_without_redis_progress_is_unknown_and_all_else_goes_on(
             assert await next_step(stream) == "upload"
             await relay.close()
             assert await next_step(stream) is None
-            answer = await client.get(f"{ada.workspaces}/{workspace_id}/progress")
-            assert (answer.status_code, answer.json()) == (200, {"progress": None})
+            response = await client.get(f"{ada.workspaces}/{workspace_id}/progress")
+            assert (response.status_code, response.json()) == (200, {"progress": None})
             await board.post(WorkspaceId(workspace_id), Progress("verify"))
             await relay.open()
             assert await next_step(stream) == "verify"

@@ -1,4 +1,4 @@
-"""Requests that Schemathesis makes up from the OpenAPI document, against a running API: it keeps its word."""
+"""Requests that Schemathesis generates: a running API behaves as its OpenAPI document says."""
 
 import unittest
 from collections import Counter
@@ -25,7 +25,13 @@ from api.security.access import ACCESS, API
 from api.security.csrf import CSRF_HEADER
 from codehub.domain.states import Operation
 from tests.api.harness import ApiHarness, Person
-from tests.api.module_fixtures import PAGE_ROUTES, mistakes_of, served, shared_environment, shared_harness
+from tests.api.module_fixtures import (
+    PAGE_ROUTES,
+    served,
+    server_errors_of,
+    shared_environment,
+    shared_harness,
+)
 from tests.api.process import ApiProcess
 from tests.api.workspace_rows import claim
 
@@ -45,7 +51,7 @@ EXCLUDED: dict[Route, str] = {
     **dict.fromkeys(PAGE_ROUTES, "pages are for people"),
 }
 ROUTES = sorted(set(ACCESS) - set(EXCLUDED))
-# Each of these hashes a password for most requests, on purpose slowly.
+# Most requests to these hash a password, which is slow by design.
 SLOW = {("POST", f"{API}/login"), ("POST", f"{API}/password"), ("POST", f"{API}/admin/users")}
 SLOW_EXAMPLES = 6
 EXAMPLES = {
@@ -59,7 +65,7 @@ TIMEOUT_SECONDS = 30
 
 @dataclass
 class Trial:
-    """The running API, whoever makes the accounts in its database, and what has been answered so far."""
+    """A running API, a harness that creates accounts in its database, and the responses so far."""
 
     harness: ApiHarness
     schema: BaseSchema
@@ -67,7 +73,7 @@ class Trial:
     statuses: Counter[int] = field(default_factory=Counter)
 
     async def headers(self, person: Person, who: str) -> dict[str, str]:
-        """An administrator's program sends a token, a user's page a cookie."""
+        """Return headers: an administrator sends a token, a user sends a cookie."""
         if who == "admin":
             client, _ = await self.harness.token_client(person)
             return {"Authorization": client.headers["authorization"]}
@@ -75,7 +81,7 @@ class Trial:
         return {"Cookie": "=".join(cookie), CSRF_HEADER: person.client.headers[CSRF_HEADER]}
 
     async def path_parameters(self, path: str, person: Person) -> dict[str, str]:
-        """Things that exist: made-up ids would only ever be answered 404."""
+        """Create things that exist: generated ids would only get 404."""
         if "{workspace_id}" in path:
             return await self.workspace_parameters(path, person)
         if "{user_id}" in path:
@@ -98,7 +104,7 @@ class Trial:
 @pytest.fixture(scope="module")
 async def trial(shared_harness: ApiHarness, served: ApiProcess) -> AsyncIterator[Trial]:
     schema = schemathesis.openapi.from_url(f"{served.base_url}{API}/openapi.json")
-    # We show our own credentials: made-up ones would only ever be answered 401.
+    # Use real credentials: generated ones would only get 401.
     schema.config.generation.update(with_security_parameters=False)
     with requests.Session() as session:
         yield Trial(shared_harness, schema, session)
@@ -122,7 +128,7 @@ def _try(
     @given(case=operation.as_strategy(mode, path_parameters=path_parameters or None))
     def check(case: schemathesis.Case[Any]) -> None:
         if "wait" in case.query and str(case.query["wait"]).isdecimal():
-            # Nobody works behind this API, so whoever waits waits in vain.
+            # There is no worker, so waiting would never end early.
             case.query["wait"] = int(case.query["wait"]) % 2 * 99
         response = case.call(session=trial.session, headers=headers, timeout=TIMEOUT_SECONDS)
         trial.statuses[response.status_code] += 1
@@ -140,12 +146,12 @@ def _name(route: Route) -> str:
 
 @pytest.mark.parametrize("route", ROUTES, ids=_name)
 @pytest.mark.parametrize("who", ["admin", "user"])
-async def test_an_operation_does_what_the_document_says(who: str, route: Route, trial: Trial) -> None:
+async def test_a_route_behaves_as_the_document_says(who: str, route: Route, trial: Trial) -> None:
     method, path = route
     operation = trial.schema[path][method]
     for mode in GenerationMode:
         examples = EXAMPLES[who, mode]
-        # Somebody new for each: requests may sign out, revoke, or change the password.
+        # A new user for each: requests may sign out, revoke tokens or change the password.
         person = await trial.harness.person(admin=who == "admin")
         known = await trial.path_parameters(path, person)
         headers = await trial.headers(person, who)
@@ -153,12 +159,12 @@ async def test_an_operation_does_what_the_document_says(who: str, route: Route, 
         _try(trial, operation, mode, examples, headers, known)
 
 
-def test_the_answers_were_of_many_kinds_and_none_was_a_mistake(trial: Trial, served: ApiProcess) -> None:
-    # Of a test that is always refused, or never, nobody would learn much.
+def test_the_responses_were_varied_and_none_was_a_server_error(trial: Trial, served: ApiProcess) -> None:
+    # Requests that always or never succeed would prove little.
     assert {200, 201, 202, 204, 400, 403, 409} <= set(trial.statuses)
     assert max(trial.statuses) < 500
-    assert mistakes_of(served) == []
+    assert server_errors_of(served) == []
 
 
-def test_what_is_left_out_exists() -> None:
+def test_excluded_routes_exist() -> None:
     assert set(EXCLUDED) < set(ACCESS)

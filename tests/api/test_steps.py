@@ -1,4 +1,4 @@
-"""The steps of an operation over the API, as Temporal remembers them."""
+"""The steps of an operation over the API, as Temporal keeps them."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,21 +30,21 @@ async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[F
 
 
 async def operations(person: Person, workspace_id: str) -> list[dict[str, Any]]:
-    answer = await person.client.get(f"{person.workspaces}/{workspace_id}/operations")
-    items: list[dict[str, Any]] = answer.json()["items"]
+    response = await person.client.get(f"{person.workspaces}/{workspace_id}/operations")
+    items: list[dict[str, Any]] = response.json()["items"]
     return items
 
 
 async def read_steps(person: Person, workspace_id: str, operation_id: int) -> dict[str, Any]:
     path = f"{person.workspaces}/{workspace_id}/operations/{operation_id}/steps"
-    answer = await person.client.get(path)
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
+    response = await person.client.get(path)
+    assert response.status_code == 200, response.text
+    document: dict[str, Any] = response.json()
     return document
 
 
 async def until_steps(person: Person, workspace_id: str, operation_id: int, count: int) -> Any:  # noqa: ANN401
-    """The list of workflows may lag behind what has happened."""
+    """Wait for this many steps: Temporal's list of workflows may lag behind."""
     found: list[dict[str, Any]] = []
 
     async def so_many() -> bool:
@@ -75,7 +75,7 @@ def moments(step: dict[str, Any]) -> list[datetime]:
     return [datetime.fromisoformat(step[name]) for name in ("scheduled_at", "started_at", "ended_at")]
 
 
-async def test_steps_tell_what_was_done_when(harness: ApiHarness, world: FakeWorld) -> None:
+async def test_steps_have_names_times_and_results(harness: ApiHarness, world: FakeWorld) -> None:
     ada = await harness.person()
     workspace_id = await new_workspace(ada)
     await reach(ada, workspace_id, "ARCHIVED")
@@ -89,7 +89,7 @@ async def test_steps_tell_what_was_done_when(harness: ApiHarness, world: FakeWor
     for step in steps:
         outcome = step["operation_attempt"], step["attempts"], step["result"], step["error"]
         assert outcome == (1, 1, "COMPLETED", None)
-    # Workers and server share a clock here, give or take how exactly each is told.
+    # Workers and server share a clock here, but report it with different precision.
     times = [moment for step in steps for moment in moments(step)]
     claimed, ended = (datetime.fromisoformat(archiving[name]) for name in ("started_at", "ended_at"))
     assert claimed - timedelta(seconds=1) < min(times)
@@ -99,7 +99,7 @@ async def test_steps_tell_what_was_done_when(harness: ApiHarness, world: FakeWor
     assert earlier["name"] == "provision_volume"
 
 
-async def test_each_claim_has_steps_of_its_own(harness: ApiHarness, world: FakeWorld) -> None:
+async def test_each_operation_has_its_own_steps(harness: ApiHarness, world: FakeWorld) -> None:
     ada = await harness.person()
     workspace_id = await new_workspace(ada)
     for phase in ("RUNNING", "STANDBY", "RUNNING"):
@@ -112,7 +112,9 @@ async def test_each_claim_has_steps_of_its_own(harness: ApiHarness, world: FakeW
     assert one["started_at"] < other["started_at"]
 
 
-async def test_failed_attempts_tell_why_and_how_long_it_waited(harness: ApiHarness, world: FakeWorld) -> None:
+async def test_failed_attempts_have_an_error_and_the_time_until_the_retry(
+    harness: ApiHarness, world: FakeWorld
+) -> None:
     ada = await harness.person()
     workspace_id = await new_workspace(ada)
     world.failures["instances.start"].append(BROKEN)
@@ -126,7 +128,7 @@ async def test_failed_attempts_tell_why_and_how_long_it_waited(harness: ApiHarne
     assert failed["ended_at"] < done["scheduled_at"]
 
 
-async def test_a_step_under_way_is_told_as_such(harness: ApiHarness, world: FakeWorld) -> None:
+async def test_a_running_step_is_listed_as_running(harness: ApiHarness, world: FakeWorld) -> None:
     ada = await harness.person()
     workspace_id = await new_workspace(ada)
     gate = world.gates["jobs.archive"] = asyncio.Event()
@@ -150,7 +152,7 @@ async def test_a_step_under_way_is_told_as_such(harness: ApiHarness, world: Fake
     assert len(await until_steps(ada, workspace_id, archiving["id"], 3)) == 3
 
 
-async def test_of_what_temporal_has_forgotten_no_steps_are_left(harness: ApiHarness) -> None:
+async def test_an_operation_that_temporal_has_forgotten_has_no_steps_but_a_hint(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     database = harness.context.database
@@ -168,8 +170,8 @@ async def test_operations_of_other_workspaces_are_not_found(harness: ApiHarness)
     operation_id = await claim(harness.context.database, other, Operation.STARTING)
     events = (await ada.client.get(f"{ada.workspaces}/{own}/events")).json()["items"]
     for wrong, status in ((operation_id, 404), (events[0]["id"], 404), (0, 400), ("x", 400), (2**63, 400)):
-        answer = await ada.client.get(f"{ada.workspaces}/{own}/operations/{wrong}/steps")
-        assert answer.status_code == status, answer.text
+        response = await ada.client.get(f"{ada.workspaces}/{own}/operations/{wrong}/steps")
+        assert response.status_code == status, response.text
 
 
 async def test_without_temporal_steps_are_unavailable_for_now(
@@ -184,12 +186,12 @@ async def test_without_temporal_steps_are_unavailable_for_now(
         async with open_harness(environment) as cut_off:
             client, _ = await cut_off.token_client(ada)
             await relay.close()
-            answer = await client.get(path)
-            assert (answer.status_code, answer.json()["error"]["code"]) == (503, "DEPENDENCY_UNAVAILABLE")
-            assert "retry-after" in answer.headers
+            response = await client.get(path)
+            assert (response.status_code, response.json()["error"]["code"]) == (503, "DEPENDENCY_UNAVAILABLE")
+            assert "retry-after" in response.headers
             await relay.open()
 
             async def answered() -> bool:
                 return (await client.get(path)).status_code == 200
 
-            await until(answered, "Temporal is asked again")
+            await until(answered, "Temporal is available again")

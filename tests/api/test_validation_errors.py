@@ -155,12 +155,12 @@ async def test_each_kind_of_error_is_a_sentence_that_names_the_field(
     headers = {"content-type": "application/json"}
     content = "" if body is None else json.dumps(body).replace(f'"{HUGE}"', HUGE)
     path = path.format(id=harness.workspace_id)
-    answer = await harness.client.request(method, path, content=content, headers=headers)
-    problem = answer.json()["error"]
-    assert (answer.status_code, problem["code"]) == (400, "INVALID_REQUEST")
+    response = await harness.client.request(method, path, content=content, headers=headers)
+    problem = response.json()["error"]
+    assert (response.status_code, problem["code"]) == (400, "INVALID_REQUEST")
     assert problem["fields"] == [{"field": case.field, "message": case.message}]
     assert problem["message"] == f"Invalid request: {case.message}"
-    assert pydantic_wording_in(answer.text) == set()
+    assert pydantic_wording_in(response.text) == set()
 
 
 def test_every_sentence_is_provoked_through_the_api() -> None:
@@ -168,10 +168,10 @@ def test_every_sentence_is_provoked_through_the_api() -> None:
 
 
 async def test_a_header_is_called_a_header(harness: MalformedHarness) -> None:
-    answer = await harness.client.post(
+    response = await harness.client.post(
         WORKSPACES, json={"name": "home"}, headers={"Idempotency-Key": "k" * 201}
     )
-    [problem] = answer.json()["error"]["fields"]
+    [problem] = response.json()["error"]["fields"]
     assert problem["message"] == "Header `Idempotency-Key` must be at most 200 characters long."
 
 

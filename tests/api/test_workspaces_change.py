@@ -1,4 +1,4 @@
-"""Changes of workspaces over the API: all of one or nothing, and who waits is answered."""
+"""Changes of workspaces over the API: all or nothing, and requests can wait for the result."""
 
 from codehub.domain.states import Operation, Phase
 from testkit.fake_world import FakeWorld
@@ -14,7 +14,7 @@ from tests.api.workspace_rows import (
 __all__ = ["harness", "world"]
 
 
-async def test_a_patch_changes_what_it_names_and_nothing_else(harness: ApiHarness) -> None:
+async def test_a_patch_changes_only_the_fields_that_it_names(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create(description="text", memo="note", standby_ttl_seconds=90)
     renamed = await changed(ada, created["id"], name=" new name ")
@@ -23,7 +23,7 @@ async def test_a_patch_changes_what_it_names_and_nothing_else(harness: ApiHarnes
     assert renamed["name"] == "new name"
 
 
-async def test_null_clears_what_may_be_empty(harness: ApiHarness) -> None:
+async def test_null_clears_optional_fields(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create(
         description="text", memo="note", standby_ttl_seconds=90, archive_ttl_seconds=91
@@ -37,12 +37,12 @@ async def test_null_clears_what_may_be_empty(harness: ApiHarness) -> None:
     await error_of(await patch(ada, created["id"], {"name": None}), 400, "INVALID_REQUEST")
 
 
-async def test_a_patch_that_changes_nothing_leaves_the_version(harness: ApiHarness) -> None:
+async def test_a_patch_that_changes_nothing_keeps_the_version(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create(memo="note")
     for form in ({}, {"memo": "note"}, {"desired_state": "STANDBY"}):
-        answer = await patch(ada, created["id"], form)
-        assert (answer.status_code, answer.json()["version"]) == (200, created["version"])
+        response = await patch(ada, created["id"], form)
+        assert (response.status_code, response.json()["version"]) == (200, created["version"])
 
 
 async def test_a_refused_patch_changes_nothing_at_all(harness: ApiHarness) -> None:
@@ -55,44 +55,44 @@ async def test_a_refused_patch_changes_nothing_at_all(harness: ApiHarness) -> No
     assert read["name"] == "home"
 
 
-async def test_while_an_operation_runs_only_words_can_be_changed(harness: ApiHarness) -> None:
+async def test_while_an_operation_runs_only_metadata_can_be_changed(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
     await begin_operation(harness.context.database, created["id"], Operation.ARCHIVING)
-    answer = await patch(ada, created["id"], {"desired_state": "RUNNING"})
-    problem = await error_of(answer, 409, "OPERATION_IN_PROGRESS")
+    response = await patch(ada, created["id"], {"desired_state": "RUNNING"})
+    problem = await error_of(response, 409, "OPERATION_IN_PROGRESS")
     assert problem["operation"] == "ARCHIVING"
     assert problem["since"].startswith("2026-01-01T00:00:00")
-    assert int(answer.headers["retry-after"]) == problem["retry_after_seconds"] >= 1
+    assert int(response.headers["retry-after"]) == problem["retry_after_seconds"] >= 1
     for request in (
         ada.client.delete(f"{ada.workspaces}/{created['id']}"),
         ada.client.post(f"{ada.workspaces}/{created['id']}/recover", json={}),
     ):
         await error_of(await request, 409, "OPERATION_IN_PROGRESS")
     assert (await changed(ada, created["id"], name="new"))["name"] == "new"
-    # What is desired already is no change, so nothing has to wait.
+    # Requesting the same state is not a change, so it is allowed.
     assert (await changed(ada, created["id"], desired_state="STANDBY"))["operation"] == "ARCHIVING"
 
 
-async def test_a_broken_workspace_goes_nowhere_until_it_is_recovered(harness: ApiHarness) -> None:
+async def test_a_workspace_in_error_cannot_change_state_until_it_is_recovered(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
     await fail(harness.context.database, created["id"])
-    answer = await patch(ada, created["id"], {"desired_state": "RUNNING"})
-    assert (await error_of(answer, 409, "INVALID_STATE"))["phase"] == "ERROR"
+    response = await patch(ada, created["id"], {"desired_state": "RUNNING"})
+    assert (await error_of(response, 409, "INVALID_STATE"))["phase"] == "ERROR"
 
 
-async def test_a_change_is_made_only_to_the_version_it_is_meant_for(harness: ApiHarness) -> None:
+async def test_if_match_allows_a_change_of_the_named_version_only(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
     etag = f'"{created["version"]}"'
-    answer = await patch(ada, created["id"], {"name": "first"}, If_Match=etag)
-    assert answer.status_code == 200
-    assert answer.headers["etag"] != etag
+    response = await patch(ada, created["id"], {"name": "first"}, If_Match=etag)
+    assert response.status_code == 200
+    assert response.headers["etag"] != etag
     await error_of(
         await patch(ada, created["id"], {"name": "second"}, If_Match=etag), 412, "PRECONDITION_FAILED"
     )
-    for nonsense in ("nonsense", '"9999999999999999999999"', f"W/{answer.headers['etag']}", '""'):
+    for nonsense in ("nonsense", '"9999999999999999999999"', f"W/{response.headers['etag']}", '""'):
         await error_of(
             await patch(ada, created["id"], {"name": "third"}, If_Match=nonsense), 412, "PRECONDITION_FAILED"
         )
@@ -103,50 +103,54 @@ async def test_an_unchanged_workspace_is_not_sent_again(harness: ApiHarness) -> 
     ada = await harness.person()
     created = await ada.create()
     path, etag = f"{ada.workspaces}/{created['id']}", f'"{created["version"]}"'
-    # A proxy that compresses makes an ETag weak; a cache may know several.
+    # A proxy that compresses makes ETags weak; a cache may send several.
     for known in (etag, f'"0", {etag}', f"W/{etag}", "*"):
-        answer = await ada.client.get(path, headers={"If-None-Match": known})
-        assert (answer.status_code, answer.content, answer.headers["etag"]) == (304, b"", etag), known
+        response = await ada.client.get(path, headers={"If-None-Match": known})
+        assert (response.status_code, response.content, response.headers["etag"]) == (304, b"", etag), known
     await set_columns(harness.context.database, created["id"], last_access_at=LONG_AGO)
     assert (await ada.client.get(path, headers={"If-None-Match": etag})).status_code == 304
     await set_columns(harness.context.database, created["id"], phase=Phase.STANDBY)
     assert (await ada.client.get(path, headers={"If-None-Match": etag})).status_code == 200
 
 
-async def test_who_waits_is_answered_when_it_has_arrived(harness: ApiHarness, world: FakeWorld) -> None:
+async def test_a_request_that_waits_returns_when_the_state_is_reached(
+    harness: ApiHarness, world: FakeWorld
+) -> None:
     ada = await harness.person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     for desired in ("RUNNING", "ARCHIVED", "STANDBY"):
         await settled(harness, ada, created["id"])
-        answer = await ada.client.patch(
+        response = await ada.client.patch(
             path, json={"desired_state": desired}, params={"wait": 60}, timeout=70
         )
-        assert answer.status_code == 200, answer.text
-        assert (answer.json()["phase"], answer.json()["operation"]) == (desired, "NONE")
+        assert response.status_code == 200, response.text
+        assert (response.json()["phase"], response.json()["operation"]) == (desired, "NONE")
 
 
-async def test_who_waits_is_answered_when_it_breaks(harness: ApiHarness, world: FakeWorld) -> None:
+async def test_a_request_that_waits_returns_when_the_workspace_fails(
+    harness: ApiHarness, world: FakeWorld
+) -> None:
     ada = await harness.person()
     created = await ada.create(image_ref="nowhere")
     await settled(harness, ada, created["id"])
-    answer = await ada.client.patch(
+    response = await ada.client.patch(
         f"{ada.workspaces}/{created['id']}",
         json={"desired_state": "RUNNING"},
         params={"wait": 60},
         timeout=70,
     )
-    error = answer.json()["error"]
-    assert (answer.json()["phase"], error["reason"]) == ("ERROR", "ImagePullFailed")
+    error = response.json()["error"]
+    assert (response.json()["phase"], error["reason"]) == ("ERROR", "ImagePullFailed")
     assert error["recover_choices"] == ["retry"]
     assert error["explanation"]
 
 
-async def test_who_waits_too_long_sees_how_far_it_got(harness: ApiHarness) -> None:
+async def test_a_request_that_waits_too_long_returns_the_current_state(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
-    answer = await ada.client.patch(
+    response = await ada.client.patch(
         f"{ada.workspaces}/{created['id']}", json={"desired_state": "RUNNING"}, params={"wait": 1}
     )
-    assert answer.status_code == 200
-    assert (answer.json()["phase"], answer.json()["desired_state"]) == ("PENDING", "RUNNING")
+    assert response.status_code == 200
+    assert (response.json()["phase"], response.json()["desired_state"]) == ("PENDING", "RUNNING")

@@ -1,4 +1,4 @@
-"""New workspaces over the API: what is asked for is written, once."""
+"""New workspaces over the API: each request creates one, also if it is repeated."""
 
 import asyncio
 
@@ -12,23 +12,23 @@ __all__ = ["harness", "world"]
 KEY = {"Idempotency-Key": "the-same"}
 
 
-async def test_a_new_workspace_is_there_and_shall_run(harness: ApiHarness) -> None:
+async def test_a_new_workspace_exists_and_will_run(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create(desired_state="RUNNING", description=" The new parser ")
     assert (created["phase"], created["desired_state"]) == ("PENDING", "RUNNING")
     assert created["description"] == "The new parser"
     assert created["url"].endswith(f"/w/{created['id']}/")
-    answer = await ada.client.get(f"{ada.workspaces}/{created['id']}")
-    assert answer.json()["id"] == created["id"]
-    assert answer.headers["etag"] == f'"{created["version"]}"'
+    response = await ada.client.get(f"{ada.workspaces}/{created['id']}")
+    assert response.json()["id"] == created["id"]
+    assert response.headers["etag"] == f'"{created["version"]}"'
 
 
 async def test_a_name_is_enough_and_the_rest_has_defaults(harness: ApiHarness) -> None:
     ada = await harness.person("ada")
-    answer = await ada.client.post(ada.workspaces, json={"name": "home"})
-    assert answer.status_code == 201
-    created = answer.json()
-    assert answer.headers["location"] == f"{ada.workspaces}/{created['id']}"
+    response = await ada.client.post(ada.workspaces, json={"name": "home"})
+    assert response.status_code == 201
+    created = response.json()
+    assert response.headers["location"] == f"{ada.workspaces}/{created['id']}"
     assert created["owner"] == {"id": str(ada.user_id), "username": "ada"}
     assert created["desired_state"] == "RUNNING"
     assert created["image_ref"] == harness.settings.workspaces.default_image_ref
@@ -39,7 +39,7 @@ async def test_a_name_is_enough_and_the_rest_has_defaults(harness: ApiHarness) -
     assert created["conditions"]["storage.volume_ready"]["status"] == "Unknown"
 
 
-async def test_every_field_of_a_new_workspace_is_kept(harness: ApiHarness) -> None:
+async def test_every_field_of_a_new_workspace_is_stored(harness: ApiHarness) -> None:
     ada = await harness.person()
     form = {
         "name": "compiler",
@@ -56,7 +56,7 @@ async def test_every_field_of_a_new_workspace_is_kept(harness: ApiHarness) -> No
     assert (read["effective_standby_ttl_seconds"], read["effective_archive_ttl_seconds"]) == (60, 315_360_000)
 
 
-async def test_pending_is_the_older_spelling_of_archived(harness: ApiHarness) -> None:
+async def test_pending_means_archived(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create(desired_state="PENDING")
     assert created["desired_state"] == "ARCHIVED"
@@ -65,7 +65,7 @@ async def test_pending_is_the_older_spelling_of_archived(harness: ApiHarness) ->
 
 
 @pytest.mark.parametrize("state", ["DELETED", "ERROR", "running", None])
-async def test_other_states_cannot_be_asked_for(harness: ApiHarness, state: str | None) -> None:
+async def test_other_states_cannot_be_requested(harness: ApiHarness, state: str | None) -> None:
     ada = await harness.person()
     created = await ada.create()
     problem = await error_of(
@@ -77,24 +77,24 @@ async def test_other_states_cannot_be_asked_for(harness: ApiHarness, state: str 
 async def test_a_repeated_request_with_the_same_key_creates_nothing_more(harness: ApiHarness) -> None:
     ada = await harness.person()
     form = {"name": "home", "desired_state": "STANDBY"}
-    answers = [await ada.client.post(ada.workspaces, json=form, headers=KEY) for _ in range(3)]
-    assert [answer.status_code for answer in answers] == [201] * 3
-    assert len({answer.json()["id"] for answer in answers}) == 1
+    responses = [await ada.client.post(ada.workspaces, json=form, headers=KEY) for _ in range(3)]
+    assert [response.status_code for response in responses] == [201] * 3
+    assert len({response.json()["id"] for response in responses}) == 1
     assert len(await listed(ada)) == 1
 
 
-async def test_requests_with_the_same_key_at_the_same_time_create_one(harness: ApiHarness) -> None:
+async def test_concurrent_requests_with_the_same_key_create_one_workspace(harness: ApiHarness) -> None:
     ada = await harness.person()
     form = {"name": "home"}
-    answers = await asyncio.gather(
+    responses = await asyncio.gather(
         *(ada.client.post(ada.workspaces, json=form, headers=KEY) for _ in range(20))
     )
-    assert {answer.status_code for answer in answers} == {201}
-    assert len({answer.json()["id"] for answer in answers}) == 1
+    assert {response.status_code for response in responses} == {201}
+    assert len({response.json()["id"] for response in responses}) == 1
     assert len(await listed(ada)) == 1
 
 
-async def test_a_key_that_comes_with_another_request_is_a_conflict(harness: ApiHarness) -> None:
+async def test_the_same_key_with_another_request_is_a_conflict(harness: ApiHarness) -> None:
     ada = await harness.person()
     await ada.client.post(ada.workspaces, json={"name": "home"}, headers=KEY)
     await error_of(
@@ -103,7 +103,7 @@ async def test_a_key_that_comes_with_another_request_is_a_conflict(harness: ApiH
     assert len(await listed(ada)) == 1
 
 
-async def test_people_do_not_share_keys(harness: ApiHarness) -> None:
+async def test_users_do_not_share_keys(harness: ApiHarness) -> None:
     ids = set()
     for person in (await harness.person(), await harness.person()):
         ids.add(
@@ -112,7 +112,7 @@ async def test_people_do_not_share_keys(harness: ApiHarness) -> None:
     assert len(ids) == 2
 
 
-async def test_a_key_of_a_refused_request_may_be_used_again(harness: ApiHarness) -> None:
+async def test_the_key_of_a_refused_request_can_be_used_again(harness: ApiHarness) -> None:
     ada = await harness.person()
     running = [await ada.create(desired_state="RUNNING") for _ in range(2)]
     refused = await ada.client.post(ada.workspaces, json={"name": "third"}, headers=KEY)

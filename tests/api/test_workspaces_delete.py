@@ -1,4 +1,4 @@
-"""Deletions over the API, and how they are taken back."""
+"""Deleting and undeleting workspaces over the API."""
 
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,7 @@ from tests.api.workspace_rows import (
 
 __all__ = ["harness", "world"]
 
-# As if a worker had carried out the deletion before the API looked at the row again.
+# As if a worker had completed the deletion before the API read the row again.
 SWEEP_THAT_IS_QUICKER = (
     """CREATE FUNCTION be_quicker() RETURNS trigger LANGUAGE plpgsql AS
        $$ BEGIN NEW.phase := 'DELETED'; RETURN NEW; END $$""",
@@ -45,9 +45,9 @@ async def test_a_deleted_workspace_is_gone_and_comes_back(harness: ApiHarness, w
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     await settled(harness, ada, created["id"])
-    answer = await ada.client.delete(path)
-    assert answer.status_code == 202
-    deletion = answer.json()
+    response = await ada.client.delete(path)
+    assert response.status_code == 202
+    deletion = response.json()
     assert deletion["purge"] is False
     assert "Undelete restores it" in deletion["message"]
     assert deletion["workspace"]["desired_state"] == "DELETED"
@@ -62,9 +62,9 @@ async def test_a_deleted_workspace_is_gone_and_comes_back(harness: ApiHarness, w
     ):
         await error_of(await request, 404, "WORKSPACE_NOT_FOUND")
     assert await listed(ada, deleted="true") == [created["id"]]
-    answer = await ada.client.post(f"{path}/undelete")
-    assert answer.status_code == 202, answer.text
-    assert (answer.json()["desired_state"], answer.json()["deleted_at"]) == ("ARCHIVED", None)
+    response = await ada.client.post(f"{path}/undelete")
+    assert response.status_code == 202, response.text
+    assert (response.json()["desired_state"], response.json()["deleted_at"]) == ("ARCHIVED", None)
     assert (await settled_after_undelete(harness, ada, created["id"]))["phase"] == "ARCHIVED"
 
 
@@ -76,19 +76,19 @@ async def settled_after_undelete(harness: ApiHarness, person: Person, workspace_
     return await settled(harness, person, workspace_id)
 
 
-async def test_a_deletion_that_is_under_way_can_be_taken_back(harness: ApiHarness) -> None:
+async def test_a_running_deletion_can_be_undone(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
     await ada.client.delete(path)
     await error_of(await ada.client.patch(path, json={"desired_state": "RUNNING"}), 409, "INVALID_STATE")
     assert (await ada.client.patch(path, json={"name": "new"})).status_code == 200
-    answer = await ada.client.post(f"{path}/undelete")
-    assert (answer.status_code, answer.json()["desired_state"]) == (202, "ARCHIVED")
+    response = await ada.client.post(f"{path}/undelete")
+    assert (response.status_code, response.json()["desired_state"]) == (202, "ARCHIVED")
     await error_of(await ada.client.post(f"{path}/undelete"), 409, "INVALID_STATE")
 
 
-async def test_whoever_purges_is_told_that_it_is_for_good(harness: ApiHarness) -> None:
+async def test_a_purge_says_that_it_cannot_be_undone(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
     path = f"{ada.workspaces}/{created['id']}"
@@ -100,17 +100,17 @@ async def test_whoever_purges_is_told_that_it_is_for_good(harness: ApiHarness) -
     assert "last archive" in problem["message"]
 
 
-async def test_a_deletion_that_is_over_at_once_is_answered_like_any_other(harness: ApiHarness) -> None:
+async def test_a_deletion_that_completes_at_once_gets_the_usual_response(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
     async with harness.context.database.transaction() as session:
         for statement in SWEEP_THAT_IS_QUICKER:
             await session.execute(text(statement))
-    answer = await ada.client.delete(f"{ada.workspaces}/{created['id']}", params={"purge": "true"})
-    assert (answer.status_code, answer.json()["workspace"]["phase"]) == (202, "DELETED")
+    response = await ada.client.delete(f"{ada.workspaces}/{created['id']}", params={"purge": "true"})
+    assert (response.status_code, response.json()["workspace"]["phase"]) == (202, "DELETED")
 
 
-async def test_deleting_a_broken_workspace_is_a_purge_and_says_so(harness: ApiHarness) -> None:
+async def test_deleting_a_workspace_in_error_is_a_purge_and_says_so(harness: ApiHarness) -> None:
     ada = await harness.person()
     created = await ada.create()
     await fail(harness.context.database, created["id"])
@@ -124,7 +124,7 @@ async def events_of(person: Person, workspace_id: str) -> list[dict[str, Any]]:
     return [each for each in items if each["kind"] == "state_requested"]
 
 
-async def test_a_halted_deletion_needs_a_person_and_says_what_can_be_done(harness: ApiHarness) -> None:
+async def test_a_failed_deletion_needs_a_person_and_says_what_to_do(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     await halt_deletion(harness.context.database, workspace_id)
@@ -135,14 +135,14 @@ async def test_a_halted_deletion_needs_a_person_and_says_what_can_be_done(harnes
     assert shown["recover"]["undelete"] is True
 
 
-async def test_a_halted_deletion_becomes_a_purge(harness: ApiHarness) -> None:
+async def test_a_failed_deletion_can_become_a_purge(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     await halt_deletion(harness.context.database, workspace_id)
     path = f"{ada.workspaces}/{workspace_id}"
-    answer = await ada.client.delete(path, params={"purge": "true"})
-    assert (answer.status_code, answer.json()["purge"]) == (202, True), answer.text
-    purged = answer.json()["workspace"]
+    response = await ada.client.delete(path, params={"purge": "true"})
+    assert (response.status_code, response.json()["purge"]) == (202, True), response.text
+    purged = response.json()["workspace"]
     assert datetime.fromisoformat(purged["deleted_at"]) == LONG_AGO
     assert (purged["settled"], purged["needs_person"], purged["undelete_until"]) == (False, False, None)
     [event, *_] = await events_of(ada, workspace_id)
@@ -152,9 +152,7 @@ async def test_a_halted_deletion_becomes_a_purge(harness: ApiHarness) -> None:
     )
 
 
-async def test_a_halted_deletion_that_is_purged_is_gone_in_the_end(
-    harness: ApiHarness, world: FakeWorld
-) -> None:
+async def test_a_failed_deletion_that_is_purged_completes(harness: ApiHarness, world: FakeWorld) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     await settled(harness, ada, workspace_id)
@@ -173,22 +171,24 @@ async def test_deleting_again_changes_nothing(harness: ApiHarness, operation: Op
         await begin_operation(harness.context.database, workspace_id, operation)
     path = f"{ada.workspaces}/{workspace_id}"
     before = (await ada.client.get(path)).json()
-    answer = await ada.client.delete(path)
-    assert (answer.status_code, answer.json()["purge"]) == (202, False)
-    assert answer.json()["workspace"]["version"] == before["version"]
+    response = await ada.client.delete(path)
+    assert (response.status_code, response.json()["purge"]) == (202, False)
+    assert response.json()["workspace"]["version"] == before["version"]
     assert await events_of(ada, workspace_id) == []
 
 
-async def test_deleting_a_halted_deletion_again_says_that_it_waits(harness: ApiHarness) -> None:
+async def test_deleting_again_after_a_failed_deletion_says_that_it_waits_for_a_person(
+    harness: ApiHarness,
+) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     await halt_deletion(harness.context.database, workspace_id)
-    answer = await ada.client.delete(f"{ada.workspaces}/{workspace_id}")
-    assert (answer.status_code, answer.json()["purge"]) == (202, False)
-    assert "is waiting for you" in answer.json()["message"]
+    response = await ada.client.delete(f"{ada.workspaces}/{workspace_id}")
+    assert (response.status_code, response.json()["purge"]) == (202, False)
+    assert "is waiting for you" in response.json()["message"]
 
 
-async def test_a_purge_stays_one(harness: ApiHarness) -> None:
+async def test_a_purge_stays_a_purge(harness: ApiHarness) -> None:
     ada = await harness.person()
     path = f"{ada.workspaces}/{(await ada.create())['id']}"
     await ada.client.delete(path, params={"purge": "true"})
@@ -200,17 +200,17 @@ async def test_a_deletion_is_not_turned_into_a_purge_while_an_operation_runs(har
     workspace_id = (await ada.create())["id"]
     await mark_deleted(harness.context.database, workspace_id, Phase.DELETING)
     await begin_operation(harness.context.database, workspace_id, Operation.ARCHIVING)
-    answer = await ada.client.delete(f"{ada.workspaces}/{workspace_id}", params={"purge": "true"})
-    await error_of(answer, 409, "OPERATION_IN_PROGRESS")
+    response = await ada.client.delete(f"{ada.workspaces}/{workspace_id}", params={"purge": "true"})
+    await error_of(response, 409, "OPERATION_IN_PROGRESS")
 
 
-async def test_a_workspace_whose_archive_was_collected_does_not_come_back(harness: ApiHarness) -> None:
+async def test_a_workspace_whose_archive_was_collected_cannot_be_undeleted(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id, key = (await ada.create())["id"], "archives/gone/home.tar.zst"
     async with harness.context.database.transaction() as session:
         session.add(Archive(key=key, workspace_id=workspace_id, archive_op_id=uuid4(), deleted_at=LONG_AGO))
     await mark_deleted(harness.context.database, workspace_id, Phase.DELETED)
     await set_columns(harness.context.database, workspace_id, archive_key=key)
-    answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/undelete")
-    problem = await error_of(answer, 409, "INVALID_STATE")
+    response = await ada.client.post(f"{ada.workspaces}/{workspace_id}/undelete")
+    problem = await error_of(response, 409, "INVALID_STATE")
     assert "removed" in problem["message"]

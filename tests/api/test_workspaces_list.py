@@ -1,4 +1,4 @@
-"""Lists of workspaces over the API: every one once, and nobody else's."""
+"""Lists of workspaces over the API: all of the user's own, each once."""
 
 import pytest
 
@@ -14,18 +14,18 @@ from tests.api.workspace_rows import (
 __all__ = ["harness", "world"]
 
 
-async def test_pages_hold_every_workspace_once_newest_first(harness: ApiHarness) -> None:
+async def test_pages_contain_every_workspace_once_newest_first(harness: ApiHarness) -> None:
     ada = await harness.person()
     ids = [(await ada.create(name=f"number {number}"))["id"] for number in range(25)]
     first = (await ada.client.get(ada.workspaces, params={"limit": 10})).json()
     assert len(first["items"]) == 10
     assert await listed(ada, limit=10) == ids[::-1]
-    # The last page is full, and still nobody is sent to an empty one.
+    # The last page is full, and yet there is no cursor for an empty one.
     last = await ada.client.get(ada.workspaces, params={"limit": 25})
     assert last.json()["next_cursor"] is None
 
 
-async def test_workspaces_of_the_same_moment_are_all_listed(harness: ApiHarness) -> None:
+async def test_workspaces_created_at_the_same_time_are_all_listed(harness: ApiHarness) -> None:
     ada = await harness.person()
     ids = [(await ada.create())["id"] for _ in range(7)]
     for workspace_id in ids:
@@ -34,7 +34,7 @@ async def test_workspaces_of_the_same_moment_are_all_listed(harness: ApiHarness)
     assert (sorted(found), len(found)) == (sorted(ids), 7)
 
 
-async def test_pages_stay_whole_while_workspaces_come_and_go(harness: ApiHarness) -> None:
+async def test_pages_stay_complete_while_workspaces_are_created_and_deleted(harness: ApiHarness) -> None:
     ada = await harness.person()
     ids = [(await ada.create())["id"] for _ in range(25)]
     pages = []
@@ -44,20 +44,20 @@ async def test_pages_stay_whole_while_workspaces_come_and_go(harness: ApiHarness
         pages.append([each["id"] for each in page["items"]])
         cursor = {"cursor": page["next_cursor"]}
         await ada.create(name="meanwhile")
-        # One that was listed already, and the very one that the cursor names.
+        # One that was listed already, and the one in the cursor.
         for seen in (pages[-1][0], pages[-1][-1]):
             await mark_deleted(harness.context.database, seen, Phase.DELETED)
     assert [each for page in pages for each in page] == ids[::-1]
 
 
 @pytest.mark.parametrize("cursor", ["nonsense", "", "é", "MTI", "bnVsbA", "W10", "WyIxIiwgIjIiXQ"])
-async def test_a_cursor_that_is_none_of_ours_is_told(harness: ApiHarness, cursor: str) -> None:
+async def test_an_unknown_cursor_is_refused(harness: ApiHarness, cursor: str) -> None:
     ada = await harness.person()
-    answer = await ada.client.get(ada.workspaces, params={"cursor": cursor})
-    await error_of(answer, 400, "INVALID_REQUEST")
+    response = await ada.client.get(ada.workspaces, params={"cursor": cursor})
+    await error_of(response, 400, "INVALID_REQUEST")
 
 
-async def test_lists_can_be_narrowed_by_phase_and_text(harness: ApiHarness) -> None:
+async def test_lists_can_be_filtered_by_phase_and_text(harness: ApiHarness) -> None:
     ada = await harness.person()
     running = (await ada.create(name="Compiler"))["id"]
     standby = (await ada.create(name="b", description="100% of the compiler_s tests"))["id"]
@@ -68,7 +68,7 @@ async def test_lists_can_be_narrowed_by_phase_and_text(harness: ApiHarness) -> N
     assert await listed(ada, phase=["RUNNING", "STANDBY"]) == [standby, running]
     assert await listed(ada, q="COMPILER") == [standby, running]
     assert await listed(ada, q="compiler", phase="STANDBY") == [standby]
-    # What means something to the database means nothing here.
+    # Wildcards of the database are plain text here.
     assert await listed(ada, q="0% of") == [standby]
     assert await listed(ada, q="r_s") == [standby]
     assert await listed(ada, q="%") == [standby]
@@ -77,7 +77,7 @@ async def test_lists_can_be_narrowed_by_phase_and_text(harness: ApiHarness) -> N
     assert (await ada.client.get(ada.workspaces, params={"phase": "ASLEEP"})).status_code == 400
 
 
-async def test_lists_of_deleted_ones_show_those_and_no_others(harness: ApiHarness) -> None:
+async def test_the_list_of_deleted_workspaces_shows_only_those(harness: ApiHarness) -> None:
     ada = await harness.person()
     there, leaving, gone = [(await ada.create())["id"] for _ in range(3)]
     for workspace_id, phase in ((leaving, Phase.DELETING), (gone, Phase.DELETED)):
@@ -86,7 +86,7 @@ async def test_lists_of_deleted_ones_show_those_and_no_others(harness: ApiHarnes
     assert await listed(ada, deleted="true") == [gone]
 
 
-async def test_lists_show_nobody_elses(harness: ApiHarness) -> None:
+async def test_lists_do_not_show_workspaces_of_others(harness: ApiHarness) -> None:
     ada, bob = await harness.person(), await harness.person()
     await bob.create()
     assert await listed(ada) == []

@@ -1,4 +1,4 @@
-"""Leaving an error over the API: the choices are told, and what is chosen happens."""
+"""Recovery over the API: the choices are listed, and a choice is carried out."""
 
 from datetime import timedelta
 from uuid import uuid4
@@ -16,25 +16,25 @@ from tests.api.workspace_rows import LONG_AGO, damage_archive, fail, lose_data
 __all__ = ["harness", "world"]
 
 
-async def test_for_lost_files_the_choices_are_told(harness: ApiHarness) -> None:
+async def test_for_lost_data_the_choices_are_listed(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}/recover"
     await lose_data(harness.context.database, workspace_id)
     problem = await error_of(await ada.client.post(path), 409, "INVALID_STATE")
     assert (problem["phase"], problem["choices"]) == ("ERROR", ["retry", "start_empty"])
-    answer = await ada.client.post(path, json={"choice": "restore_archive"})
-    assert (await error_of(answer, 409, "INVALID_STATE"))["choices"] == ["retry", "start_empty"]
+    response = await ada.client.post(path, json={"choice": "restore_archive"})
+    assert (await error_of(response, 409, "INVALID_STATE"))["choices"] == ["retry", "start_empty"]
     await lose_data(harness.context.database, workspace_id, archive_key="archives/a/b/home.tar.zst")
     problem = await error_of(await ada.client.post(path, json={}), 409, "INVALID_STATE")
     assert problem["choices"] == ["retry", "restore_archive", "start_empty"]
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()["error"]
     assert shown["recover_choices"] == problem["choices"]
-    answer = await ada.client.post(path, json={"choice": "start_empty"})
-    assert (answer.status_code, answer.json()["recovering"]) == (202, True)
+    response = await ada.client.post(path, json={"choice": "start_empty"})
+    assert (response.status_code, response.json()["recovering"]) == (202, True)
 
 
-async def test_other_errors_are_left_without_a_choice(harness: ApiHarness) -> None:
+async def test_other_errors_need_no_choice(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     path = f"{ada.workspaces}/{workspace_id}/recover"
@@ -42,11 +42,11 @@ async def test_other_errors_are_left_without_a_choice(harness: ApiHarness) -> No
     assert problem["message"] == "There is no error to recover from."
     assert "choices" not in problem
     await fail(harness.context.database, workspace_id, ErrorReason.TIMEOUT)
-    answer = await ada.client.post(path)
-    assert (answer.status_code, answer.json()["recovering"]) == (202, True)
+    response = await ada.client.post(path)
+    assert (response.status_code, response.json()["recovering"]) == (202, True)
 
 
-async def test_a_recovered_workspace_goes_on(harness: ApiHarness, world: FakeWorld) -> None:
+async def test_a_recovered_workspace_continues(harness: ApiHarness, world: FakeWorld) -> None:
     ada = await harness.person()
     created = await ada.create(image_ref="nowhere", desired_state="RUNNING")
 
@@ -71,19 +71,19 @@ async def test_a_damaged_archive_offers_the_older_ones_with_their_consequences(h
     assert [bool(each["consequence"]) for each in shown["choices"]] == [False, True, True]
     assert [each["archive_op_id"] for each in shown["archives"]] == [older, oldest]
     first = shown["archives"][0]
-    # Nobody has read it back since it was uploaded.
+    # It has not been verified since its upload.
     assert (first["created_at"], first["verified_at"]) == ("2025-12-31T00:00:00Z", None)
     assert (first["size_bytes"], first["current"]) == (42, False)
 
 
-async def test_an_older_archive_is_chosen(harness: ApiHarness) -> None:
+async def test_an_older_archive_can_be_chosen(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     _, older = await damage_archive(harness.context.database, workspace_id, OLDER)
     chosen = {"choice": "restore_archive", "archive": older}
-    answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
-    assert (answer.status_code, answer.json()["recovering"]) == (202, True), answer.text
-    assert (answer.json()["needs_person"], answer.json()["recover"]) == (False, None)
+    response = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
+    assert (response.status_code, response.json()["recovering"]) == (202, True), response.text
+    assert (response.json()["needs_person"], response.json()["recover"]) == (False, None)
 
 
 @pytest.mark.parametrize(
@@ -101,22 +101,22 @@ async def test_an_archive_that_cannot_be_restored_is_refused(
     workspace_id = (await ada.create())["id"]
     ids = [*await damage_archive(harness.context.database, workspace_id, OLDER), str(uuid4())]
     chosen = {"choice": choice} | ({"archive": ids[which]} if which is not None else {})
-    answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
-    assert sentence in (await error_of(answer, 409, "INVALID_STATE"))["message"]
+    response = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
+    assert sentence in (await error_of(response, 409, "INVALID_STATE"))["message"]
 
 
-async def test_only_a_restore_names_an_archive(harness: ApiHarness) -> None:
+async def test_only_restore_archive_takes_an_archive(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     chosen = {"choice": "start_empty", "archive": str(uuid4())}
-    answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
+    response = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
     assert (
         "must not contain `archive` unless `choice` is `restore_archive`"
-        in (await error_of(answer, 400, "INVALID_REQUEST"))["message"]
+        in (await error_of(response, 400, "INVALID_REQUEST"))["message"]
     )
 
 
-async def test_an_archive_beyond_those_that_are_shown_can_be_chosen(harness: ApiHarness) -> None:
+async def test_an_archive_that_is_not_listed_can_be_chosen(harness: ApiHarness) -> None:
     ada = await harness.person()
     workspace_id = (await ada.create())["id"]
     times = [LONG_AGO - timedelta(days=days) for days in range(1, MAX_OTHERS + 2)]
@@ -124,8 +124,8 @@ async def test_an_archive_beyond_those_that_are_shown_can_be_chosen(harness: Api
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()["recover"]["archives"]
     assert last not in {each["archive_op_id"] for each in shown}
     chosen = {"choice": "restore_archive", "archive": last}
-    answer = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
-    assert answer.status_code == 202, answer.text
+    response = await ada.client.post(f"{ada.workspaces}/{workspace_id}/recover", json=chosen)
+    assert response.status_code == 202, response.text
 
 
 async def test_the_archives_of_another_workspace_are_not_offered(harness: ApiHarness) -> None:

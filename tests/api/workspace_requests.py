@@ -1,4 +1,4 @@
-"""Short ways to ask for things of workspaces, and what the tests of that share."""
+"""Helpers and fixtures for tests of workspace requests."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -22,27 +22,27 @@ async def patch(person: Person, workspace_id: str, form: dict[str, Any], **heade
 
 
 async def changed(person: Person, workspace_id: str, **form: Any) -> dict[str, Any]:  # noqa: ANN401
-    answer = await patch(person, workspace_id, form)
-    assert answer.status_code == 200, answer.text
-    document: dict[str, Any] = answer.json()
+    response = await patch(person, workspace_id, form)
+    assert response.status_code == 200, response.text
+    document: dict[str, Any] = response.json()
     return document
 
 
-async def error_of(answer: Any, status: int, code: str) -> dict[str, Any]:  # noqa: ANN401
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    problem: dict[str, Any] = answer.json()["error"]
-    assert problem["request_id"] == answer.headers["x-request-id"]
+async def error_of(response: Any, status: int, code: str) -> dict[str, Any]:  # noqa: ANN401
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code), response.text
+    problem: dict[str, Any] = response.json()["error"]
+    assert problem["request_id"] == response.headers["x-request-id"]
     return problem
 
 
 async def listed(person: Person, **query: Any) -> list[str]:  # noqa: ANN401
-    """The ids of all pages, in order."""
+    """Return the ids on all pages, in order."""
     found: list[str] = []
     cursor: dict[str, str] = {}
     while True:
-        answer = await person.client.get(person.workspaces, params={**query, **cursor})
-        assert answer.status_code == 200, answer.text
-        page = answer.json()
+        response = await person.client.get(person.workspaces, params={**query, **cursor})
+        assert response.status_code == 200, response.text
+        page = response.json()
         found += [each["id"] for each in page["items"]]
         if page["next_cursor"] is None:
             return found
@@ -51,18 +51,18 @@ async def listed(person: Person, **query: Any) -> list[str]:  # noqa: ANN401
 
 @pytest.fixture
 async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[FakeWorld]:
-    """Whatever the API wakes is carried out here."""
+    """A worker that carries out what the API requests."""
     async with running_worker(harness) as acted_on:
         yield acted_on
 
 
 async def settled(harness: ApiHarness, person: Person, workspace_id: str) -> dict[str, Any]:
-    """The workspace once it is where it should be."""
+    """Wait until the workspace has reached its desired state, and return it."""
     read: dict[str, Any] = {}
 
     async def arrived() -> bool:
         read.update((await person.client.get(f"{person.workspaces}/{workspace_id}")).json())
         return bool(read["phase"] == read["desired_state"] and read["operation"] == "NONE")
 
-    await until(arrived, f"{workspace_id} is where it should be")
+    await until(arrived, f"{workspace_id} has reached its desired state")
     return read

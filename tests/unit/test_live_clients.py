@@ -1,4 +1,4 @@
-"""Streams end when they must, and one that is not read costs nobody else anything."""
+"""Streams end when they must, and one that is not read delays no other."""
 
 import asyncio
 import tracemalloc
@@ -24,7 +24,7 @@ async def harness() -> AsyncIterator[Harness]:
         yield harness
 
 
-async def test_a_browser_that_does_not_read_is_dropped_and_others_go_on(harness: Harness) -> None:
+async def test_a_client_that_does_not_read_is_dropped_and_others_continue(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as stuck, harness.hub.connect(ANN) as reading:
         await read(reading)
         for number in range(MAX_FRAMES):
@@ -36,7 +36,7 @@ async def test_a_browser_that_does_not_read_is_dropped_and_others_go_on(harness:
         assert (await read(reading)).data["name"] == "last"
 
 
-async def test_a_browser_is_dropped_when_too_many_bytes_wait_for_it(harness: Harness) -> None:
+async def test_a_client_is_dropped_when_too_many_bytes_are_queued(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as stuck, harness.hub.connect(ANN) as reading:
         await read(reading)
         for letter in "ab":
@@ -46,41 +46,41 @@ async def test_a_browser_is_dropped_when_too_many_bytes_wait_for_it(harness: Har
         assert await rest(stuck) == []
 
 
-async def test_a_snapshot_may_be_larger_than_what_may_wait(harness: Harness) -> None:
+async def test_a_snapshot_may_be_larger_than_the_queue(harness: Harness) -> None:
     harness.table.put(ANN, ONE, "x" * (2 * MAX_BYTES))
     async with harness.hub.connect(ANN) as client:
         assert (await read(client)).name == "snapshot"
 
 
-async def test_heartbeats_come_to_everybody_again_and_again() -> None:
+async def test_every_client_gets_heartbeats_repeatedly() -> None:
     async with running(beating(0.3)) as harness, AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(harness.hub.connect(uuid4())) for _ in range(50)]
 
         async def has_heartbeats(client: LiveClient) -> bool:
             return [(await read(client)).name for _ in range(4)] == ["snapshot", *["heartbeat"] * 3]
 
-        # Together: who does not read for a whole round is dropped.
+        # Concurrently, because a client that does not read for a whole period is dropped.
         assert all(await asyncio.gather(*map(has_heartbeats, clients)))
 
 
-async def test_heartbeats_come_while_the_database_is_down() -> None:
+async def test_heartbeats_are_sent_while_the_database_is_down() -> None:
     async with running(beating(0.3)) as harness:
         harness.table.free.clear()
         async with harness.hub.connect(ANN) as client:
             assert await read(client) == Event("heartbeat", {})
 
 
-async def test_a_browser_that_reads_nothing_between_heartbeats_is_dropped() -> None:
+async def test_a_client_that_reads_nothing_between_heartbeats_is_dropped() -> None:
     async with running(beating(0.3)) as harness, harness.hub.connect(ANN) as stuck:
 
         async def is_dropped() -> bool:
             return harness.hub.dropped == 1
 
-        await until(is_dropped, "the browser that does not read is dropped")
+        await until(is_dropped, "the client that does not read is dropped")
         assert await rest(stuck) == []
 
 
-async def test_a_browser_that_is_only_behind_is_kept(harness: Harness) -> None:
+async def test_a_slow_client_is_kept(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as slow:
         for number in range(5):
             harness.change(ANN, ONE, f"name {number}")
@@ -90,14 +90,14 @@ async def test_a_browser_that_is_only_behind_is_kept(harness: Harness) -> None:
             await read(slow)
 
 
-async def test_heartbeats_do_not_wake_everybody_at_once(harness: Harness) -> None:
+async def test_heartbeats_are_spread_over_time(harness: Harness) -> None:
     async with AsyncExitStack() as stack:
         for _ in range(300):
             await stack.enter_async_context(harness.hub.connect(ANN))
         assert {len(slot) for slot in harness.hub._wheel._slots} == {10}
 
 
-async def test_all_streams_of_a_user_end(harness: Harness) -> None:
+async def test_all_streams_of_a_user_can_be_ended(harness: Harness) -> None:
     async with (
         harness.hub.connect(ANN, "one") as one,
         harness.hub.connect(ANN, "other") as other,
@@ -105,13 +105,13 @@ async def test_all_streams_of_a_user_end(harness: Harness) -> None:
     ):
         await read(bob)
         assert harness.hub.end_user(ANN) == 2
-        # Not even what was waiting already.
+        # Queued frames are not sent either.
         assert await rest(one) == await rest(other) == []
         harness.change(BOB, ONE, "goes on")
         assert (await read(bob)).data["name"] == "goes on"
 
 
-async def test_the_streams_of_one_session_end(harness: Harness) -> None:
+async def test_the_streams_of_one_session_can_be_ended(harness: Harness) -> None:
     async with harness.hub.connect(ANN, "one") as one, harness.hub.connect(ANN, "other") as other:
         await read(other)
         assert harness.hub.end_credential("one") == 1
@@ -130,7 +130,7 @@ async def test_a_waiting_reader_notices_the_end(harness: Harness) -> None:
         assert await reader == []
 
 
-async def test_closing_ends_every_stream_after_what_waits_in_it(harness: Harness) -> None:
+async def test_closing_ends_every_stream_after_its_queued_frames(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as idle, harness.hub.connect(ANN) as waiting:
         await read(idle)
         reader = asyncio.create_task(rest(idle))
@@ -146,19 +146,19 @@ async def test_closing_ends_every_stream_after_what_waits_in_it(harness: Harness
     assert harness.hub.clients == 0
 
 
-async def test_closing_ends_those_who_still_wait_for_a_snapshot(harness: Harness) -> None:
+async def test_closing_ends_clients_that_still_wait_for_a_snapshot(harness: Harness) -> None:
     harness.table.free.clear()
     async with harness.hub.connect(ANN) as client:
 
-        async def is_looking() -> bool:
-            return harness.table.asked == [None]
+        async def is_reading() -> bool:
+            return harness.table.reads == [None]
 
-        await until(is_looking, "the look for the snapshot")
+        await until(is_reading, "the read for the snapshot")
         await harness.hub.close()
         assert len(await rest(client)) == 1
 
 
-async def test_a_reader_that_is_cancelled_can_read_on(harness: Harness) -> None:
+async def test_a_cancelled_reader_can_continue(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         reader = asyncio.create_task(rest(client))

@@ -1,4 +1,4 @@
-"""Browsers get a snapshot and then every change, each looked up once however many watch."""
+"""Clients get a snapshot and then every change; each change is read once for all clients."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ def names(event: Event) -> dict[str, str]:
     return {each["id"]: each["name"] for each in event.data["workspaces"]}
 
 
-async def test_a_snapshot_comes_first_then_what_changes(harness: Harness) -> None:
+async def test_a_snapshot_comes_first_then_changes(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         assert names(await read(client)) == {ONE: "first"}
         harness.change(ANN, ONE, "second")
@@ -41,16 +41,16 @@ async def test_a_snapshot_comes_first_then_what_changes(harness: Harness) -> Non
         assert (deleted.name, deleted.data) == ("workspace_deleted", {"id": ONE})
 
 
-async def test_all_browsers_of_a_user_get_the_same_bytes_after_one_look(harness: Harness) -> None:
+async def test_all_clients_of_a_user_get_the_same_bytes_after_one_read(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as one, harness.hub.connect(ANN) as other:
         assert await anext(one) is await anext(other)
         harness.change(ANN, ONE, "second")
         assert await anext(one) is await anext(other)
-    assert harness.table.asked == [None, {ONE}]
+    assert harness.table.reads == [None, {ONE}]
     assert harness.hub.frames_sent == 4
 
 
-async def test_nobody_hears_of_workspaces_of_others(harness: Harness) -> None:
+async def test_clients_get_no_workspaces_of_other_users(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as ann, harness.hub.connect(BOB) as bob:
         assert names(await read(ann)) == {ONE: "first"}
         assert names(await read(bob)) == {}
@@ -61,7 +61,7 @@ async def test_nobody_hears_of_workspaces_of_others(harness: Harness) -> None:
         assert (await read(bob)).data["id"] == TWO
 
 
-async def test_a_burst_is_looked_up_once(harness: Harness) -> None:
+async def test_a_burst_of_changes_is_read_once(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         for step in range(100):
@@ -71,64 +71,64 @@ async def test_a_burst_is_looked_up_once(harness: Harness) -> None:
     assert {event.data["id"]: event.data["name"] for event in events} == dict.fromkeys(
         (ONE, TWO, THREE), "name 99"
     )
-    assert harness.table.asked == [None, {ONE, TWO, THREE}]
+    assert harness.table.reads == [None, {ONE, TWO, THREE}]
 
 
-async def test_more_changes_than_worth_listing_are_looked_up_as_a_whole(harness: Harness) -> None:
+async def test_very_many_changes_are_read_as_a_whole(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         for _ in range(300):
             harness.announce(ANN, str(uuid4()))
         harness.change(ANN, ONE, "second")
         assert (await read(client)).data["name"] == "second"
-    assert harness.table.asked == [None, None]
+    assert harness.table.reads == [None, None]
 
 
-async def test_what_changes_during_a_look_is_looked_up_again(harness: Harness) -> None:
+async def test_a_change_during_a_read_is_read_again(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         harness.table.free.clear()
         harness.change(ANN, ONE, "second")
 
-        async def is_looking() -> bool:
-            return len(harness.table.asked) == 2
+        async def is_reading() -> bool:
+            return len(harness.table.reads) == 2
 
-        await until(is_looking, "the second look")
+        await until(is_reading, "the second read")
         harness.change(ANN, ONE, "third")
         harness.table.free.set()
         assert [(await read(client)).data["name"] for _ in range(2)] == ["second", "third"]
 
 
-async def test_who_joins_during_a_look_gets_a_snapshot_and_nothing_before_it(harness: Harness) -> None:
+async def test_a_client_that_joins_during_a_read_gets_a_snapshot_first(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as early:
         await read(early)
         harness.table.free.clear()
         harness.change(ANN, ONE, "second")
 
-        async def is_looking() -> bool:
-            return len(harness.table.asked) == 2
+        async def is_reading() -> bool:
+            return len(harness.table.reads) == 2
 
-        await until(is_looking, "the second look")
+        await until(is_reading, "the second read")
         async with harness.hub.connect(ANN) as late:
             harness.table.free.set()
             assert names(await read(late)) == {ONE: "second"}
 
 
-async def test_the_snapshot_is_looked_up_only_after_the_user_is_heard(harness: Harness) -> None:
+async def test_the_snapshot_is_read_only_after_the_user_is_subscribed(harness: Harness) -> None:
     harness.subscription.confirms.clear()
     async with harness.hub.connect(ANN) as client:
 
         async def is_following() -> bool:
             return str(ANN) in harness.subscription.followed
 
-        await until(is_following, "the user is followed")
-        assert harness.table.asked == []
+        await until(is_following, "the user is subscribed")
+        assert harness.table.reads == []
         harness.table.put(ANN, ONE, "changed meanwhile")
         harness.subscription.confirms.set()
         assert names(await read(client)) == {ONE: "changed meanwhile"}
 
 
-async def test_everybody_is_told_what_was_missed_and_no_more(harness: Harness) -> None:
+async def test_clients_get_exactly_what_was_missed(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as ann, harness.hub.connect(BOB) as bob:
         await read(ann)
         await read(bob)
@@ -143,7 +143,7 @@ async def test_everybody_is_told_what_was_missed_and_no_more(harness: Harness) -
 @pytest.mark.parametrize(
     "payload", ["", "nonsense", "[]", "7", '{"id": 7}', '{"event": "resync"}', "[" * 9999]
 )
-async def test_a_message_that_names_no_workspace_means_all_of_them(harness: Harness, payload: str) -> None:
+async def test_a_message_without_a_workspace_means_all_of_them(harness: Harness, payload: str) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         harness.table.put(ANN, ONE, "second")
@@ -151,12 +151,12 @@ async def test_a_message_that_names_no_workspace_means_all_of_them(harness: Harn
         assert (await read(client)).data["name"] == "second"
 
 
-async def test_a_returning_browser_that_knows_everything_gets_no_snapshot(harness: Harness) -> None:
+async def test_a_client_that_reconnects_up_to_date_gets_no_snapshot(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         harness.change(ANN, ONE, "second")
         last = (await read(client)).id
-    # It may come back to another process.
+    # It may reconnect to another process.
     async with running(table=harness.table) as other:
         async with other.hub.connect(ANN, last_event_id=last) as client:
             assert await read(client) == Event("heartbeat", {})
@@ -166,7 +166,7 @@ async def test_a_returning_browser_that_knows_everything_gets_no_snapshot(harnes
             assert names(await read(client)) == {ONE: "third"}
 
 
-async def test_a_browser_that_got_half_of_the_changes_gets_a_snapshot(harness: Harness) -> None:
+async def test_a_client_that_got_half_of_the_changes_gets_a_snapshot(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         harness.change(ANN, ONE, "second")
@@ -184,7 +184,7 @@ async def test_an_outage_of_the_database_ends_no_stream_and_is_logged_once(
         await read(before)
         harness.table.failures = [OSError("the database is down")] * 4
         harness.change(ANN, ONE, "second")
-        # Nobody announces this one: the relay cannot read the database either.
+        # Not announced: the relay cannot read the database either.
         harness.table.put(ANN, TWO, "unheard")
         async with harness.hub.connect(ANN) as during:
             assert [(await read(before)).data["id"] for _ in range(2)] == [ONE, TWO]
@@ -193,14 +193,14 @@ async def test_an_outage_of_the_database_ends_no_stream_and_is_logged_once(
     assert caplog.text.count("live updates resumed") == 1
 
 
-async def test_a_look_that_never_ends_is_given_up_and_made_again() -> None:
+async def test_a_read_that_never_ends_times_out_and_is_repeated() -> None:
     async with running(replace(QUICK, load=0.05)) as harness, harness.hub.connect(ANN) as client:
         harness.table.free.clear()
 
-        async def has_looked_twice() -> bool:
-            return len(harness.table.asked) > 1
+        async def has_read_twice() -> bool:
+            return len(harness.table.reads) > 1
 
-        await until(has_looked_twice, "a second look")
+        await until(has_read_twice, "a second read")
         harness.table.free.set()
         assert names(await read(client)) == {}
 
@@ -220,7 +220,7 @@ async def test_a_bug_ends_the_streams_of_that_user_and_no_others(
     assert "live updates of user" in caplog.text
 
 
-async def test_users_are_followed_while_somebody_watches(harness: Harness) -> None:
+async def test_a_user_is_subscribed_while_a_client_is_connected(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as one:
         async with harness.hub.connect(ANN) as other:
             await read(other)
@@ -232,7 +232,7 @@ async def test_users_are_followed_while_somebody_watches(harness: Harness) -> No
     assert harness.hub._feeds == {}
 
 
-async def test_who_leaves_at_once_is_never_followed(harness: Harness) -> None:
+async def test_a_client_that_leaves_at_once_causes_no_subscription(harness: Harness) -> None:
     async with harness.hub.connect(ANN):
         pass
     async with harness.hub.connect(BOB) as bob:
@@ -240,7 +240,7 @@ async def test_who_leaves_at_once_is_never_followed(harness: Harness) -> None:
         assert harness.subscription.followed == {str(BOB)}
 
 
-async def test_looks_of_many_users_take_turns() -> None:
+async def test_reads_for_many_users_are_limited() -> None:
     table, at_once, most = Table(), 0, 0
 
     async def load(*arguments: object) -> list[object]:

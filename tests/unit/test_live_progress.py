@@ -1,4 +1,4 @@
-"""Whoever follows a workspace sees how far its operation is; nobody is looked at in vain."""
+"""Streams carry the progress of running operations, and nothing is read without need."""
 
 from collections.abc import AsyncIterator, Collection, Mapping
 from uuid import uuid4
@@ -20,24 +20,24 @@ NOTHING = (None, 0, None, None)
 
 
 class WatchedBoard(FakeProgressBoard):
-    """Remembers what was looked for."""
+    """Records what is read."""
 
     def __init__(self) -> None:
         super().__init__(lifetime_seconds=600)
-        self.looks: list[set[WorkspaceId]] = []
+        self.reads: list[set[WorkspaceId]] = []
 
     async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
-        self.looks.append(set(workspace_ids))
+        self.reads.append(set(workspace_ids))
         return await super().read(workspace_ids)
 
-    async def until_next_look(self) -> None:
-        # The one under way may have begun before whatever the test has just done.
-        looks = len(self.looks)
+    async def until_next_read(self) -> None:
+        # The read in progress may have begun before the test's last action.
+        looks = len(self.reads)
 
         async def looked() -> bool:
-            return len(self.looks) > looks + 1
+            return len(self.reads) > looks + 1
 
-        await until(looked, "the board is looked at")
+        await until(looked, "the board is read")
 
 
 @pytest.fixture
@@ -61,12 +61,12 @@ async def read_progress(client: LiveClient) -> tuple[str, str, tuple[object, ...
 
 
 async def begin(harness: Harness, client: LiveClient, operation: Operation = Operation.ARCHIVING) -> None:
-    """The operation begins, and the client knows."""
+    """Start the operation, and wait until the client knows."""
     harness.begin(ANN, ONE, operation)
     assert (await read(client)).name == "workspace_updated"
 
 
-async def test_progress_is_told_whenever_it_has_changed(harness: Harness, board: WatchedBoard) -> None:
+async def test_progress_is_sent_whenever_it_has_changed(harness: Harness, board: WatchedBoard) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         await begin(harness, client)
@@ -74,13 +74,13 @@ async def test_progress_is_told_whenever_it_has_changed(harness: Harness, board:
             await board.post(WorkspaceId(ONE), progress)
             expected = ("upload", progress.done, 42, "bytes")
             assert await read_progress(client) == (ONE, "ARCHIVING", expected)
-        await board.until_next_look()
-        # What comes next is the end of the step: the same again was not told.
+        await board.until_next_read()
+        # The end of the step comes next: unchanged progress was not sent again.
         await board.clear(WorkspaceId(ONE))
         assert await read_progress(client) == (ONE, "ARCHIVING", NOTHING)
 
 
-async def test_nothing_is_looked_up_when_nothing_runs_or_nobody_listens(
+async def test_nothing_is_read_when_no_operation_runs_or_no_client_is_connected(
     harness: Harness, board: WatchedBoard
 ) -> None:
     await board.post(WorkspaceId(ONE), HALFWAY)
@@ -88,29 +88,29 @@ async def test_nothing_is_looked_up_when_nothing_runs_or_nobody_listens(
         await read(client)
         harness.change(ANN, ONE, "second")
         await read(client)
-        assert board.looks == []
+        assert board.reads == []
         await begin(harness, client)
         await read_progress(client)
         harness.begin(ANN, ONE, Operation.NONE)
         await read(client)
-        await until_quiet(harness)
-    assert board.looks
-    assert {frozenset(look) for look in board.looks} == {frozenset({ONE})}
+        await until_idle(harness)
+    assert board.reads
+    assert {frozenset(read_ids) for read_ids in board.reads} == {frozenset({ONE})}
     harness.table.operations[ONE] = Operation.ARCHIVING
     async with harness.hub.connect(ANN) as client:
         await read(client)
         await read_progress(client)
-    await until_quiet(harness)
+    await until_idle(harness)
 
 
-async def until_quiet(harness: Harness) -> None:
+async def until_idle(harness: Harness) -> None:
     async def quiet() -> bool:
         return not harness.hub._progress._wanted.is_set()
 
-    await until(quiet, "nobody looks any more")
+    await until(quiet, "reading has stopped")
 
 
-async def test_one_look_is_made_for_all_and_nobody_sees_that_of_others(
+async def test_one_read_serves_all_users_and_each_gets_only_their_own(
     harness: Harness, board: WatchedBoard
 ) -> None:
     harness.table.put(BOB, TWO, "of bob")
@@ -122,11 +122,11 @@ async def test_one_look_is_made_for_all_and_nobody_sees_that_of_others(
         await board.post(WorkspaceId(TWO), DONE)
         assert (await read_progress(ann))[:2] == (ONE, "ARCHIVING")
         assert (await read_progress(bob))[:2] == (TWO, "STARTING")
-        await board.until_next_look()
-    assert {ONE, TWO} in board.looks
+        await board.until_next_read()
+    assert {ONE, TWO} in board.reads
 
 
-async def test_who_comes_later_is_told_at_once_but_after_the_snapshot(
+async def test_a_client_that_joins_later_gets_progress_after_the_snapshot(
     harness: Harness, board: WatchedBoard
 ) -> None:
     async with harness.hub.connect(ANN) as early:
@@ -142,13 +142,13 @@ async def test_who_comes_later_is_told_at_once_but_after_the_snapshot(
             snapshot = await read(late)
             assert snapshot.name == "snapshot"
             assert (await read_progress(late))[2][1] == 42
-        # The same for one who needs no snapshot; progress has not changed what it must know.
+        # So does a client that needs no snapshot: progress does not change the event id.
         async with harness.hub.connect(ANN, last_event_id=snapshot.id) as returned:
             assert await read(returned) == Event("heartbeat", {})
             assert (await read_progress(returned))[2][1] == 42
 
 
-async def test_another_operation_begins_without_the_progress_of_the_last(
+async def test_a_new_operation_begins_without_the_progress_of_the_last(
     harness: Harness, board: WatchedBoard
 ) -> None:
     async with harness.hub.connect(ANN) as client:
@@ -166,7 +166,7 @@ async def test_another_operation_begins_without_the_progress_of_the_last(
                 assert await read_progress(each) == (ONE, "STARTING", ("upload", 42, 42, "bytes"))
 
 
-async def test_an_outage_of_the_board_ends_nothing(harness: Harness, board: WatchedBoard) -> None:
+async def test_an_outage_of_the_board_ends_no_stream(harness: Harness, board: WatchedBoard) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         await begin(harness, client)
@@ -180,7 +180,7 @@ async def test_an_outage_of_the_board_ends_nothing(harness: Harness, board: Watc
         assert (await read_progress(client))[2][0] == "upload"
 
 
-async def test_nobody_is_cut_off_for_progress_that_is_not_read(harness: Harness, board: WatchedBoard) -> None:
+async def test_a_client_is_not_dropped_for_unread_progress(harness: Harness, board: WatchedBoard) -> None:
     async with harness.hub.connect(ANN) as slow, harness.hub.connect(ANN) as quick:
         await read(slow)
         await read(quick)

@@ -1,4 +1,4 @@
-"""What clients are told adds up to what there is, and the mark says so."""
+"""The frames sent to a client add up to the current state, and the event id identifies it."""
 
 import json
 
@@ -25,8 +25,8 @@ def event_id_of(contents: Contents) -> str:
     return fresh.event_id
 
 
-def told(contents: Contents, frame: Frame) -> Contents:
-    """What a browser makes of it."""
+def applied(contents: Contents, frame: Frame) -> Contents:
+    """Apply a frame as a client does."""
     data = json.loads(frame.data)
     if frame.event == DELETED:
         return {name: content for name, content in contents.items() if name != data["id"]}
@@ -35,41 +35,41 @@ def told(contents: Contents, frame: Frame) -> Contents:
 
 
 @given(st.lists(CONTENTS))
-def test_after_each_frame_the_mark_is_that_of_what_the_browser_shows(history: list[Contents]) -> None:
+def test_the_event_id_of_a_frame_identifies_the_state_after_it(history: list[Contents]) -> None:
     sent, shown = SentState(), Contents()
     for contents in history:
         for frame in sent.update(rows(contents), None):
-            shown = told(shown, frame)
+            shown = applied(shown, frame)
             assert frame.id == event_id_of(shown)
         assert shown == contents
         assert sent.event_id == event_id_of(contents)
 
 
 @given(CONTENTS, CONTENTS)
-def test_marks_are_equal_only_for_equal_content_in_whatever_order(one: Contents, other: Contents) -> None:
+def test_event_ids_are_equal_only_for_equal_content_in_any_order(one: Contents, other: Contents) -> None:
     assert (event_id_of(one) == event_id_of(other)) == (one == other)
     assert event_id_of(one) == event_id_of(dict(reversed(one.items())))
 
 
 @given(CONTENTS, CONTENTS, st.sets(st.sampled_from("abcdef")))
-def test_only_what_was_asked_for_is_told(before: Contents, after: Contents, asked: set[str]) -> None:
+def test_only_requested_workspaces_are_updated(before: Contents, after: Contents, asked: set[str]) -> None:
     sent = SentState()
     sent.update(rows(before), None)
     found = {name: content for name, content in after.items() if name in asked}
     shown = before
     for frame in sent.update(rows(found), asked):
-        shown = told(shown, frame)
+        shown = applied(shown, frame)
     assert shown == {name: content for name, content in before.items() if name not in asked} | found
 
 
-def test_what_is_known_already_is_not_told() -> None:
+def test_unchanged_workspaces_are_not_sent_again() -> None:
     sent = SentState()
     assert len(sent.update(rows({"a": "x", "b": "x"}), None)) == 2
     assert sent.update(rows({"a": "x", "b": "x"}), None) == []
     assert sent.update([], {"never seen"}) == []
 
 
-def test_a_snapshot_has_everything_and_the_mark() -> None:
+def test_a_snapshot_has_all_workspaces_and_the_event_id() -> None:
     sent, present = SentState(), rows({"a": "x", "b": "y"})
     sent.update(present, None)
     snapshot = sent.snapshot(present)
@@ -79,11 +79,11 @@ def test_a_snapshot_has_everything_and_the_mark() -> None:
     }
 
 
-def test_a_frame_is_one_server_sent_event_whatever_is_in_it() -> None:
+def test_a_frame_is_one_server_sent_event_with_any_content() -> None:
     assert Frame("some", "{}").encode() == b"event: some\ndata: {}\n\n"
     assert Frame("some", "{}", "7", 2000).encode() == b"event: some\nid: 7\nretry: 2000\ndata: {}\n\n"
     assert (
         Frame("some", '{\r\n"a":\r1}').encode() == b'event: some\ndata: {\ndata: \ndata: "a":\ndata: 1}\n\n'
     )
-    # Legal inside of JSON and no end of a line.
+    # Legal in JSON, and not the end of a line in an event stream.
     assert Frame("some", '"\u2028"').encode() == 'event: some\ndata: "\u2028"\n\n'.encode()

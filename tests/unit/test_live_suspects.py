@@ -1,4 +1,4 @@
-"""Whose credentials are to be looked at, after which messages."""
+"""Which messages make which credentials suspect."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -25,8 +25,8 @@ async def take(hub: LiveHub) -> set[str]:
         return await hub.suspects.take()
 
 
-def is_doubted(hub: LiveHub) -> bool:
-    """Whether somebody who looks would not have to wait."""
+def has_suspects(hub: LiveHub) -> bool:
+    """Return whether there are suspects, without waiting."""
     taking = hub.suspects.take()
     try:
         taking.send(None)
@@ -36,7 +36,7 @@ def is_doubted(hub: LiveHub) -> bool:
     return False
 
 
-async def test_a_revocation_makes_the_credentials_of_that_user_doubted(harness: Harness) -> None:
+async def test_a_revocation_makes_the_credentials_of_that_user_suspect(harness: Harness) -> None:
     async with (
         harness.hub.connect(ANN, "one") as ann,
         harness.hub.connect(ANN, "two") as other,
@@ -46,27 +46,27 @@ async def test_a_revocation_makes_the_credentials_of_that_user_doubted(harness: 
             await read(client)
         harness.revoke(ANN)
         assert await take(harness.hub) == {"one", "two"}
-        assert not is_doubted(harness.hub)
+        assert not has_suspects(harness.hub)
 
 
-async def test_a_revocation_is_not_taken_for_a_change_of_a_workspace(harness: Harness) -> None:
+async def test_a_revocation_is_not_a_change_of_a_workspace(harness: Harness) -> None:
     async with harness.hub.connect(ANN, "one") as client:
         await read(client)
         harness.revoke(ANN)
         harness.change(ANN, WORKSPACE, "new")
         assert (await read(client)).data["name"] == "new"
-    assert harness.table.asked == [None, {WORKSPACE}]
+    assert harness.table.reads == [None, {WORKSPACE}]
 
 
-async def test_a_change_of_a_workspace_raises_no_doubt(harness: Harness) -> None:
+async def test_a_change_of_a_workspace_makes_nothing_suspect(harness: Harness) -> None:
     async with harness.hub.connect(ANN, "one") as client:
         await read(client)
         harness.change(ANN, WORKSPACE, "new")
         await read(client)
-        assert not is_doubted(harness.hub)
+        assert not has_suspects(harness.hub)
 
 
-async def test_messages_that_may_have_been_lost_make_everybody_doubted(harness: Harness) -> None:
+async def test_messages_that_may_have_been_lost_make_all_credentials_suspect(harness: Harness) -> None:
     async with harness.hub.connect(ANN, "one") as ann, harness.hub.connect(BOB, "two") as bob:
         await read(ann)
         await read(bob)
@@ -77,9 +77,7 @@ async def test_messages_that_may_have_been_lost_make_everybody_doubted(harness: 
 
 
 @pytest.mark.parametrize("payload", ["", "nonsense", '{"event": "resync"}'])
-async def test_a_message_of_one_user_that_says_nothing_may_have_been_a_revocation(
-    harness: Harness, payload: str
-) -> None:
+async def test_an_unreadable_message_may_have_been_a_revocation(harness: Harness, payload: str) -> None:
     async with harness.hub.connect(ANN, "one") as ann, harness.hub.connect(BOB, "two") as bob:
         await read(ann)
         await read(bob)
@@ -87,7 +85,7 @@ async def test_a_message_of_one_user_that_says_nothing_may_have_been_a_revocatio
         assert await take(harness.hub) == {"one"}
 
 
-async def test_revocations_during_a_look_wait_for_the_next_one(harness: Harness) -> None:
+async def test_revocations_during_a_check_wait_for_the_next_one(harness: Harness) -> None:
     async with harness.hub.connect(ANN, "one") as ann, harness.hub.connect(BOB, "two") as bob:
         await read(ann)
         await read(bob)
@@ -96,12 +94,12 @@ async def test_revocations_during_a_look_wait_for_the_next_one(harness: Harness)
         for user_id in (ANN, BOB, ANN):
             harness.revoke(user_id)
         assert await take(harness.hub) == {"one", "two"}
-        assert not is_doubted(harness.hub)
+        assert not has_suspects(harness.hub)
 
 
-async def test_nobody_is_woken_for_streams_without_credentials(harness: Harness) -> None:
+async def test_streams_without_credentials_are_never_suspect(harness: Harness) -> None:
     async with harness.hub.connect(ANN) as client:
         await read(client)
         harness.revoke(ANN)
         harness.subscription.broadcast("")
-        assert not is_doubted(harness.hub)
+        assert not has_suspects(harness.hub)
