@@ -160,7 +160,7 @@ async def test_an_operation_that_temporal_has_forgotten_has_no_steps_but_a_hint(
     running = await claim(database, workspace_id, Operation.STARTING, LONG_AGO + timedelta(seconds=1))
     document = await read_steps(ada, workspace_id, forgotten)
     assert document["items"] == []
-    assert "Temporal remembers no steps" in document["hint"]
+    assert "Temporal no longer has the steps" in document["hint"]
     assert await read_steps(ada, workspace_id, running) == {"items": [], "hint": "No step has begun yet."}
 
 
