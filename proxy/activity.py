@@ -18,7 +18,7 @@ from proxy.transport.routing import ActivityObserver
 logger = logging.getLogger(__name__)
 
 PERIOD_SECONDS = 30.0
-# Somebody who types is active all the time; two seconds are precise enough.
+# A person who types is active all the time; two seconds are precise enough.
 SATURATED_SECONDS = 2.0
 # People type slower than this; a program that floods the connection is not worth more checks.
 CHECKS_PER_SECOND = 100

@@ -162,7 +162,7 @@ class WorkspaceCache:
             if now - workspace.requested_at > KEPT_SECONDS:
                 del self._workspaces[workspace_id]
         for workspace_id in self._waiting.keys() - self._workspaces.keys():
-            # Nobody waits any more: waiting requests the workspace again and again.
+            # No longer in use: a request that waits keeps the workspace in the cache.
             del self._waiting[workspace_id]
         for workspace_id, moment in list(self._changed_at.items()):
             if now - moment > KEPT_SECONDS:
