@@ -1,9 +1,13 @@
-"""`python -m testkit.crash_points`: a worker that kills itself once, at a point named by the environment."""
+"""A worker that kills itself once, before or after a given activity."""
 
+import multiprocessing
 import os
 import signal
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +16,24 @@ from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, 
 
 from worker.__main__ import main
 
-CRASH_AT = "TESTKIT_CRASH_AT"
-CRASHED_FILE = "TESTKIT_CRASHED_FILE"
+_processes = multiprocessing.get_context("forkserver")
+# Importing the worker takes longer than most crashes: fork each worker from a process that has imported it.
+_processes.set_forkserver_preload([__name__])
 
 
 @dataclass(frozen=True)
 class CrashPoint:
-    """`before` or `after` the named activity; the file records that the crash has happened."""
+    """A moment (`before` or `after`) of an activity; the file records that the crash has happened."""
 
     moment: str
     activity_name: str
     crashed_file: Path
+
+    @classmethod
+    def parse(cls, text: str, crashed_file: Path) -> "CrashPoint":
+        """Read `before:upload_archive`."""
+        moment, _, activity_name = text.partition(":")
+        return cls(moment, activity_name, crashed_file)
 
     def reached(self, moment: str, activity_name: str) -> None:
         if (moment, activity_name) != (self.moment, self.activity_name):
@@ -32,12 +43,6 @@ class CrashPoint:
         except FileExistsError:
             return
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def armed_crash_point() -> CrashPoint:
-    """Read the crash point (`before:upload_archive`) and the file that marks it as passed."""
-    moment, _, activity_name = os.environ[CRASH_AT].partition(":")
-    return CrashPoint(moment, activity_name, Path(os.environ[CRASHED_FILE]))
 
 
 class CrashInterceptor(Interceptor):
@@ -63,5 +68,23 @@ class _Crash(ActivityInboundInterceptor):
         return result
 
 
-if __name__ == "__main__":
-    sys.exit(main([CrashInterceptor(armed_crash_point())]))
+@contextmanager
+def crashing_worker(point: CrashPoint, environment: Mapping[str, str]) -> Iterator[ForkServerProcess]:
+    """Run a worker with these settings that crashes at the point; kill it at the end."""
+    log = Path(environment["CODEHUB_DATA_DIR"]) / "crashing-worker.log"
+    process = _processes.Process(target=_run_worker, args=(point, dict(environment), log))
+    process.start()
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.join()
+
+
+def _run_worker(point: CrashPoint, environment: dict[str, str], log: Path) -> None:
+    os.environ.clear()
+    os.environ.update(environment)
+    with log.open("ab") as output:
+        for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
+            os.dup2(output.fileno(), descriptor)
+    sys.exit(main([CrashInterceptor(point)]))

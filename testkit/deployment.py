@@ -1,7 +1,6 @@
 """One small CodeHub on shared real servers: its own database, namespace, bucket and data directory."""
 
 import os
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -240,11 +239,3 @@ async def _has_search_attributes(client: Client) -> bool:
     except RPCError:
         return False  # the server has not heard of the new namespace yet
     return True
-
-
-async def until_killed(process: subprocess.Popen[bytes]) -> None:
-    async def ended() -> bool:
-        return process.poll() is not None
-
-    await until(ended, "the worker reached its crash point")
-    assert process.returncode == -signal.SIGKILL

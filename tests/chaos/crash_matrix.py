@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -9,9 +10,10 @@ from pathlib import Path
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from testkit.crash_points import CRASH_AT, CRASHED_FILE
-from testkit.deployment import Deployment, until_killed
+from testkit.crash_points import CrashPoint, crashing_worker
+from testkit.deployment import Deployment
 from testkit.trees import Description, describe_tree, make_rich_home
+from testkit.waiting import until
 
 ROW_STEPS = ("observe", "claim", "settle")
 # The mutation check looks at the one point where a break shows: all of them take minutes.
@@ -63,7 +65,7 @@ async def crash_at_every_point(
         directory = place / point.replace(":", "-")
         directory.mkdir()
         async with room, open_deployment(directory) as deployment:
-            await crash_and_recover(deployment, course, point, directory / "crashed")
+            await crash_and_recover(deployment, course, CrashPoint.parse(point, directory / "crashed"))
 
     results = await asyncio.gather(*(crash(point) for point in points), return_exceptions=True)
     failed = {
@@ -74,13 +76,17 @@ async def crash_at_every_point(
     assert not failed, "\n".join(f"{point}: {error!r}" for point, error in failed.items())
 
 
-async def crash_and_recover(deployment: Deployment, course: Course, point: str, crashed: Path) -> None:
+async def crash_and_recover(deployment: Deployment, course: Course, point: CrashPoint) -> None:
     workspace_id, before = await prepare(deployment, course)
-    crash = {CRASH_AT: point, CRASHED_FILE: str(crashed)}
-    with deployment.worker_process("testkit.crash_points", **crash) as doomed:
+    with crashing_worker(point, deployment.environment) as worker:
+
+        async def ended() -> bool:
+            return worker.exitcode is not None
+
         await deployment.wake(workspace_id)
-        await until_killed(doomed)
-    assert crashed.exists()
+        await until(ended, "the worker reached its crash point")
+        assert worker.exitcode == -signal.SIGKILL
+    assert point.crashed_file.exists()
     await check_what_counts_as_complete(deployment, workspace_id, course, before)
     async with deployment.worker():
         await deployment.wake(workspace_id)
