@@ -1,7 +1,7 @@
-"""`codehub admin`: the system as administrators see it."""
+"""`codehub admin`: the whole system, for administrators."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.table import Table
@@ -9,20 +9,20 @@ from rich.text import Text
 
 from cli.client import connect
 from cli.errors import EPILOG, printable
-from cli.formatting import ago, at, now, parse_time
-from cli.options import AsJson, Url
-from cli.terminal import console, print_json, say, table
-from cli.words import phase_cell, phase_label, under_way
+from cli.formatting import ago, local_time, now, parse_time, upcoming
+from cli.options import AsJson, Search, Url
+from cli.terminal import console, new_table, print_json, print_note
+from cli.words import phase_cell, phase_label, progress_text
 from cli.workspace.list import Phases
 
-admin = typer.Typer(no_args_is_help=True, help="See the whole system; for administrators.", epilog=EPILOG)
+admin = typer.Typer(no_args_is_help=True, help="Show the whole system (administrators only).", epilog=EPILOG)
 
 Document = Mapping[str, Any]
 
 
 @admin.command()
 def status(as_json: AsJson = False, url: Url = None) -> None:
-    """Show every service that CodeHub needs, the sweeps, and how many workspaces run."""
+    """Show the services that CodeHub needs, the sweeps, and the number of workspaces."""
     with connect(url) as client:
         found = client.get("/admin/status")
     if as_json:
@@ -37,7 +37,7 @@ def status(as_json: AsJson = False, url: Url = None) -> None:
 
 @admin.command()
 def users(as_json: AsJson = False, url: Url = None) -> None:
-    """List all accounts by name."""
+    """List all users by name."""
     with connect(url) as client:
         found = list(client.items("/admin/users"))
     if as_json:
@@ -49,76 +49,80 @@ def users(as_json: AsJson = False, url: Url = None) -> None:
 @admin.command()
 def workspaces(
     phases: Phases = None,
-    search: Annotated[
-        str | None, typer.Option("--search", "-s", metavar="TEXT", help="Part of a name or description.")
-    ] = None,
+    search: Search = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """List everybody's workspaces, newest first."""
+    """List the workspaces of all users, newest first."""
     wanted: dict[str, Any] = {"phase": [each.value for each in phases or []]}
     with connect(url) as client:
         found = list(client.items("/admin/workspaces", **wanted, **({"q": search} if search else {})))
     if as_json:
         print_json({"items": found, "next_cursor": None})
     elif not found:
-        say("There are none.")
+        print_note("No workspaces.")
     else:
         console().print(render_workspaces(found))
 
 
 def render_dependencies(found: Iterable[Document]) -> Table:
-    rows = table("", "service", "version", "answered in", "")
+    table = new_table("", "service", "version", "response time", "")
     for each in found:
-        mark = (
+        status = (
             Text("ok", "green")
             if each["healthy"]
             else Text("down", "bold red" if each["required"] else "yellow")
         )
         milliseconds = f"{each['milliseconds']:.0f} ms"
-        rows.add_row(
-            mark, each["name"], each["version"] or "", milliseconds, Text(printable(each["error"] or ""))
+        table.add_row(
+            status, each["name"], each["version"] or "", milliseconds, Text(printable(each["error"] or ""))
         )
-    return rows
+    return table
 
 
 def render_sweeps(found: Iterable[Document]) -> Table:
-    rows = table("sweep", "last", "next", "")
+    table = new_table("sweep", "last", "next", "")
     for each in found:
-        state = "paused" if each["paused"] else "runs now" if each["running"] else ""
-        rows.add_row(
-            each["id"], ago(each["last_started_at"]), at(each["next_at"]) if each["next_at"] else "", state
+        state = "paused" if each["paused"] else "running" if each["running"] else ""
+        table.add_row(
+            each["id"],
+            ago(each["last_started_at"]),
+            upcoming(each["next_at"]) if each["next_at"] else "",
+            state,
         )
-    return rows
+    return table
 
 
 def render_users(found: Iterable[Document]) -> Table:
-    rows = table("name", "role", "state", "since")
+    table = new_table("name", "role", "status", "created")
     for each in found:
-        rows.add_row(Text(printable(each["username"])), each["role"], _state(each), ago(each["created_at"]))
-    return rows
+        table.add_row(Text(printable(each["username"])), each["role"], _status(each), ago(each["created_at"]))
+    return table
 
 
 def render_workspaces(found: Iterable[Document]) -> Table:
-    rows = table("owner", "name", "id", "phase", "under way")
+    table = new_table("owner", "name", "id", "state", "in progress")
     for each in found:
         owner, name = Text(printable(each["owner"]["username"])), Text(printable(each["name"]))
-        rows.add_row(owner, name, each["id"], phase_cell(each), under_way(each))
-    return rows
+        table.add_row(owner, name, each["id"], phase_cell(each), progress_text(each))
+    return table
 
 
 def _summary(found: Document) -> Iterator[str]:
     limits = found["limits"]
-    phases = ", ".join(f"{count} {phase_label(phase)}" for phase, count in found["phases"].items() if count)
-    yield f"CodeHub {found['version']}: {limits['running']} of {limits['max_running_global']} places taken"
+    phases = ", ".join(
+        f"{count} {phase_label(phase).lower()}" for phase, count in found["phases"].items() if count
+    )
+    used, total = limits["running"], limits["max_running_global"]
+    yield f"CodeHub {found['version']}: {used} of {total} running slots used"
     yield f"Workspaces: {phases or 'none'}"
     if found["needs_person"]:
-        yield f"Waiting for somebody: {found['needs_person']}"
+        yield f"Workspaces that need a decision: {found['needs_person']}"
 
 
-def _state(user: Document) -> Text:
+def _status(user: Document) -> Text:
     if user["disabled_at"] is not None:
         return Text(f"disabled {ago(user['disabled_at'])}", "yellow")
     if user["locked_until"] is not None and parse_time(user["locked_until"]) > now():
-        return Text(f"locked until {at(user['locked_until'])}", "red")
+        return Text(f"locked until {local_time(user['locked_until'])}", "red")
     return Text("enabled", "green")

@@ -1,4 +1,4 @@
-"""Requests to the API; what goes wrong is raised in words for people."""
+"""The API client: raises a CommandError that says what to do next."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -9,28 +9,28 @@ from typing import Any
 import httpx
 
 from cli.connection import API, Address, find_address, load_login
-from cli.errors import OF_PROBLEM, ExitCode, Failed
+from cli.errors import API_EXIT_CODES, CommandError, ExitCode
 from cli.formatting import ago
 from cli.words import phase_label
 
 Document = Mapping[str, Any]
 
-ANSWER_SECONDS = 75.0
+RESPONSE_SECONDS = 75.0
 CONNECT_SECONDS = 10.0
-PAGE = 200
+PAGE_SIZE = 200
 
 
 class Client:
-    """One CodeHub, with or without somebody's token."""
+    """A connection to one CodeHub, with or without a token."""
 
     def __init__(self, address: Address, token: str | None = None) -> None:
         self.address = address
         self._http = httpx.Client(
             base_url=address.url + API,
             headers={"Authorization": f"Bearer {token}"} if token else {},
-            timeout=httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS),
-            # A proxy for the internet does not know this machine.
-            trust_env=not address.is_here,
+            timeout=httpx.Timeout(RESPONSE_SECONDS, connect=CONNECT_SECONDS),
+            # An HTTP proxy for the internet cannot reach this machine.
+            trust_env=not address.is_local,
         )
 
     def __enter__(self) -> "Client":
@@ -41,83 +41,75 @@ class Client:
     ) -> None:
         self._http.close()
 
-    def limit_patience(self, seconds: float) -> None:
-        """Wait no longer than this for anything."""
+    def set_timeout(self, seconds: float) -> None:
         self._http.timeout = httpx.Timeout(seconds)
 
     def get(self, path: str, **parameters: Any) -> Any:  # noqa: ANN401
-        return self._ask("GET", path, params=parameters)
+        return self._request("GET", path, params=parameters)
 
     def post(self, path: str, form: Document | None = None, **headers: str) -> Any:  # noqa: ANN401
-        return self._ask("POST", path, json=form, headers=headers)
+        return self._request("POST", path, json=form, headers=headers)
 
     def patch(self, path: str, form: Document) -> Any:  # noqa: ANN401
-        return self._ask("PATCH", path, json=form)
+        return self._request("PATCH", path, json=form)
 
     def delete(self, path: str, **parameters: Any) -> Any:  # noqa: ANN401
-        return self._ask("DELETE", path, params=parameters)
+        return self._request("DELETE", path, params=parameters)
 
     def items(self, path: str, **parameters: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
-        """Everything that a list has, page by page."""
+        """Yield all items of a list, page by page."""
         cursor = None
         while True:
-            page = self.get(path, limit=PAGE, **parameters, **({"cursor": cursor} if cursor else {}))
+            page = self.get(path, limit=PAGE_SIZE, **parameters, **({"cursor": cursor} if cursor else {}))
             yield from page["items"]
             cursor = page["next_cursor"]
             if cursor is None:
                 return
 
     @contextmanager
-    def streaming(
+    def stream(
         self,
         path: str,
         *,
-        silent_seconds: float | None = ANSWER_SECONDS,
+        read_seconds: float | None = RESPONSE_SECONDS,
         **parameters: Any,  # noqa: ANN401
     ) -> Iterator[httpx.Response]:
-        """An answer that goes on, with pauses up to so long; a lost connection raises TransportError."""
-        timeout = httpx.Timeout(silent_seconds, connect=CONNECT_SECONDS)
+        """Open a streaming response; a lost connection raises httpx.TransportError."""
+        timeout = httpx.Timeout(read_seconds, connect=CONNECT_SECONDS)
         with self._http.stream("GET", path, params=parameters, timeout=timeout) as response:
             if response.is_error:
                 response.read()
-                raise failure_of(response, self.address)
+                raise error_from_response(response, self.address)
             yield response
 
-    def _ask(self, method: str, path: str, **content: Any) -> Any:  # noqa: ANN401
+    def _request(self, method: str, path: str, **content: Any) -> Any:  # noqa: ANN401
         try:
             response = self._http.request(method, path, **content)
             document = response.json() if response.is_success and response.content else None
         except httpx.RequestError as error:
-            raise silence(self.address, error) from error
+            raise unreachable_error(self.address, error) from error
         except ValueError as error:
-            raise failure_of(response, self.address) from error
+            raise error_from_response(response, self.address) from error
         if not response.is_success:
-            raise failure_of(response, self.address)
+            raise error_from_response(response, self.address)
         return document
 
 
-def silence(address: Address, error: Exception) -> Failed:
-    reason = str(error) or type(error).__name__
-    return Failed(
-        f"CodeHub does not answer at {address.url} ({reason}).",
-        f"The address comes from {address.source}; name another with --url. Is it up? See: codehub status",
-        code=ExitCode.UNAVAILABLE,
-    )
-
-
 def connect(url: str | None) -> Client:
-    """A client with the caller's token; it is sent only to the CodeHub that it is for."""
+    """Return a client with the caller's token; a saved token is sent only to its own CodeHub."""
     address = find_address(url)
     if token := os.environ.get("CODEHUB_TOKEN", "").strip():
         if not (token.isascii() and token.isprintable()):
-            raise Failed(
-                "CODEHUB_TOKEN holds no token.", "Make one with: codehub token create", code=ExitCode.USAGE
+            raise CommandError(
+                "CODEHUB_TOKEN is not a valid token.",
+                "Create one with: codehub token create NAME",
+                code=ExitCode.USAGE,
             )
         return Client(address, token)
     login = load_login()
     if login is None or login.url != address.url:
         elsewhere = f", only to {login.url}" if login else ""
-        raise Failed(
+        raise CommandError(
             f"You are not signed in to {address.url}{elsewhere}.",
             f"Sign in with: codehub login{f' --url {address.url}' if elsewhere else ''}",
             code=ExitCode.NOT_SIGNED_IN,
@@ -125,55 +117,62 @@ def connect(url: str | None) -> Client:
     return Client(address, login.token)
 
 
-Problem = Mapping[str, Any]
+def unreachable_error(address: Address, error: Exception) -> CommandError:
+    reason = str(error) or type(error).__name__
+    return CommandError(
+        f"Cannot reach CodeHub at {address.url} ({reason}).",
+        f"This address comes from {address.source}. Use --url for another one, "
+        "or check whether CodeHub is running with: codehub status",
+        code=ExitCode.UNAVAILABLE,
+    )
 
 
-def failure_of(response: httpx.Response, address: Address) -> Failed:
-    problem = _problem(response)
-    if problem is None:
-        return Failed(
-            f"What answers at {address.url} is no CodeHub (status {response.status_code}).",
-            f"The address comes from {address.source}; name another with --url.",
+def error_from_response(response: httpx.Response, address: Address) -> CommandError:
+    document = _error_document(response)
+    if document is None:
+        return CommandError(
+            f"The server at {address.url} is not CodeHub (status {response.status_code}).",
+            f"This address comes from {address.source}. Use --url for another one.",
             code=ExitCode.UNAVAILABLE,
         )
-    code = OF_PROBLEM.get(problem["code"], ExitCode.FAILED)
-    describe = NEXT_STEPS.get(problem["code"])
-    next_step = describe(problem) if describe else ""
-    return Failed(str(problem["message"]), next_step, code=code, more=_details(problem))
+    code = API_EXIT_CODES.get(document["code"], ExitCode.FAILED)
+    describe = NEXT_STEPS.get(document["code"])
+    next_step = describe(document) if describe else ""
+    return CommandError(str(document["message"]), next_step, code=code, details=_running(document))
 
 
-def _problem(response: httpx.Response) -> Problem | None:
+def _error_document(response: httpx.Response) -> Document | None:
     try:
-        problem = response.json()["error"]
-        return problem if problem["code"] and problem["message"] else None
+        document = response.json()["error"]
+        return document if document["code"] and document["message"] else None
     except (ValueError, KeyError, TypeError):
         return None
 
 
-def _details(problem: Problem) -> list[str]:
-    """Which workspaces take the places, where there is none left."""
+def _running(document: Document) -> list[str]:
+    """Return the workspaces that take the running slots, if none is left."""
     return [
         f"{each['name']} ({phase_label(each['phase'])}, {each['id']})"
-        for each in problem.get("running") or []
+        for each in document.get("running") or []
     ]
 
 
-def _try_again(problem: Problem) -> str:
-    seconds = problem.get("retry_after_seconds")
+def _try_again(document: Document) -> str:
+    seconds = document.get("retry_after_seconds")
     return f"Try again in {seconds} s." if seconds else "Try again in a moment."
 
 
-def _wait_for_operation(problem: Problem) -> str:
-    since = f" It began {ago(problem['since'])}." if problem.get("since") else ""
+def _follow_operation(document: Document) -> str:
+    since = f" It began {ago(document['since'])}." if document.get("since") else ""
     return f"Follow it with: codehub ws events NAME.{since}"
 
 
-NEXT_STEPS: Mapping[str, Callable[[Problem], str]] = {
-    "UNAUTHORIZED": lambda _problem: "Sign in with: codehub login",
-    "OPERATION_IN_PROGRESS": _wait_for_operation,
-    "LIMIT_EXCEEDED": lambda _problem: "Stop one with: codehub ws stop NAME",
+NEXT_STEPS: Mapping[str, Callable[[Document], str]] = {
+    "UNAUTHORIZED": lambda _document: "Sign in with: codehub login",
+    "OPERATION_IN_PROGRESS": _follow_operation,
+    "LIMIT_EXCEEDED": lambda _document: "Stop one with: codehub ws stop NAME",
     "TOO_MANY_REQUESTS": _try_again,
     "DEPENDENCY_UNAVAILABLE": _try_again,
     "UPSTREAM_UNAVAILABLE": _try_again,
-    "INTERNAL_ERROR": lambda problem: f"The request id is {problem.get('request_id')}.",
+    "INTERNAL_ERROR": lambda document: f"The request id is {document.get('request_id')}.",
 }

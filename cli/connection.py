@@ -1,4 +1,4 @@
-"""Which CodeHub a command talks to."""
+"""The CodeHub that commands talk to, and the saved login for it."""
 
 import json
 import os
@@ -7,8 +7,8 @@ from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from cli.errors import ExitCode, Failed
-from codehub.embedded.data_dir import make_private_directory, read_json, write_private
+from cli.errors import CommandError, ExitCode
+from codehub.embedded.data_dir import DataDir, make_private_directory, read_json, write_private
 
 DEFAULT_URL = "http://127.0.0.1:8080"
 API = "/api/v1"
@@ -16,14 +16,14 @@ API = "/api/v1"
 
 @dataclass(frozen=True)
 class Address:
-    """The base URL, and who says so."""
+    """A base URL and where it comes from."""
 
     url: str
     source: str
 
     @property
-    def is_here(self) -> bool:
-        """Whether what is sent there never leaves this machine."""
+    def is_local(self) -> bool:
+        """Return whether requests stay on this machine."""
         host = urlsplit(self.url).hostname or ""
         try:
             return ip_address(host).is_loopback
@@ -35,20 +35,29 @@ class Address:
         return self.url.startswith("https://")
 
 
+@dataclass(frozen=True)
+class SavedLogin:
+    """A personal token, which is sent only to the CodeHub that issued it."""
+
+    url: str
+    username: str
+    token: str
+    token_id: str
+
+
 def find_address(given: str | None) -> Address:
-    """The option, the environment, the last sign-in, the `codehub up` of this directory, or the default."""
+    """Use the option, CODEHUB_URL, the saved login, `codehub up` on this machine, or the default."""
     if given:
-        return Address(_checked(given), "--url")
+        return Address(_normalize_url(given), "--url")
     if variable := os.environ.get("CODEHUB_URL"):
-        return Address(_checked(variable), "CODEHUB_URL")
+        return Address(_normalize_url(variable), "CODEHUB_URL")
     if login := load_login():
         return Address(login.url, "codehub login")
-    return _of_this_machine() or Address(DEFAULT_URL, "the default")
+    return _local_address() or Address(DEFAULT_URL, "the default")
 
 
-def _of_this_machine() -> Address | None:
-    # Here, because it takes longer to load than most commands take.
-    from codehub.embedded.data_dir import DataDir  # noqa: PLC0415
+def _local_address() -> Address | None:
+    # Imported here because these modules load slowly, and most commands do not need them.
     from codehub.embedded.state import read_running_stack  # noqa: PLC0415
     from codehub.settings import load_settings  # noqa: PLC0415
 
@@ -57,8 +66,8 @@ def _of_this_machine() -> Address | None:
     return Address(url, "codehub status") if url else None
 
 
-def _checked(text: str) -> str:
-    """As it is saved and compared: without a slash at the end, nor the path of the API."""
+def _normalize_url(text: str) -> str:
+    """Remove a trailing slash and the API path, so that URLs can be compared."""
     url = text.strip().rstrip("/").removesuffix(API).rstrip("/")
     try:
         parts = urlsplit(url)
@@ -66,30 +75,19 @@ def _checked(text: str) -> str:
     except ValueError:
         valid = False
     if not valid:
-        example = f"Write it as in {DEFAULT_URL}"
-        raise Failed(f"{text!r} is no address of a CodeHub.", example, code=ExitCode.USAGE)
+        raise CommandError(f"Invalid URL: {text!r}.", f"Example: {DEFAULT_URL}", code=ExitCode.USAGE)
     return url
 
 
-@dataclass(frozen=True)
-class SavedLogin:
-    """A personal token, and the CodeHub that it is for: it is sent to no other."""
-
-    url: str
-    username: str
-    token: str
-    token_id: str
-
-
-def saved_login_file() -> Path:
+def login_file() -> Path:
     configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    # The specification of that variable says that a relative path is none.
+    # The XDG specification says to ignore relative paths.
     home = configured if configured.is_absolute() else Path.home() / ".config"
     return home / "codehub" / "login.json"
 
 
 def load_login() -> SavedLogin | None:
-    content = read_json(saved_login_file())
+    content = read_json(login_file())
     try:
         return SavedLogin(**content)
     except TypeError:
@@ -97,10 +95,11 @@ def load_login() -> SavedLogin | None:
 
 
 def save_login(login: SavedLogin) -> None:
-    file = saved_login_file()
+    """Save the login in a file that only its owner can read."""
+    file = login_file()
     make_private_directory(file.parent)
     write_private(file, json.dumps(asdict(login), indent=2))
 
 
-def forget_login() -> None:
-    saved_login_file().unlink(missing_ok=True)
+def delete_login() -> None:
+    login_file().unlink(missing_ok=True)

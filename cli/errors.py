@@ -1,4 +1,4 @@
-"""How commands that talk to the API end: an exit code for scripts, one sentence about each for people."""
+"""Errors of commands: a message and the next step for people, an exit code for scripts."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -7,7 +7,7 @@ import typer
 
 
 class ExitCode(IntEnum):
-    """What a script may ask `$?`."""
+    """How a command that talks to the API ended."""
 
     OK = 0
     FAILED = 1
@@ -20,20 +20,20 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
-MEANINGS = {
-    ExitCode.OK: "done",
-    ExitCode.FAILED: "failed: the workspace needs you, or CodeHub made a mistake",
-    ExitCode.USAGE: "usage: a wrong option or value, an ambiguous name, or nobody to answer a question",
+EXIT_CODE_HELP = {
+    ExitCode.OK: "success",
+    ExitCode.FAILED: "failure: the workspace needs your decision, or CodeHub has a bug",
+    ExitCode.USAGE: "usage error: wrong option or value, ambiguous name, or no terminal for a question",
     ExitCode.NOT_SIGNED_IN: "not signed in",
     ExitCode.NOT_FOUND: "not found",
-    ExitCode.REFUSED: "refused: not allowed, or not in this state",
-    ExitCode.LIMIT: "limit: too many workspaces run, or too many requests",
-    ExitCode.UNAVAILABLE: "unavailable: CodeHub, or a service that it needs, does not answer",
-    ExitCode.INTERRUPTED: "interrupted with Ctrl-C; what was asked for goes on",
+    ExitCode.REFUSED: "refused: not allowed, or not possible in this state",
+    ExitCode.LIMIT: "limit: too many running workspaces, or too many requests",
+    ExitCode.UNAVAILABLE: "unavailable: CodeHub or a service that it needs does not respond",
+    ExitCode.INTERRUPTED: "interrupted with Ctrl-C; the requested operation continues",
 }
 
 # By the code in the API's error document.
-OF_PROBLEM = {
+API_EXIT_CODES = {
     "INVALID_REQUEST": ExitCode.USAGE,
     "UNAUTHORIZED": ExitCode.NOT_SIGNED_IN,
     "FORBIDDEN": ExitCode.REFUSED,
@@ -54,28 +54,33 @@ OF_PROBLEM = {
     "DEPENDENCY_UNAVAILABLE": ExitCode.UNAVAILABLE,
 }
 
-# Ends the help of every group of commands that talk to the API.
-EPILOG = "Exit codes:\n\n" + "\n".join(f"- {code.value}: {meaning}" for code, meaning in MEANINGS.items())
+# The last part of the help of every command group that talks to the API.
+EPILOG = "Exit codes:\n\n" + "\n".join(f"- {code.value}: {text}" for code, text in EXIT_CODE_HELP.items())
 
 
-class Failed(Exception):
-    """The end of a command: a sentence, more lines about it, and the next step."""
+class CommandError(Exception):
+    """Ends a command with a message, optional details and the next step."""
 
     def __init__(
-        self, message: str, next_step: str = "", *, code: ExitCode = ExitCode.FAILED, more: Sequence[str] = ()
+        self,
+        message: str,
+        next_step: str = "",
+        *,
+        code: ExitCode = ExitCode.FAILED,
+        details: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.next_step = next_step
         self.code = code
-        self.more = tuple(more)
+        self.details = tuple(details)
 
-    def tell(self) -> None:
-        lines = (self.message, *(f"  {line}" for line in self.more), self.next_step)
+    def show(self) -> None:
+        lines = (self.message, *(f"  {line}" for line in self.details), self.next_step)
         for line in filter(None, lines):
             typer.echo(printable(line), err=True)
 
 
 def printable(text: str) -> str:
-    """Without what would move the cursor of a terminal: some texts were written by programs."""
+    """Replace control characters, which could manipulate the terminal."""
     return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)

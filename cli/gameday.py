@@ -1,4 +1,4 @@
-"""`codehub gameday`: break everything that can be broken, and see that nothing is lost."""
+"""`codehub gameday`: break a CodeHub at random and check that nothing is lost."""
 
 import asyncio
 import secrets
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from cli.errors import ExitCode, Failed
+from cli.errors import CommandError, ExitCode
 from cli.terminal import console
 
 if TYPE_CHECKING:
@@ -21,31 +21,34 @@ if TYPE_CHECKING:
 
 VIOLATED = 1
 SEED_BYTES = 4
-# Where no line can be written over, one that tells how far it is comes only now and then.
-LINES_BETWEEN = 15
+# Without a terminal, print only every n-th progress line.
+PROGRESS_INTERVAL = 15
 
 
 def gameday(
     *,
-    minutes: Annotated[float, typer.Option(min=0.05, help="How long things are broken.")] = 3.0,
-    seed: Annotated[str, typer.Option(help="Makes people and faults repeat their choices; unset: any.")] = "",
+    minutes: Annotated[float, typer.Option(min=0.05, help="How long to inject faults.")] = 3.0,
+    seed: Annotated[str, typer.Option(help="Repeats the choices of a game. Default: random.")] = "",
     backend: Annotated[
         Literal["local", "local-docker"],
         typer.Option(metavar="<backend>", help="What runs workspaces: local or local-docker."),
     ] = "local",
-    users: Annotated[int, typer.Option(min=1, max=20, help="People who use it meanwhile.")] = 3,
+    users: Annotated[int, typer.Option(min=1, max=20, help="Number of simulated users.")] = 3,
     report: Annotated[
-        Path | None, typer.Option(help="Directory for the report as a page and as JSON.", file_okay=False)
+        Path | None, typer.Option(help="Directory for the report as HTML and JSON.", file_okay=False)
     ] = None,
-    faults_per_second: Annotated[float, typer.Option(min=0.01, max=10, help="How often, on average.")] = 1.0,
+    faults_per_second: Annotated[
+        float, typer.Option(min=0.01, max=10, help="Average number of faults per second.")
+    ] = 1.0,
     dockerd: Annotated[
-        bool, typer.Option("--dockerd", help="Break the Docker engine too, for everybody on this machine.")
+        bool,
+        typer.Option("--dockerd", help="Break the Docker engine too, which affects all of its containers."),
     ] = False,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the data directory with all logs.")] = False,
 ) -> None:
-    """Start a CodeHub of its own, let people use it, break it all over, and check that nothing was lost.
+    """Start a separate CodeHub, simulate users, inject faults, and check that nothing was lost.
 
-    Another CodeHub on this machine is not touched. The exit code is 0 if every invariant held.
+    Another CodeHub on this machine is not affected. The exit code is 0 if every invariant held.
     """
     _require_gameday()
     # Imported here to keep the other commands fast.
@@ -54,33 +57,33 @@ def gameday(
 
     chosen = seed or secrets.token_hex(SEED_BYTES)
     options = Options(minutes, chosen, backend, users, faults_per_second, dockerd)
-    with ExitStack() as stack:
+    with ExitStack() as cleanup:
         try:
-            result = asyncio.run(_play(options, _directory(stack, keep=keep)))
+            result = asyncio.run(_play(options, _data_directory(cleanup, keep=keep)))
         except asyncio.CancelledError:
             raise typer.Exit(ExitCode.INTERRUPTED) from None
     print_report(result, console())
     if report is not None:
-        _write(result, report)
+        _write_report(result, report)
     if not result.held:
         raise typer.Exit(VIOLATED)
 
 
 def _require_gameday() -> None:
-    """The game day is a distribution of its own; a production install does not have it."""
+    """The game day is a separate distribution; a production install does not have it."""
     if find_spec("gameday") is None:
-        raise Failed("The game day is not installed. Install it with: pip install 'codehub[gameday]'")
+        raise CommandError("The game day is not installed. Install it with: pip install 'codehub[gameday]'")
 
 
-def _directory(stack: ExitStack, *, keep: bool) -> Path:
+def _data_directory(cleanup: ExitStack, *, keep: bool) -> Path:
     if not keep:
-        return Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="codehub-gameday-")))
-    kept = Path(tempfile.mkdtemp(prefix="codehub-gameday-"))
-    typer.echo(f"Data and logs stay in {kept}", err=True)
-    return kept
+        return Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="codehub-gameday-")))
+    directory = Path(tempfile.mkdtemp(prefix="codehub-gameday-"))
+    typer.echo(f"Data and logs are kept in {directory}", err=True)
+    return directory
 
 
-def _write(result: "GameResult", directory: Path) -> None:
+def _write_report(result: "GameResult", directory: Path) -> None:
     from gameday.report.writer import write_report  # noqa: PLC0415
 
     typer.echo(f"Report: {write_report(result, directory)}")
@@ -89,30 +92,30 @@ def _write(result: "GameResult", directory: Path) -> None:
 async def _play(options: "Options", directory: Path) -> "GameResult":
     from gameday.run import run_gameday  # noqa: PLC0415
 
-    stop = _stop_signal()
-    voice = Voice()
+    stop = _stop_on_signal()
+    output = ProgressOutput()
     try:
-        return await run_gameday(options, directory, voice.say, voice.show, stop)
+        return await run_gameday(options, directory, output.say, output.show, stop)
     finally:
-        voice.end()
+        output.close()
 
 
-def _stop_signal() -> asyncio.Event:
-    """Set by the first Ctrl-C; the second one does not even wait for the report."""
+def _stop_on_signal() -> asyncio.Event:
+    """Return an event that the first Ctrl-C sets; the second one cancels the game without a report."""
     stop, playing = asyncio.Event(), asyncio.current_task()
 
-    def hear() -> None:
+    def handle() -> None:
         if stop.is_set() and playing is not None:
             playing.cancel()
         stop.set()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, hear)
+        asyncio.get_running_loop().add_signal_handler(number, handle)
     return stop
 
 
-class Voice:
-    """Sentences as they come; in a terminal also a line that is written over."""
+class ProgressOutput:
+    """Prints messages; on a terminal, also a progress line that is updated in place."""
 
     def __init__(self) -> None:
         self._status = console().status("") if sys.stderr.isatty() and sys.stdout.isatty() else None
@@ -126,10 +129,10 @@ class Voice:
     def show(self, text: str) -> None:
         if self._status is not None:
             self._status.update(text)
-        elif self._shown % LINES_BETWEEN == 0:
+        elif self._shown % PROGRESS_INTERVAL == 0:
             typer.echo(f"  {text}")
         self._shown += 1
 
-    def end(self) -> None:
+    def close(self) -> None:
         if self._status is not None:
             self._status.stop()

@@ -1,4 +1,4 @@
-"""`codehub homes`: where the homes of the workspaces are."""
+"""`codehub homes`: the home store that this database uses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,13 +10,11 @@ from typing import Annotated
 import typer
 from sqlalchemy.exc import DBAPIError
 
-from cli.database import NoDatabase, database_url
-from cli.errors import Failed
+from cli.errors import CommandError
+from cli.stack import NoDatabase, effective_settings
 from codehub.bootstrap import open_database
 from codehub.db.session import Database, DatabaseUnavailable
 from codehub.domain.failures import Failure
-from codehub.embedded.backends import configured_backend, recorded_backend
-from codehub.embedded.data_dir import DataDir
 from codehub.providers import open_providers
 from codehub.services.home_store import (
     Comparison,
@@ -27,16 +25,16 @@ from codehub.services.home_store import (
     explain_difference,
     require_backend,
 )
-from codehub.settings import SecretUrl, Settings, load_settings
+from codehub.settings import Settings, load_settings
 
 NO_IDENTITY = "not set up"
 
-homes = typer.Typer(no_args_is_help=True, help="See where the homes of the workspaces are.")
+homes = typer.Typer(no_args_is_help=True, help="Manage where the homes of the workspaces are stored.")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What the database says, what is there, and the sentence about the difference, if any."""
+    """The recorded and the existing home store, and what is wrong if they differ."""
 
     comparison: Comparison
     backend: str
@@ -51,34 +49,34 @@ class Found:
 @homes.command()
 def adopt(
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do it; without this, only show what was found.")
+        bool, typer.Option("--yes", help="Record the change. Without it, only show what was found.")
     ] = False,
 ) -> None:
-    """Record that the homes are here, after you have moved them: to another disk, engine or machine.
+    """Record the new home store after you have moved the homes to another disk, engine or machine.
 
-    Stop the workers first: one that runs elsewhere still has the earlier homes.
+    Stop the workers first: a running worker still uses the old homes.
     """
     found = asyncio.run(_adopt(load_settings(), yes=yes))
     _print(found)
     if found.comparison.recorded and not found.problem:
-        typer.echo("The homes are where the database says they are. There is nothing to adopt.")
+        typer.echo("The homes are where the database expects them. There is nothing to do.")
     elif not yes:
-        raise Failed(
-            "Nothing was changed.", "Stop the workers, put the homes here, then run it again with --yes."
+        raise CommandError(
+            "Nothing was changed.", "Stop the workers, move the homes here, then run this again with --yes."
         )
     else:
-        typer.echo(f"From now on the homes of this database are in {found.location}. Start CodeHub again.")
+        typer.echo(f"The homes of this database are now in {found.location}. Start CodeHub again.")
 
 
 async def find_homes(settings: Settings) -> Found:
-    """Compare what is recorded with what is there; change nothing."""
-    async with _opened(settings) as (database, present):
+    """Compare the recorded home store with the existing one."""
+    async with _open_homes(settings) as (database, present):
         return await _find(database, present)
 
 
 async def _adopt(settings: Settings, *, yes: bool) -> Found:
     try:
-        async with _opened(settings) as (database, present):
+        async with _open_homes(settings) as (database, present):
             async with database.transaction() as session:
                 await require_backend(session, present.backend)
             found = await _find(database, present)
@@ -86,25 +84,20 @@ async def _adopt(settings: Settings, *, yes: bool) -> Found:
                 await adopt_home_store(database, present, datetime.now(UTC))
             return found
     except NoDatabase as error:
-        raise Failed(str(error), "`codehub up --servers-only` starts its database alone.") from error
+        raise CommandError(str(error), "To start only the servers, run: codehub up --servers-only") from error
     except (WrongBackend, DatabaseUnavailable, Failure) as error:
-        raise Failed(str(error)) from error
+        raise CommandError(str(error)) from error
     except DBAPIError as error:
-        words = str(error.orig).partition("\n")[0]
-        raise Failed(f"The database did not do it: {words}", "Run `codehub migrate` first.") from error
+        reason = str(error.orig).partition("\n")[0]
+        raise CommandError(
+            f"The database reported an error: {reason}", "Update its schema with: codehub migrate"
+        ) from error
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[tuple[Database, Homes]]:
-    """The database and the homes that CodeHub would use on this machine."""
-    data = DataDir(settings.general.data_dir.absolute())
-    backend = configured_backend(settings) or recorded_backend(data) or settings.workspaces.instance_backend
-    effective = settings.model_copy(
-        update={
-            "database": settings.database.model_copy(update={"url": SecretUrl(database_url(settings))}),
-            "workspaces": settings.workspaces.model_copy(update={"instance_backend": backend}),
-        }
-    )
+async def _open_homes(settings: Settings) -> AsyncIterator[tuple[Database, Homes]]:
+    """Open the database and the homes that CodeHub uses on this machine."""
+    effective = effective_settings(settings)
     async with open_database(effective) as database, open_providers(effective) as providers:
         yield database, providers.homes
 
@@ -123,12 +116,12 @@ def _print(found: Found) -> None:
         typer.echo(f"recorded  {recorded.backend}: {recorded.location}")
         typer.echo(f"          {recorded.identity}, since {recorded.recorded_at:%Y-%m-%d %H:%M} UTC")
     else:
-        typer.echo("recorded  nothing yet")
+        typer.echo("recorded  none yet")
     typer.echo(f"found     {found.backend}: {found.location}")
     typer.echo(f"          {comparison.identity or NO_IDENTITY}")
-    typer.echo(f"homes     {comparison.present} of {comparison.expected} that the database expects are here")
+    typer.echo(f"homes     {comparison.present} of the {comparison.expected} expected homes exist here")
     if found.missing:
         typer.echo(
-            f"          {found.missing} would count as lost: their workspaces fail until the home is put "
-            "back, or somebody recovers them from their last archive"
+            f"missing   {found.missing}: these workspaces fail until you put their home back or recover them "
+            "from an archive"
         )

@@ -1,4 +1,4 @@
-"""What local workspaces need of this machine; `codehub doctor` and `codehub up` look for it."""
+"""Checks of what local workspaces need on this machine, for `codehub doctor` and `codehub up`."""
 
 import importlib.util
 import shutil
@@ -14,7 +14,7 @@ COMMAND_SECONDS = 60
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     found: bool
@@ -40,10 +40,10 @@ def _tar(*, required: bool) -> Finding:
 
 
 def _storage_job(*, required: bool) -> Finding:
-    """It imports what compresses archives, so it starts only if that is installed and fits this machine."""
+    """Start the job: that fails if the compression library is missing or does not fit this machine."""
     works = bool(_run(sys.executable, "-m", "storage_job", "--help"))
     detail = "archives and restores homes" if works else "does not start"
-    remedy = f"install CodeHub again; `{sys.executable} -m storage_job --help` says why"
+    remedy = f"reinstall CodeHub; `{sys.executable} -m storage_job --help` shows the error"
     return Finding("storage job", works, detail, remedy, required)
 
 
@@ -59,7 +59,7 @@ def _ide(*, required: bool) -> Finding:
 def _bubblewrap() -> Finding:
     path = find_bubblewrap()
     if path is None:
-        remedy = "apt-get install bubblewrap: workspaces are then shut off from each other's files"
+        remedy = "apt-get install bubblewrap, to isolate workspaces from each other's files"
         return Finding("bubblewrap", False, "not found", remedy, required=False)
     works = bubblewrap() is not None
     remedy = "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
@@ -67,11 +67,11 @@ def _bubblewrap() -> Finding:
 
 
 def _run(path: str, *arguments: str) -> str:
-    """Return what the program prints, or nothing if it fails."""
+    """Return the program's output, or nothing if it fails."""
     try:
-        answer = subprocess.run(  # noqa: S603 (a program that this user has on PATH)
+        result = subprocess.run(  # noqa: S603 (a program on the user's PATH)
             (path, *arguments), check=True, capture_output=True, text=True, timeout=COMMAND_SECONDS
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return answer.stdout
+    return result.stdout

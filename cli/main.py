@@ -1,4 +1,4 @@
-"""The commands by name. Each is loaded when asked for: a completion must not wait for half the system."""
+"""The entry point of the `codehub` command, which loads each subcommand when it is used."""
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from cli.errors import Failed
+from cli.errors import CommandError
 
 if TYPE_CHECKING:
     from codehub.settings import SettingsError
 
+WRONG_SETTINGS = 2
+
+# Module and attribute of each command. Loading all of them would make shell completion slow.
 COMMANDS = {
     "up": "cli.up.commands:up",
     "down": "cli.up.commands:down",
@@ -32,13 +35,13 @@ COMMANDS = {
 }
 
 
-class Loading(Mapping[str, Any]):
-    """A mapping of names to commands that loads what it is asked for."""
+class LazyCommands(Mapping[str, Any]):
+    """The commands by name; loads a command when it is looked up."""
 
-    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 (typer keeps the type to itself)
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 (typer does not export the type)
         module, _, attribute = COMMANDS[name].partition(":")
         found = getattr(import_module(module), attribute)
-        command = typer.main.get_group(found) if isinstance(found, typer.Typer) else _single(found)
+        command = typer.main.get_group(found) if isinstance(found, typer.Typer) else _make_command(found)
         command.name = name
         return command
 
@@ -49,31 +52,29 @@ class Loading(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-def _single(function: Callable[..., None]) -> Any:  # noqa: ANN401
-    alone = typer.Typer(add_completion=False)
-    alone.command()(function)
-    return typer.main.get_command(alone)
+def _make_command(function: Callable[..., None]) -> Any:  # noqa: ANN401
+    application = typer.Typer(add_completion=False)
+    application.command()(function)
+    return typer.main.get_command(application)
 
 
-class Commands(TyperGroup):
-    """The root: a failure that was foreseen is a few lines and an exit code, not a traceback."""
+class RootGroup(TyperGroup):
+    """The root command; prints a CommandError without a traceback."""
 
     def __init__(self, **attributes: Any) -> None:  # noqa: ANN401
         super().__init__(**attributes)
-        self.commands = Loading()  # type: ignore[assignment]
+        self.commands = LazyCommands()  # type: ignore[assignment]
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401
         try:
             return super().invoke(ctx)
-        except Failed as failure:
-            failure.tell()
-            raise typer.Exit(failure.code) from None
+        except CommandError as error:
+            error.show()
+            raise typer.Exit(error.code) from None
 
 
-WRONG_SETTINGS = 2
-
-# Plain tracebacks for what is unexpected: typer's own print local variables, secrets among them.
-app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
+# Typer's own tracebacks print local variables, which may contain secrets.
+app = typer.Typer(cls=RootGroup, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _print_version(wanted: bool) -> None:
@@ -92,10 +93,10 @@ def codehub(
 
 
 def main() -> None:
-    """Run the command line; an expected error is a message and an exit code, not a traceback."""
+    """Run the command line; invalid settings are a message and an exit code, not a traceback."""
     try:
         app()
-    # Looked up only if something was raised: most commands read no settings.
+    # Evaluated only after an exception: most commands read no settings.
     except _settings_error() as error:
         typer.echo("CodeHub is not configured correctly:", err=True)
         for problem in error.problems:

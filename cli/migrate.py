@@ -1,13 +1,14 @@
-"""`codehub migrate`: bring the database to the schema of a version, and the homes of M1 along."""
+"""`codehub migrate`: migrate the database schema, and import the homes of M1."""
 
 import asyncio
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from alembic.util import CommandError
+from alembic.util import CommandError as UnknownRevision
 
-from cli.database import NoDatabase, database_url, settings_of_stack
+from cli.errors import CommandError
+from cli.stack import NoDatabase, database_url, effective_settings
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 from codehub.settings import load_settings
@@ -24,7 +25,7 @@ def migrate(
             "--to",
             "--revision",
             metavar="REVISION",
-            help="The revision to go to, up or down; stop CodeHub before going down.",
+            help="Migrate to this revision. Stop CodeHub before a downgrade.",
         ),
     ] = runner.HEAD,
     import_from: Annotated[
@@ -35,24 +36,23 @@ def migrate(
             exists=True,
             file_okay=False,
             resolve_path=True,
-            help="Then import the homes that M1 kept below DIR; run it again to go on where it stopped.",
+            help="Then import the homes of M1 in DIR. Run it again to continue after an interruption.",
         ),
     ] = None,
     accept_missing: Annotated[
         bool,
         typer.Option(
             "--accept-missing",
-            help="With --import-homes: give up homes that are not below DIR; their owners see them as lost.",
+            help="With --import-homes: give up homes that are not in DIR. Their owners see them as lost.",
         ),
     ] = False,
 ) -> None:
-    """Bring the database to the schema of this version; safe to run again, and while CodeHub runs.
+    """Migrate the database to the schema of this version. Safe to repeat, and while CodeHub is running.
 
-    A database as M1 left it is recognized. Going back to an older revision is refused where a home would
-    be lost.
+    Databases of M1 are recognized. A downgrade that would lose a home is refused.
     """
     if import_from is not None and to != runner.HEAD:
-        raise typer.BadParameter("--import-homes needs the newest schema, so it excludes --to")
+        raise typer.BadParameter("--import-homes needs the latest schema, so it cannot be used with --to")
     if accept_missing and import_from is None:
         raise typer.BadParameter("--accept-missing needs --import-homes")
     settings = load_settings()
@@ -61,29 +61,26 @@ def migrate(
         if import_from is not None and not _import(import_from, accept_missing=accept_missing):
             raise typer.Exit(FAILED)
     except (MigrationError, DatabaseUnavailable, NoDatabase, Failure) as error:
-        _fail(str(error))
-    except CommandError as error:
-        _fail(f"{error}: this version of CodeHub does not know that revision; the database may be newer.")
+        raise CommandError(str(error)) from error
+    except UnknownRevision as error:
+        raise CommandError(
+            f"{error}: this version of CodeHub does not know that revision. The database may be newer."
+        ) from error
 
 
 def _import(directory: Path, *, accept_missing: bool) -> bool:
-    # Here, because it loads every adapter, and most migrations import nothing.
+    # Imported here because it loads every adapter, and most migrations import nothing.
     from cli.import_homes import import_homes  # noqa: PLC0415
     from migrations.homes import CannotImport  # noqa: PLC0415
 
-    settings = settings_of_stack(load_settings())
+    settings = effective_settings(load_settings())
     try:
         return asyncio.run(import_homes(settings, directory, accept_missing=accept_missing))
     except CannotImport as error:
-        _fail(str(error))
+        raise CommandError(str(error)) from error
 
 
 def _describe(change: runner.Change) -> str:
     if change.before == change.after:
-        return f"The database is at {change.after} already."
+        return f"The database is already at {change.after}."
     return f"Migrated the database: {change.before or 'empty'} → {change.after or 'empty'}."
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(FAILED)

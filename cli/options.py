@@ -1,62 +1,69 @@
-"""Options and arguments that many commands have."""
+"""Options and arguments that several commands share, and shell completion of workspace names."""
 
 from typing import Annotated
 
 import typer
 
-from cli.errors import Failed
+from cli.errors import CommandError
 
-PATIENCE_SECONDS = 2.0
+COMPLETION_SECONDS = 2.0
 
 
 def complete_workspaces(incomplete: str) -> list[str]:
-    return _names(incomplete, deleted=False)
+    return _complete(incomplete, deleted=False)
 
 
 def complete_deleted(incomplete: str) -> list[str]:
-    return _names(incomplete, deleted=True)
+    return _complete(incomplete, deleted=True)
 
 
-def _names(incomplete: str, *, deleted: bool) -> list[str]:
-    # Here, because every command defines completions and few complete anything.
+def _complete(incomplete: str, *, deleted: bool) -> list[str]:
+    """Return matching names, or nothing if CodeHub does not respond quickly."""
+    # Imported here because every command defines completions, but few invocations complete anything.
     from cli.client import connect  # noqa: PLC0415
 
     try:
         with connect(None) as client:
-            client.limit_patience(PATIENCE_SECONDS)
+            client.set_timeout(COMPLETION_SECONDS)
             found = client.get("/workspaces", q=incomplete, deleted=deleted, limit=200)["items"]
-    except Failed:
+    except CommandError:
         return []
     return sorted({each["name"] for each in found if each["name"].startswith(incomplete)})
 
 
-Target = Annotated[
+WorkspaceArgument = Annotated[
     str,
     typer.Argument(
         metavar="WORKSPACE", help="Its name or id.", autocompletion=complete_workspaces, show_default=False
     ),
 ]
-DeletedTarget = Annotated[
+DeletedWorkspaceArgument = Annotated[
     str,
     typer.Argument(
         metavar="WORKSPACE", help="Its name or id.", autocompletion=complete_deleted, show_default=False
     ),
+]
+Search = Annotated[
+    str | None, typer.Option("--search", "-s", metavar="TEXT", help="Part of a name or description.")
+]
+PasswordStdin = Annotated[
+    bool, typer.Option("--password-stdin", help="Read the password from the first line of standard input.")
 ]
 Url = Annotated[
     str | None,
     typer.Option(
         "--url",
         metavar="URL",
-        help="The CodeHub to talk to; else CODEHUB_URL, that of the last sign-in, or this machine's.",
+        help="The CodeHub to use. Default: CODEHUB_URL, the last login, or CodeHub on this machine.",
         show_default=False,
     ),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the API's document.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the API's JSON document.")]
 Wait = Annotated[
     bool | None,
     typer.Option(
         "--wait/--no-wait",
-        help="Wait until it has arrived; the default on a terminal.",
+        help="Wait until it is done. This is the default on a terminal.",
         show_default=False,
     ),
 ]
@@ -65,8 +72,8 @@ Follow = Annotated[
     typer.Option(
         "--follow/--no-follow",
         "-f",
-        help="Stay, and print what comes; the default on a terminal.",
+        help="Keep printing new events. This is the default on a terminal.",
         show_default=False,
     ),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]

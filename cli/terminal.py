@@ -1,4 +1,4 @@
-"""Where answers go: tables and sentences for people, documents for scripts."""
+"""Terminal output and prompts: tables and sentences for people, JSON for scripts."""
 
 import json
 import os
@@ -10,25 +10,29 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cli.errors import ExitCode, Failed, printable
+from cli.errors import CommandError, ExitCode, printable
 
-# Nobody wraps a line that goes into a file or another program.
+# Do not wrap lines that go into a file or another program.
 WIDE = 500
 
 
 def is_interactive() -> bool:
-    """Whether a person reads the output: then commands wait and show how far it is."""
+    """Return whether a person reads the output; then commands wait and show progress."""
     return sys.stdout.isatty()
 
 
-def can_ask() -> bool:
+def can_prompt() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def require_terminal(question: str, instead: str) -> None:
-    """A question that nobody can answer is a wrong usage."""
-    if not can_ask():
-        raise Failed(f"There is no terminal to ask {question}.", instead, code=ExitCode.USAGE)
+def require_terminal(purpose: str, alternative: str) -> None:
+    """Raise a usage error if there is no terminal to ask on."""
+    if not can_prompt():
+        raise CommandError(f"There is no terminal to ask for {purpose}.", alternative, code=ExitCode.USAGE)
+
+
+def read_first_line() -> str:
+    return sys.stdin.readline().rstrip("\r\n")
 
 
 def console() -> Console:
@@ -36,8 +40,8 @@ def console() -> Console:
     return Console(highlight=False, width=WIDE if wide else None)
 
 
-def say(text: str) -> None:
-    """A remark that is no part of the answer."""
+def print_note(text: str) -> None:
+    """Print a note that is not part of the result to standard error."""
     typer.echo(printable(text), err=True)
 
 
@@ -45,17 +49,16 @@ def print_json(document: Any) -> None:  # noqa: ANN401
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def answer(document: Any, sentence: str, *, as_json: bool) -> None:  # noqa: ANN401
+def print_json_line(document: Any) -> None:  # noqa: ANN401
+    typer.echo(json.dumps(document, ensure_ascii=False))
+
+
+def print_result(document: Any, sentence: str, *, as_json: bool) -> None:  # noqa: ANN401
     if as_json:
         print_json(document)
     else:
         typer.echo(printable(sentence))
 
 
-def print_json_line(document: Any) -> None:  # noqa: ANN401
-    """One of many, as it comes."""
-    typer.echo(json.dumps(document, ensure_ascii=False))
-
-
-def table(*columns: str) -> Table:
+def new_table(*columns: str) -> Table:
     return Table(*columns, box=box.SIMPLE_HEAD, show_edge=False)

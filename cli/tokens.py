@@ -8,21 +8,21 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.client import Client, connect
-from cli.errors import EPILOG, ExitCode, Failed, printable
-from cli.formatting import ago, at, clock, now, parse_time
+from cli.errors import EPILOG, CommandError, ExitCode, printable
+from cli.formatting import ago, local_time, now, parse_time, upcoming
 from cli.options import AsJson, Url
-from cli.terminal import console, print_json, say, table
-from cli.workspace.lookup import is_id, pick
+from cli.terminal import console, new_table, print_json, print_note
+from cli.workspace.lookup import find_by_name, is_id
 
 tokens = typer.Typer(no_args_is_help=True, help="Manage your personal tokens.", epilog=EPILOG)
 
 Token = dict[str, Any]
-USUAL_DAYS = 90
+DEFAULT_DAYS = 90
 
 
 @tokens.command()
 def ls(as_json: AsJson = False, url: Url = None) -> None:
-    """List your tokens; the tokens themselves are stored nowhere."""
+    """List your tokens; CodeHub does not store their values."""
     with connect(url) as client:
         found = client.get("/tokens")
     if as_json:
@@ -41,28 +41,30 @@ def create(
             metavar="DAYS",
             min=1,
             max=3650,
-            help="How long it is valid: 90, or less if your own sign-in ends earlier.",
+            help="How many days it is valid. Default: 90, or less if your own token expires earlier.",
             show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Make a token and print it, this once; programs take it from CODEHUB_TOKEN."""
+    """Create a token and print it once; programs use it in CODEHUB_TOKEN."""
     with connect(url) as client:
-        lasting = days or _usual_days(client)
+        valid_days = days or _default_days(client)
         try:
-            made = client.post("/tokens", {"name": name, "expires_in_days": lasting})
-        except Failed as failure:
-            if failure.code is ExitCode.REFUSED:
-                failure.next_step = f"Sign in for longer with: codehub login --days {lasting + 1}"
+            created = client.post("/tokens", {"name": name, "expires_in_days": valid_days})
+        except CommandError as error:
+            if error.code is ExitCode.REFUSED:
+                error.next_step = f"Sign in for longer with: codehub login --days {valid_days + 1}"
             raise
     if as_json:
-        print_json(made)
+        print_json(created)
         return
-    # The token alone on the output, so that a script can take it.
-    say(f"Made {name}, valid until {clock(made['expires_at'])}. The token is shown only now:")
-    typer.echo(made["token"])
+    # Only the token goes to standard output, for scripts.
+    print_note(
+        f"Created {name}, valid until {local_time(created['expires_at'])}. The token is shown only once:"
+    )
+    typer.echo(created["token"])
 
 
 @tokens.command()
@@ -70,26 +72,26 @@ def revoke(
     name: Annotated[str, typer.Argument(metavar="TOKEN", help="Its name or id.", show_default=False)],
     url: Url = None,
 ) -> None:
-    """Revoke a token; it stops working at once."""
+    """Revoke a token; it stops working immediately."""
     with connect(url) as client:
         found = client.get("/tokens")["items"]
         token = next((each for each in found if each["id"] == name), None) if is_id(name) else None
-        token = token or pick(name, found, "token", "codehub token ls")
+        token = token or find_by_name(name, found, "token", "codehub token ls")
         client.delete(f"/tokens/{token['id']}")
     typer.echo(printable(f"Revoked {token['name']}."))
 
 
-def _usual_days(client: Client) -> int:
-    """A token cannot make one that outlives it."""
-    ends = client.get("/session")["expires_at"]
-    left = USUAL_DAYS if ends is None else (parse_time(ends) - now()).days
-    return max(1, min(USUAL_DAYS, left))
+def _default_days(client: Client) -> int:
+    """Return the default, or less: a token cannot create one that outlives it."""
+    expires = client.get("/session")["expires_at"]
+    left = DEFAULT_DAYS if expires is None else (parse_time(expires) - now()).days
+    return max(1, min(DEFAULT_DAYS, left))
 
 
 def render_table(found: Iterable[Token]) -> Table:
-    rows = table("name", "id", "made", "expires", "last used")
+    table = new_table("name", "id", "created", "expires", "last used")
     for each in found:
-        expires = at(each["expires_at"]) if each["expires_at"] else "never"
+        expires = upcoming(each["expires_at"]) if each["expires_at"] else "never"
         name = Text(printable(each["name"]))
-        rows.add_row(name, each["id"], ago(each["created_at"]), expires, ago(each["last_used_at"]))
-    return rows
+        table.add_row(name, each["id"], ago(each["created_at"]), expires, ago(each["last_used_at"]))
+    return table

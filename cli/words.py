@@ -1,4 +1,4 @@
-"""Describe a workspace in the words of codehub.words."""
+"""Describe a workspace with the words of codehub.words."""
 
 import shlex
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from cli.errors import printable
-from cli.formatting import at, now, parse_time, rough
+from cli.formatting import now, parse_time, round_duration, upcoming
 from codehub.domain.conditions import Status
 from codehub.domain.states import Operation, Phase
 from codehub.words import (
@@ -70,7 +70,7 @@ def command(verb: str, workspace: Workspace) -> str:
     return f"codehub ws {verb} {shlex.quote(workspace['name'])}"
 
 
-def doing(workspace: Workspace) -> str:
+def operation_text(workspace: Workspace) -> str:
     """Return the operation in progress, or nothing."""
     if workspace["recovering"]:
         return RECOVERING.badge
@@ -78,29 +78,29 @@ def doing(workspace: Workspace) -> str:
     return "" if operation == Operation.NONE else OPERATIONS[operation].badge
 
 
-def under_way(workspace: Workspace) -> str:
+def progress_text(workspace: Workspace) -> str:
     """Return the operation in progress or about to begin, or what the workspace waits for."""
     if waiting := workspace["waiting"]:
-        return f"{waiting['message']} It has waited for {rough(now() - parse_time(waiting['since']))}."
-    if words := doing(workspace):
-        return words
+        return f"{waiting['message']} Waiting for {round_duration(now() - parse_time(waiting['since']))}."
+    if text := operation_text(workspace):
+        return text
     return "" if workspace["settled"] else HEADING_TO[workspace["desired_state"]].badge
 
 
-def what_next(workspace: Workspace, now: datetime | None = None) -> str:
+def next_change_text(workspace: Workspace, from_: datetime | None = None) -> str:
     """Return what happens to an idle workspace, and when."""
     if workspace["needs_person"]:
-        return "waits for you"
+        return "needs your decision"
     change = workspace["next_change"]
     if change is None:
         return ""
-    return f"{NEXT_CHANGES[change['to']].lower()} {at(change['at'], now)} unless used"
+    return f"{NEXT_CHANGES[change['to']].lower()} {upcoming(change['at'], from_)} unless used"
 
 
-def condition_words(key: str, condition: Workspace, now: datetime) -> str:
+def condition_text(key: str, condition: Workspace, at: datetime) -> str:
     since = condition["last_transition_time"]
-    for_ = f" (for {rough(now - datetime.fromisoformat(since))})" if since else ""
-    return printable(f"{_meaning(key, condition)}{for_}")
+    duration = f" (for {round_duration(at - parse_time(since))})" if since else ""
+    return printable(f"{_meaning(key, condition)}{duration}")
 
 
 def _meaning(key: str, condition: Workspace) -> str:
@@ -110,23 +110,23 @@ def _meaning(key: str, condition: Workspace) -> str:
     return words.reasons.get(condition["reason"]) or words.otherwise or str(condition["message"])
 
 
-def event_words(event: Workspace) -> str:
+def event_text(event: Workspace) -> str:
     """Return one line of the audit trail as a sentence without its period."""
     actor = event["actor"]
-    who = "CodeHub" if actor in CODEHUB_ACTORS else actor
-    return f"{who} {_event_sentence(event)}" + (f" {UNUSED}" if actor == "ttl" else "")
+    name = "CodeHub" if actor in CODEHUB_ACTORS else actor
+    return f"{name} {_event_sentence(event)}" + (f" {UNUSED}" if actor == "ttl" else "")
 
 
 def _event_sentence(event: Workspace) -> str:
-    detail, said = event["detail"], EVENTS[event["kind"]]
+    detail, text = event["detail"], EVENTS[event["kind"]]
     if event["kind"] == "state_requested" and detail.get("to"):
         return PURGE_REQUEST if detail.get("purge") else STATE_REQUESTS[detail["to"]]
     if event["kind"] == "recovery_requested" and detail.get("choice"):
-        return f"{said}: {CHOICES[detail['choice']].label}"
+        return f"{text}: {CHOICES[detail['choice']].label}"
     if fields := detail.get("fields"):
-        return f"{said}: {', '.join(fields)}"
+        return f"{text}: {', '.join(fields)}"
     if event["error_reason"]:
-        said += f": {FAILURES[event['error_reason']].headline}"
+        text += f": {FAILURES[event['error_reason']].headline}"
     if event["operation"]:
-        said += f": {OPERATIONS[event['operation']].badge}"
-    return said
+        text += f": {OPERATIONS[event['operation']].badge}"
+    return text

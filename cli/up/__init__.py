@@ -1,1 +1,1 @@
-"""`codehub up`: a whole CodeHub on this machine."""
+"""`codehub up`, `down` and `status`: a complete CodeHub on this machine."""

@@ -1,4 +1,4 @@
-"""What `codehub up` has workspaces run on: decided before anything is started, and kept."""
+"""Choose what runs workspaces before `codehub up` starts anything, and record the choice."""
 
 import asyncio
 import os
@@ -26,16 +26,16 @@ from codehub.settings import Settings, load_settings
 
 
 async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -> None:
-    """Say in one line what it is, and why; raise BackendUnavailable if it has to be one that is away."""
+    """Choose the backend and print why; raise BackendUnavailable if the required one is unavailable."""
     choice = await _choose(stack, settings, view)
-    view.say(choice.sentence)
+    view.print(choice.sentence)
     if choice.backend == LOCAL:
         await asyncio.to_thread(_check_local, view)
     stack.instance_backend = choice.backend
 
 
-async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
-    """Remember it for the next start, unless the database knows better: then raise what it knows."""
+async def record_choice(stack: EmbeddedStack, database: Database) -> None:
+    """Record the backend for the next start; raise if the database belongs to another one."""
     if (backend := stack.instance_backend) is None:
         return
     async with database.transaction() as session:
@@ -46,13 +46,13 @@ async def keep_backend(stack: EmbeddedStack, database: Database) -> None:
 
 
 def _check_local(view: View) -> None:
-    """Raise BackendUnavailable if something is missing that a workspace needs sooner or later."""
+    """Raise BackendUnavailable if something that workspaces need is missing."""
     missing = [finding for finding in local_findings(required=True) if not finding.found]
     for finding in missing:
         if not finding.required:
-            view.say(f"{finding.name} is missing ({finding.detail}); {finding.remedy}.")
-    if lacking := [f"{each.name} ({each.remedy})" for each in missing if each.required]:
-        raise BackendUnavailable(f"This machine lacks what workspaces need: {', '.join(lacking)}.")
+            view.print(f"{finding.name} is missing ({finding.detail}): {finding.remedy}.")
+    if required := [f"{each.name} ({each.remedy})" for each in missing if each.required]:
+        raise BackendUnavailable(f"This machine does not have what workspaces need: {', '.join(required)}.")
 
 
 async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> BackendChoice:
@@ -60,5 +60,5 @@ async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> Backe
     images = docker_images(settings)
     docker = DockerStatus()
     if needs_docker_probe(chosen, recorded):
-        docker = await probe_and_pull(settings.docker.url, images, view.say)
+        docker = await probe_and_pull(settings.docker.url, images, view.print)
     return decide_backend(chosen, recorded, docker, images[0])

@@ -1,4 +1,4 @@
-"""What `codehub up` does: servers, schema, first account, then CodeHub's processes; in the end all stop."""
+"""Run `codehub up`: start servers, migrate, create the first account, start processes, stop all."""
 
 import asyncio
 import logging
@@ -7,7 +7,7 @@ import signal
 from collections.abc import Coroutine, Sequence
 from logging.handlers import RotatingFileHandler
 
-from cli.up.backend import choose_backend, keep_backend
+from cli.up.backend import choose_backend, record_choice
 from cli.up.view import View
 from codehub.db.session import Database, DatabaseUnavailable, create_engine
 from codehub.embedded.backends import BackendUnavailable
@@ -24,7 +24,7 @@ from migrations import runner
 from migrations.errors import MigrationError
 
 FAILED = 1
-# Each of them says in words what is wrong.
+# Their messages are for people.
 FAILURES = (
     AlreadyRunning,
     BackendUnavailable,
@@ -43,19 +43,19 @@ KEPT_LOGS = 3
 
 
 async def run(settings: Settings, processes: Sequence[CodeHubProcess]) -> int:
-    """Start, wait for the signal to stop, stop; the result is an exit code."""
+    """Run until a signal stops it; return the exit code."""
     view = View()
     stack = EmbeddedStack(settings.general.data_dir, settings, view.show)
     try:
         await _run_until_stopped(stack, settings, processes, view)
     except FAILURES as error:
-        # Stopped first, so that the explanation is the last thing on the screen.
+        # Stop first, so that the error is the last output.
         await stack.stop()
         view.explain(error)
         return FAILED
     finally:
         await stack.stop()
-    view.say("Stopped. The data stay; start again with: codehub up")
+    view.print("Stopped. Your data is kept. Start again with: codehub up")
     return 0
 
 
@@ -64,19 +64,19 @@ async def _run_until_stopped(
 ) -> None:
     stack.prepare()
     _log_to_file(stack)
-    stopping = _stop_signal(stack, view)
-    # Servers alone run no workspaces.
-    if processes and not await _unless(stopping, choose_backend(stack, settings, view)):
+    stopping = _stop_on_signal(stack, view)
+    # Without CodeHub's processes, nothing runs workspaces.
+    if processes and not await _run_unless(stopping, choose_backend(stack, settings, view)):
         return
     with view.starting():
-        started = await _unless(stopping, _start(stack, processes, view))
+        started = await _run_unless(stopping, _start(stack, processes, view))
     if started:
         view.ready(stack.urls, stack.data)
         await stopping.wait()
 
 
 async def _start(stack: EmbeddedStack, processes: Sequence[CodeHubProcess], view: View) -> None:
-    # The schema needs only PostgreSQL; the other servers go on starting meanwhile.
+    # The schema needs only PostgreSQL, so the other servers can start meanwhile.
     together = asyncio.gather(stack.start_servers(), _prepare_database(stack, view))
     try:
         await together
@@ -90,17 +90,17 @@ async def _prepare_database(stack: EmbeddedStack, view: View) -> None:
     url = stack.environment["CODEHUB_DATABASE_URL"]
     change = await runner.upgrade(url)
     if change.before != change.after:
-        view.say(f"Database schema: {change.before or 'empty'} → {change.after}")
+        view.print(f"Database schema: {change.before or 'empty'} → {change.after}")
     async with Database(create_engine(url, pool_size=1)) as database:
-        await keep_backend(stack, database)
+        await record_choice(stack, database)
         async with database.transaction() as session:
             password = await ensure_admin(session)
         if password is not None:
             view.show_password(password)
 
 
-async def _unless(stopping: asyncio.Event, work: Coroutine[None, None, None]) -> bool:
-    """Do the work, or give it up when told to stop; whether it was done."""
+async def _run_unless(stopping: asyncio.Event, work: Coroutine[None, None, None]) -> bool:
+    """Do the work, or cancel it on a signal; return whether it was done."""
     working = asyncio.create_task(work)
     waiting = asyncio.create_task(stopping.wait())
     await asyncio.wait({working, waiting}, return_when=asyncio.FIRST_COMPLETED)
@@ -113,15 +113,15 @@ async def _unless(stopping: asyncio.Event, work: Coroutine[None, None, None]) ->
     return False
 
 
-def _stop_signal(stack: EmbeddedStack, view: View) -> asyncio.Event:
-    """Set by the first Ctrl-C; the second one waits for nothing."""
+def _stop_on_signal(stack: EmbeddedStack, view: View) -> asyncio.Event:
+    """Return an event that the first Ctrl-C sets; the second one kills everything."""
     stopping = asyncio.Event()
 
     def stop() -> None:
         if stopping.is_set():
             stack.stop_now()
         else:
-            view.say("Stopping ... (Ctrl-C again: at once)")
+            view.print("Stopping ... (press Ctrl-C again to stop immediately)")
             stopping.set()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -1,17 +1,19 @@
-"""`codehub status`: what runs on this machine."""
+"""`codehub status`: the processes of CodeHub on this machine."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cli.formatting import format_duration, now
+from cli.stack import data_dir_of
+from cli.terminal import new_table
 from codehub.embedded.backends import DESCRIPTIONS
 from codehub.embedded.child_process import ChildState, ChildStatus
 from codehub.embedded.data_dir import DataDir
@@ -20,7 +22,7 @@ from codehub.settings import load_settings
 
 NOT_RUNNING = 3
 
-LOOKS = {
+STATE_MARKS = {
     ChildState.WAITING: ("·", "dim"),
     ChildState.STARTING: ("…", "cyan"),
     ChildState.RUNNING: ("✔", "green"),
@@ -33,35 +35,35 @@ LOOKS = {
 
 
 def status(
-    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Show what runs on this machine; the exit code is 0 if CodeHub runs and 3 if not."""
-    data = DataDir(load_settings().general.data_dir.absolute())
+    """Show what is running on this machine. The exit code is 0 if CodeHub is running and 3 if not."""
+    data = data_dir_of(load_settings())
     running = read_running_stack(data)
     if as_json:
         typer.echo(render_json(data, running))
     elif running is None:
-        typer.echo(f"CodeHub does not run on {data.root}. Start it with: codehub up")
+        typer.echo(f"CodeHub is not running on {data.root}. Start it with: codehub up")
     else:
         console = Console()
-        console.print(render_table(running.parts, datetime.now(UTC)))
+        console.print(render_table(running.parts, now()))
         print_urls(console, running)
         print_backend(console, running)
     if running is None:
         raise typer.Exit(NOT_RUNNING)
 
 
-def render_table(parts: Sequence[ChildStatus], now: datetime) -> Table:
-    table = Table("", "part", "state", "pid", "address", "since", "", box=box.SIMPLE_HEAD, show_edge=False)
+def render_table(parts: Sequence[ChildStatus], at: datetime) -> Table:
+    table = new_table("", "part", "state", "pid", "address", "for", "")
     for part in parts:
-        mark, style = LOOKS[part.state]
+        mark, style = STATE_MARKS[part.state]
         table.add_row(
             Text(mark, style),
             part.title,
             Text(part.state, style),
             str(part.pid or ""),
             part.address,
-            "" if part.state is ChildState.EXTERNAL else describe_duration(now - part.since),
+            "" if part.state is ChildState.EXTERNAL else format_duration(at - part.since),
             Text(part.note, "dim"),
         )
     return table
@@ -89,16 +91,3 @@ def print_urls(console: Console, running: RunningStack) -> None:
 def print_backend(console: Console, running: RunningStack) -> None:
     if running.instance_backend in DESCRIPTIONS:
         console.print(f"{DESCRIPTIONS[running.instance_backend]}.", highlight=False)
-
-
-def describe_duration(duration: timedelta) -> str:
-    """The two greatest units: `3 d 4 h`, `5 min 2 s`, `0.8 s`."""
-    seconds = max(duration.total_seconds(), 0.0)
-    if seconds < 10:  # noqa: PLR2004
-        return f"{seconds:.1f} s"
-    minutes, hours, days = int(seconds // 60), int(seconds // 3600), int(seconds // 86400)
-    if days:
-        return f"{days} d {hours % 24} h"
-    if hours:
-        return f"{hours} h {minutes % 60} min"
-    return f"{minutes} min {int(seconds % 60)} s" if minutes else f"{int(seconds)} s"

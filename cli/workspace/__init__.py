@@ -1,1 +1,1 @@
-"""`codehub workspace`: the commands that create, use and remove workspaces."""
+"""`codehub ws`: create, use and delete workspaces."""

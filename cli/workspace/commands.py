@@ -1,4 +1,4 @@
-"""`codehub ws`: a person's workspaces."""
+"""The commands of `codehub ws`."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""`codehub ws logs|events`: what its editor prints, and what was asked for and done."""
+"""`codehub ws logs` and `codehub ws events`: the output of the IDE, and the audit trail."""
 
 import sys
 from collections.abc import Iterator
@@ -8,57 +8,58 @@ import httpx
 import typer
 from rich.text import Text
 
-from cli.client import Client, connect, silence
+from cli.client import Client, connect, unreachable_error
 from cli.errors import printable
-from cli.formatting import clock
-from cli.options import AsJson, Follow, Target, Url
+from cli.formatting import local_time
+from cli.options import AsJson, Follow, Url, WorkspaceArgument
 from cli.terminal import console, is_interactive, print_json_line
-from cli.words import event_words
-from cli.workspace.live_events import Seen, follow
+from cli.words import event_text
+from cli.workspace.live_events import Snapshot, follow
 from cli.workspace.lookup import find_workspace
 
 Event = dict[str, Any]
 STYLES = {"attempt_failed": "yellow", "error_found": "red", "operation_failed": "red"}
-# More lines than this at once are not followed but read.
-MOST = 200
+MAX_EVENTS = 200
 
 
 def logs(
-    name: Target,
-    follow_: Annotated[bool, typer.Option("--follow", "-f", help="Stay, and print what comes.")] = False,
+    name: WorkspaceArgument,
+    follow_: Annotated[bool, typer.Option("--follow", "-f", help="Keep printing new output.")] = False,
     tail: Annotated[
         int, typer.Option("--tail", metavar="LINES", min=0, max=10_000, help="How many of the last lines.")
     ] = 200,
     url: Url = None,
 ) -> None:
-    """Print what its editor has printed."""
+    """Print the output of its IDE."""
     with connect(url) as client:
         workspace = find_workspace(client, name)
         path = f"/workspaces/{workspace['id']}/logs"
         try:
-            # An editor may say nothing for hours.
-            with client.streaming(path, silent_seconds=None, tail=tail, follow=follow_) as response:
+            # An IDE may print nothing for hours.
+            with client.stream(path, read_seconds=None, tail=tail, follow=follow_) as response:
                 for content in response.iter_bytes():
                     sys.stdout.buffer.write(content)
                     sys.stdout.buffer.flush()
         except httpx.TransportError as error:
-            raise silence(client.address, error) from error
+            raise unreachable_error(client.address, error) from error
 
 
 def events(
-    name: Target,
+    name: WorkspaceArgument,
     follow_: Follow = None,
     tail: Annotated[
-        int, typer.Option("--tail", metavar="LINES", min=1, max=MOST, help="How many of the last ones.")
+        int,
+        typer.Option("--tail", metavar="LINES", min=1, max=MAX_EVENTS, help="How many of the last events."),
     ] = 20,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Print what was asked for and done, oldest first; with --json one document per line."""
+    """Print its audit trail, oldest event first. With --json, print one document per line."""
     with connect(url) as client:
         workspace = find_workspace(client, name)
         screen = console()
-        for event in _events(client, workspace["id"], tail, live=_shall_follow(follow_)):
+        live = is_interactive() if follow_ is None else follow_
+        for event in _events(client, workspace["id"], tail, live=live):
             if as_json:
                 print_json_line(event)
             else:
@@ -66,16 +67,12 @@ def events(
 
 
 def render(event: Event) -> Text:
-    line = "  ".join(filter(None, [event_words(event), event["detail"].get("message")]))
+    line = "  ".join(filter(None, [event_text(event), event["detail"].get("message")]))
     return Text.assemble(
-        (clock(event["at"]), "dim"),
+        (local_time(event["at"]), "dim"),
         "  ",
         (printable(line), STYLES.get(event["kind"], "")),
     )
-
-
-def _shall_follow(asked: bool | None) -> bool:
-    return is_interactive() if asked is None else asked
 
 
 def _events(client: Client, workspace_id: str, tail: int, *, live: bool) -> Iterator[Event]:
@@ -86,8 +83,8 @@ def _events(client: Client, workspace_id: str, tail: int, *, live: bool) -> Iter
     if not live:
         return
     for update in follow(client, workspace_id):
-        if isinstance(update, Seen) and update.workspace is not None:
-            for event in reversed(client.get(path, limit=MOST)["items"]):
+        if isinstance(update, Snapshot) and update.workspace is not None:
+            for event in reversed(client.get(path, limit=MAX_EVENTS)["items"]):
                 if event["id"] > last:
                     yield event
                     last = event["id"]

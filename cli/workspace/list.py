@@ -1,4 +1,4 @@
-"""`codehub ws ls`: what there is, what goes on, and what happens next."""
+"""`codehub ws ls`: list workspaces."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
@@ -9,62 +9,60 @@ from rich.text import Text
 
 from cli.client import connect
 from cli.errors import printable
-from cli.formatting import ago, at, size
-from cli.options import AsJson, Url
-from cli.terminal import console, print_json, say, table
-from cli.words import phase_cell, under_way, what_next
+from cli.formatting import ago, format_size, local_time
+from cli.options import AsJson, Search, Url
+from cli.terminal import console, new_table, print_json, print_note
+from cli.words import next_change_text, phase_cell, progress_text
 from codehub.domain.states import Phase
 
 Workspace = Mapping[str, Any]
 Phases = Annotated[
     list[Phase] | None,
-    typer.Option("--phase", metavar="PHASE", help="Only those in this phase; may be given several times."),
+    typer.Option("--phase", metavar="PHASE", help="Only workspaces in this phase. Can be repeated."),
 ]
 
 
 def ls(
     phases: Phases = None,
-    search: Annotated[
-        str | None, typer.Option("--search", "-s", metavar="TEXT", help="Part of a name or description.")
-    ] = None,
+    search: Search = None,
     deleted: Annotated[
-        bool, typer.Option("--deleted", help="Those that are deleted, to undelete one.")
+        bool, typer.Option("--deleted", help="List deleted workspaces, which you can undelete.")
     ] = False,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
     """List your workspaces, newest first."""
-    wanted = {"phase": [each.value for each in phases or []], "deleted": deleted} | (
+    filters = {"phase": [each.value for each in phases or []], "deleted": deleted} | (
         {"q": search} if search else {}
     )
     with connect(url) as client:
-        found = list(client.items("/workspaces", **wanted))
+        found = list(client.items("/workspaces", **filters))
     if as_json:
         print_json({"items": found, "next_cursor": None})
     elif not found:
-        say("There are none. Create one with: codehub ws create NAME")
+        print_note("No workspaces. Create one with: codehub ws create NAME")
     else:
         console().print(render_deleted(found) if deleted else render_table(found))
 
 
 def render_table(found: Iterable[Workspace]) -> Table:
-    rows = table("name", "phase", "under way", "next", "last use", "archive")
+    table = new_table("name", "state", "in progress", "next", "last used", "archive")
     for each in found:
-        rows.add_row(
+        table.add_row(
             Text(printable(each["name"])),
             phase_cell(each),
-            under_way(each),
-            what_next(each),
+            progress_text(each),
+            next_change_text(each),
             ago(each["last_access_at"]),
-            size(each["archive"]["size_bytes"]) if each["archive"] else "",
+            format_size(each["archive"]["size_bytes"]) if each["archive"] else "",
         )
-    return rows
+    return table
 
 
 def render_deleted(found: Iterable[Workspace]) -> Table:
-    rows = table("name", "id", "deleted", "undelete")
+    table = new_table("name", "id", "deleted", "undelete")
     for each in found:
         until = each["undelete_until"]
-        words = f"at least until {at(until)}" if until else "not possible"
-        rows.add_row(Text(printable(each["name"])), each["id"], ago(each["deleted_at"]), words)
-    return rows
+        text = f"at least until {local_time(until)}" if until else "not possible"
+        table.add_row(Text(printable(each["name"])), each["id"], ago(each["deleted_at"]), text)
+    return table

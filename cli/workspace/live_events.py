@@ -1,4 +1,4 @@
-"""What happens to a workspace, as it happens: live events, across connections that are lost."""
+"""Live updates of a workspace, which reconnect after a lost connection."""
 
 import json
 import time
@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 
-from cli.client import Client, silence
-from cli.errors import ExitCode, Failed
+from cli.client import Client, unreachable_error
+from cli.errors import CommandError, ExitCode
 
-# A server that restarts is back within this time; otherwise somebody should know.
-PATIENCE_SECONDS = 60.0
-PAUSE_SECONDS = 1.0
+# A restarting server is back within this time.
+RECONNECT_SECONDS = 60.0
+RETRY_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -25,15 +25,15 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Seen:
-    """The workspace as it is now; None once it is gone."""
+class Snapshot:
+    """The current workspace, or None if it is deleted."""
 
     workspace: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the step under way is."""
+    """The progress of the current step."""
 
     step: str
     done: int
@@ -41,42 +41,42 @@ class Progress:
     unit: str
 
 
-Update = Seen | Progress
+Update = Snapshot | Progress
 
 
 def follow(client: Client, workspace_id: str) -> Iterator[Update]:
-    """The workspace, and again whenever it changes, until it is gone."""
+    """Yield the workspace now and after every change, until it is deleted."""
     for event in follow_events(client):
         if event.name == "snapshot":
-            mine = [each for each in event.data["workspaces"] if each["id"] == workspace_id]
-            if not mine:
-                # Gone, or somebody else's, of whom there are no events for an administrator.
-                yield from _ask_again_and_again(client, workspace_id)
+            found = [each for each in event.data["workspaces"] if each["id"] == workspace_id]
+            if not found:
+                # It is deleted, or belongs to another user: administrators get no events of others.
+                yield from _poll(client, workspace_id)
                 return
-            yield Seen(mine[0])
+            yield Snapshot(found[0])
         elif event.data.get("id") == workspace_id:
-            if (update := _update(event)) is not None:
+            if (update := _parse_update(event)) is not None:
                 yield update
             if event.name == "workspace_deleted":
                 return
 
 
 def follow_events(client: Client) -> Iterator[Event]:
-    """All of mine; each connection begins with a snapshot, so nothing is missed."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    """Yield the caller's events; every connection begins with a snapshot, so nothing is missed."""
+    deadline = time.monotonic() + RECONNECT_SECONDS
     while True:
         try:
-            with client.streaming("/events") as response:
+            with client.stream("/events") as response:
                 for event in parse_events(response.iter_lines()):
                     yield event
-                    deadline = time.monotonic() + PATIENCE_SECONDS
-        except (httpx.TransportError, Failed) as error:
-            _give_up_unless_it_may_come_back(client, error, deadline)
-        time.sleep(PAUSE_SECONDS)
+                    deadline = time.monotonic() + RECONNECT_SECONDS
+        except (httpx.TransportError, CommandError) as error:
+            _raise_unless_temporary(client, error, deadline)
+        time.sleep(RETRY_SECONDS)
 
 
 def parse_events(lines: Iterable[str]) -> Iterator[Event]:
-    """Server-sent events as a browser reads them; comments and bare fields say nothing."""
+    """Parse server-sent events like a browser; ignore comments and fields without a value."""
     name, data = "", list[str]()
     for line in lines:
         field, _, value = line.partition(": ")
@@ -90,12 +90,12 @@ def parse_events(lines: Iterable[str]) -> Iterator[Event]:
             name, data = "", []
 
 
-def _update(event: Event) -> Update | None:
+def _parse_update(event: Event) -> Update | None:
     match event.name:
         case "workspace_updated":
-            return Seen(event.data)
+            return Snapshot(event.data)
         case "workspace_deleted":
-            return Seen(None)
+            return Snapshot(None)
         case "workspace_progress":
             data = event.data
             # Between two steps there is none.
@@ -103,21 +103,22 @@ def _update(event: Event) -> Update | None:
     return None
 
 
-def _ask_again_and_again(client: Client, workspace_id: str) -> Iterator[Update]:
+def _poll(client: Client, workspace_id: str) -> Iterator[Update]:
     while True:
         try:
-            yield Seen(client.get(f"/workspaces/{workspace_id}"))
-        except Failed as failure:
-            if failure.code is not ExitCode.NOT_FOUND:
+            yield Snapshot(client.get(f"/workspaces/{workspace_id}"))
+        except CommandError as error:
+            if error.code is not ExitCode.NOT_FOUND:
                 raise
-            yield Seen(None)
+            yield Snapshot(None)
             return
-        time.sleep(PAUSE_SECONDS)
+        time.sleep(RETRY_SECONDS)
 
 
-def _give_up_unless_it_may_come_back(client: Client, error: Exception, deadline: float) -> None:
-    if isinstance(error, Failed):
+def _raise_unless_temporary(client: Client, error: Exception, deadline: float) -> None:
+    """Raise the error if it is permanent, or if CodeHub has been unavailable for too long."""
+    if isinstance(error, CommandError):
         if error.code is not ExitCode.UNAVAILABLE or time.monotonic() > deadline:
             raise error
     elif time.monotonic() > deadline:
-        raise silence(client.address, error) from error
+        raise unreachable_error(client.address, error) from error

@@ -1,8 +1,7 @@
-"""How far a workspace is, while one waits: a bar on a terminal, a line for each step anywhere else."""
+"""Show progress while a command waits: a bar on a terminal, a line per operation elsewhere."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -14,61 +13,43 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.progress import Progress as Bars
+from rich.progress import Progress as ProgressBars
 from rich.text import Text
 
-from cli.formatting import size
-from cli.terminal import say
-from cli.words import doing
-from cli.workspace.live_events import Progress, Seen, Update
+from cli.formatting import format_size
+from cli.terminal import print_note
+from cli.words import operation_text
+from cli.workspace.live_events import Progress, Snapshot, Update
 from codehub.words import NOTABLE_STEPS, STEPS
 
 
-class View(Protocol):
-    """Is told everything that happens."""
-
-    def show(self, update: Update) -> None: ...
-
-
-@contextmanager
-def showing() -> Iterator[View]:
-    # On the other output: the answer may be a document.
-    screen = Console(stderr=True, highlight=False)
-    if not screen.is_terminal:
-        yield Lines()
-        return
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), Figures(), TimeElapsedColumn())
-    with Bars(*columns, console=screen, transient=True) as bars:
-        yield Bar(bars)
-
-
-class Lines:
-    """Says once what begins."""
+class ProgressLines:
+    """Prints each operation once when it begins."""
 
     def __init__(self) -> None:
-        self._said = ""
+        self._printed = ""
 
     def show(self, update: Update) -> None:
-        words = _words(update) or self._said
-        if words != self._said:
-            say(f"{words} ...")
-        self._said = words
+        text = _operation_text(update) or self._printed
+        if text != self._printed:
+            print_note(f"{text} ...")
+        self._printed = text
 
 
-class Bar:
-    """One bar for the step under way; it begins anew with each."""
+class ProgressBar:
+    """Shows one bar, which restarts with every step."""
 
-    def __init__(self, bars: Bars) -> None:
+    def __init__(self, bars: ProgressBars) -> None:
         self._bars = bars
-        self._words = "Asking"
+        self._text = "Waiting"
         self._step = ""
         self._task = self._add_task()
 
     def show(self, update: Update) -> None:
-        if isinstance(update, Seen):
-            words = _words(update) or self._words
-            if words != self._words:
-                self._words = words
+        if isinstance(update, Snapshot):
+            text = _operation_text(update) or self._text
+            if text != self._text:
+                self._text = text
                 self._begin("")
         else:
             if update.step != self._step:
@@ -77,29 +58,45 @@ class Bar:
 
     def _begin(self, step: str) -> None:
         self._step = step
-        # A total cannot be taken back from a task, so each step has its own.
+        # A task's total cannot be removed, so each step gets its own task.
         self._bars.remove_task(self._task)
         self._task = self._add_task()
 
     def _add_task(self) -> TaskID:
-        return self._bars.add_task(self._words, total=None, unit="")
+        return self._bars.add_task(self._text, total=None, unit="")
 
     def _advance(self, progress: Progress) -> None:
-        # Seconds are counted up to a deadline, which nobody waits for to be reached.
+        # The total of seconds is a deadline, which the step normally does not reach.
         total = None if progress.unit == "seconds" else progress.total
-        named = f"{self._words}: {STEPS[progress.step]}" if progress.step in NOTABLE_STEPS else self._words
+        step = f": {STEPS[progress.step]}" if progress.step in NOTABLE_STEPS else ""
         self._bars.update(
-            self._task, description=named, completed=progress.done, total=total, unit=progress.unit
+            self._task,
+            description=f"{self._text}{step}",
+            completed=progress.done,
+            total=total,
+            unit=progress.unit,
         )
 
 
-def _words(update: Update) -> str:
-    """Nothing between two operations: the next one follows at once."""
-    return doing(update.workspace) if isinstance(update, Seen) and update.workspace else ""
+@contextmanager
+def show_progress() -> Iterator[ProgressBar | ProgressLines]:
+    # Use standard error, because the result may be JSON on standard output.
+    screen = Console(stderr=True, highlight=False)
+    if not screen.is_terminal:
+        yield ProgressLines()
+        return
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), Amounts(), TimeElapsedColumn())
+    with ProgressBars(*columns, console=screen, transient=True) as bars:
+        yield ProgressBar(bars)
 
 
-class Figures(ProgressColumn):
-    """Bytes and how fast they move; other units in words."""
+def _operation_text(update: Update) -> str:
+    """Return the current operation, or nothing between two operations."""
+    return operation_text(update.workspace) if isinstance(update, Snapshot) and update.workspace else ""
+
+
+class Amounts(ProgressColumn):
+    """Shows bytes with their rate, or the number of other units."""
 
     def render(self, task: Task) -> Text:
         unit = task.fields.get("unit")
@@ -107,6 +104,6 @@ class Figures(ProgressColumn):
             return Text("")
         if unit != "bytes":
             return Text(f"{task.completed:.0f} of {task.total:.0f} {unit}" if task.total else "")
-        of = f" of {size(task.total)}" if task.total else ""
-        rate = f", {size(task.speed)}/s" if task.speed else ""
-        return Text(f"{size(task.completed)}{of}{rate}")
+        total = f" of {format_size(task.total)}" if task.total else ""
+        rate = f", {format_size(task.speed)}/s" if task.speed else ""
+        return Text(f"{format_size(task.completed)}{total}{rate}")

@@ -1,4 +1,4 @@
-"""`codehub ws recover`: the ways out of an error, with what each gives up."""
+"""`codehub ws recover`: leave an error by choosing what to give up, if anything."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.prompt import IntPrompt
 
 from cli.client import connect
-from cli.errors import ExitCode, Failed
-from cli.formatting import clock, size
-from cli.options import AsJson, Target, Url, Wait
-from cli.terminal import can_ask, say
+from cli.errors import CommandError, ExitCode
+from cli.formatting import format_size, local_time
+from cli.options import AsJson, Url, Wait, WorkspaceArgument
+from cli.terminal import can_prompt, print_note
 from cli.words import failure_headline
-from cli.workspace.lifecycle import finish
 from cli.workspace.lookup import find_workspace
+from cli.workspace.waiting import finish
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
 
@@ -24,7 +24,7 @@ Choice = Annotated[
     typer.Option(
         "--choice",
         metavar="CHOICE",
-        help="retry, restore_archive, use_disk or start_empty; needed where files are lost.",
+        help="retry, restore_archive, use_disk or start_empty. Required if files are lost.",
         show_default=False,
     ),
 ]
@@ -33,14 +33,14 @@ Archive = Annotated[
     typer.Option(
         "--archive",
         metavar="ID",
-        help="The archive to go back to, from `ws show`; implies --choice restore_archive.",
+        help="The archive to restore, from `codehub ws show`. Implies --choice restore_archive.",
         show_default=False,
     ),
 ]
 
 
 def recover(
-    name: Target,
+    name: WorkspaceArgument,
     choice: Choice = None,
     *,
     archive: Archive = None,
@@ -48,58 +48,60 @@ def recover(
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Recover from an error: look again and go on; for lost or damaged files you choose what to give up."""
+    """Recover from an error by trying again; if files are lost or damaged, choose what to give up."""
     with connect(url) as client:
         workspace = find_workspace(client, name)
         chosen = choice or (RecoverChoice.RESTORE_ARCHIVE if archive else _choose(workspace))
         if chosen is RecoverChoice.RESTORE_ARCHIVE and archive is None:
             archive = _choose_archive(workspace)
-        request = {"choice": chosen} | ({"archive": archive} if archive else {})
-        asked = client.post(f"/workspaces/{workspace['id']}/recover", request)
-        finish(client, asked, DesiredState(asked["desired_state"]), wait=wait, as_json=as_json)
+        form = {"choice": chosen} | ({"archive": archive} if archive else {})
+        recovering = client.post(f"/workspaces/{workspace['id']}/recover", form)
+        desired = DesiredState(recovering["desired_state"])
+        finish(client, recovering, desired, wait=wait, as_json=as_json)
 
 
-def in_words(option: Document) -> str:
-    """What a choice does, and what it costs."""
+def describe_choice(option: Document) -> str:
+    """Return what a choice does and what it costs."""
     return f"{option['meaning']}. {option['consequence'] or ''}".rstrip(" .") + "."
 
 
-def archive_option(archive: Document) -> str:
-    """How to choose it, and what it is."""
-    return f"--archive {archive['archive_op_id']}: {archive_in_words(archive)}"
+def describe_archive_option(archive: Document) -> str:
+    """Return the option that chooses the archive, and its description."""
+    return f"--archive {archive['archive_op_id']}: {describe_archive(archive)}"
 
 
-def archive_in_words(archive: Document) -> str:
-    made = f"made {clock(archive['created_at'])}" if archive["created_at"] else "time unknown"
-    length = "size unknown" if archive["size_bytes"] is None else size(archive["size_bytes"])
-    verified = f"verified {clock(archive['verified_at'])}" if archive["verified_at"] else "not verified yet"
-    return ", ".join([made, length, verified, *(["the current one"] if archive["current"] else [])])
+def describe_archive(archive: Document) -> str:
+    created = f"created {local_time(archive['created_at'])}" if archive["created_at"] else "time unknown"
+    size = "size unknown" if archive["size_bytes"] is None else format_size(archive["size_bytes"])
+    verified_at = archive["verified_at"]
+    verified = f"verified {local_time(verified_at)}" if verified_at else "not verified yet"
+    return ", ".join([created, size, verified, *(["the current one"] if archive["current"] else [])])
 
 
 def _choose(workspace: Document) -> RecoverChoice:
     options = workspace["recover"]["choices"] if workspace["recover"] else []
     if not options:
-        raise Failed(f"{workspace['name']} has no error to recover from.", code=ExitCode.REFUSED)
+        raise CommandError(f"{workspace['name']} has no error to recover from.", code=ExitCode.REFUSED)
     if len(options) == 1:
         return RecoverChoice(options[0]["choice"])
-    described = [f"{each['choice']}: {in_words(each)}" for each in options]
-    if not can_ask():
-        more = [*described, *(archive_option(each) for each in _archives(workspace))]
-        raise Failed(_explanation(workspace), "Choose one with --choice.", code=ExitCode.USAGE, more=more)
-    say(_explanation(workspace))
-    return RecoverChoice(options[_ask("Your choice", described)]["choice"])
+    described = [f"{each['choice']}: {describe_choice(each)}" for each in options]
+    if not can_prompt():
+        details = [*described, *(describe_archive_option(each) for each in _archives(workspace))]
+        raise CommandError(
+            _explanation(workspace), "Choose one with --choice.", code=ExitCode.USAGE, details=details
+        )
+    print_note(_explanation(workspace))
+    return RecoverChoice(options[_prompt("Your choice", described)]["choice"])
 
 
 def _choose_archive(workspace: Document) -> str | None:
-    """Only one that is not the last has to be named; the API says so where nobody can be asked."""
+    """Ask for the archive; without a terminal, the API restores the current one or refuses."""
     archives = _archives(workspace)
-    if not archives or not can_ask():
+    if not archives or not can_prompt():
         return None
-    say("Which archive?")
-    picked: str = archives[_ask("Your choice", [archive_in_words(each) for each in archives])][
-        "archive_op_id"
-    ]
-    return picked
+    print_note("Which archive?")
+    chosen = archives[_prompt("Your choice", [describe_archive(each) for each in archives])]
+    return str(chosen["archive_op_id"])
 
 
 def _archives(workspace: Document) -> Sequence[Document]:
@@ -111,9 +113,9 @@ def _explanation(workspace: Document) -> str:
     return f"{workspace['name']}: {failure_headline(workspace)}. {error['message'] or error['explanation']}"
 
 
-def _ask(question: str, lines: Sequence[str]) -> int:
-    """The place of the one that is picked. No default: files are never given up by pressing Enter."""
+def _prompt(question: str, lines: Sequence[str]) -> int:
+    """Return the index of the chosen line. There is no default: Enter must not give up files."""
     for number, line in enumerate(lines, 1):
-        say(f"  {number}  {line}")
+        print_note(f"  {number}  {line}")
     numbers = [str(each) for each in range(1, len(lines) + 1)]
     return IntPrompt.ask(question, console=Console(stderr=True), choices=numbers) - 1

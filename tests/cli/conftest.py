@@ -1,4 +1,4 @@
-"""Fixtures of the command line's tests: one CodeHub for all of them, people of their own for each."""
+"""Fixtures: one CodeHub for all tests of the command line, new users for each test."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,7 +11,7 @@ from testkit.redis_server import RedisServer
 from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.api.harness import environment_of
-from tests.cli.harness import CliHarness, Somebody, open_cli_harness
+from tests.cli.harness import CliHarness, CliUser, open_cli_harness
 from tests.fixtures_s3 import s3_server
 from tests.fixtures_services import redis_server, temporal_client, temporal_server
 
@@ -36,10 +36,10 @@ async def harness(
 
 
 @pytest.fixture
-async def ann(harness: CliHarness, tmp_path: Path) -> Somebody:
-    return await harness.somebody(tmp_path / "ann")
+async def ann(harness: CliHarness, tmp_path: Path) -> CliUser:
+    return await harness.user(tmp_path / "ann")
 
 
 @pytest.fixture
-async def admin(harness: CliHarness, tmp_path: Path) -> Somebody:
-    return await harness.somebody(tmp_path / "admin", admin=True)
+async def admin(harness: CliHarness, tmp_path: Path) -> CliUser:
+    return await harness.user(tmp_path / "admin", admin=True)

@@ -1,4 +1,4 @@
-"""A CodeHub whose worker acts on a fake world, and people who use it from a command line."""
+"""A CodeHub whose worker uses fake providers, and users of its command line."""
 
 import asyncio
 import os
@@ -24,7 +24,7 @@ from tests.cli.terminal import Terminal
 
 @dataclass(frozen=True)
 class CliHarness:
-    """The API as a process, and everything behind it."""
+    """The API as a process, with its database, worker and fake providers."""
 
     harness: ApiHarness
     api: ApiProcess
@@ -34,16 +34,16 @@ class CliHarness:
     def database(self) -> Database:
         return self.harness.context.database
 
-    async def somebody(self, home: Path, *, admin: bool = False) -> "Somebody":
+    async def user(self, home: Path, *, admin: bool = False) -> "CliUser":
         person = await self.harness.person(admin=admin)
         with_token, _ = await self.harness.token_client(person)
         token = with_token.headers["authorization"].removeprefix("Bearer ")
-        return Somebody(self, person, home, {"CODEHUB_URL": self.api.base_url, "CODEHUB_TOKEN": token})
+        return CliUser(self, person, home, {"CODEHUB_URL": self.api.base_url, "CODEHUB_TOKEN": token})
 
 
 @dataclass(frozen=True)
-class Somebody:
-    """A person with an account, and a home directory on this machine."""
+class CliUser:
+    """A user with an account and a home directory on this machine."""
 
     harness: CliHarness
     person: Person
@@ -55,11 +55,11 @@ class Somebody:
         return self.home / "config" / "codehub" / "login.json"
 
     def environment(self, **changed: str) -> dict[str, str]:
-        ours = {"XDG_CONFIG_HOME": str(self.home / "config"), "CODEHUB_DATA_DIR": str(self.home / "data")}
-        return {**ours, "COLUMNS": "150", **self.variables, **changed}
+        own = {"XDG_CONFIG_HOME": str(self.home / "config"), "CODEHUB_DATA_DIR": str(self.home / "data")}
+        return {**own, "COLUMNS": "150", **self.variables, **changed}
 
     async def run(self, *arguments: str, stdin: str = "", **changed: str) -> Result:
-        """In this process, without a terminal; in a thread, because it waits for an API of ours."""
+        """Run a command without a terminal, in a thread because it blocks on the API."""
         unset: dict[str, str | None] = {name: None for name in os.environ if name.startswith("CODEHUB_")}
         env = {**unset, **self.environment(**changed)}
         return await asyncio.to_thread(CliRunner().invoke, app, arguments, env=env, input=stdin)
@@ -69,15 +69,15 @@ class Somebody:
         return Terminal(arguments, {**kept, "TERM": "xterm", **self.environment(**changed)})
 
     async def create(self, name: str = "home", **columns: Any) -> str:  # noqa: ANN401
-        """A workspace that nobody has told the worker about; it is stopped, unless told otherwise."""
+        """Add a stopped workspace with these columns, without waking the worker."""
         state = {"phase": "STANDBY", "desired_state": "STANDBY", **columns}
         async with self.harness.database.transaction() as session:
             return await add_workspace(session, self.person.user_id, name=name, **state)
 
     async def read(self, workspace_id: str) -> dict[str, Any]:
-        answer = await self.person.client.get(f"{self.person.workspaces}/{workspace_id}")
-        assert answer.status_code == 200, answer.text
-        document: dict[str, Any] = answer.json()
+        response = await self.person.client.get(f"{self.person.workspaces}/{workspace_id}")
+        assert response.status_code == 200, response.text
+        document: dict[str, Any] = response.json()
         return document
 
 

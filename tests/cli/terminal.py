@@ -1,4 +1,4 @@
-"""The `codehub` command on a terminal: what a person sees, types and interrupts."""
+"""The `codehub` command on a pseudo-terminal."""
 
 import os
 import re
@@ -15,14 +15,14 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 class Terminal:
-    """A running command; it is gone afterwards."""
+    """A running command, killed at the end of the block."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
-        self._screen, theirs = os.openpty()
+        self._screen, child = os.openpty()
         self._process = subprocess.Popen(
-            (CODEHUB, *arguments), env=environment, stdin=theirs, stdout=theirs, stderr=theirs
+            (CODEHUB, *arguments), env=environment, stdin=child, stdout=child, stderr=child
         )
-        os.close(theirs)
+        os.close(child)
         self._read = b""
         self._reader = Thread(target=self._collect, daemon=True)
         self._reader.start()
@@ -44,7 +44,7 @@ class Terminal:
 
     @property
     def text(self) -> str:
-        """Everything that was ever on the screen, without colours."""
+        """All output so far, without control sequences."""
         return CONTROL.sub("", self.raw)
 
     async def shows(self, words: str) -> None:
@@ -55,15 +55,15 @@ class Terminal:
         self._reader.join(0.2 if self._process.poll() is None else None)
         assert words in self.text, self.text
 
-    async def answer(self, question: str, line: str) -> None:
+    async def reply(self, question: str, line: str) -> None:
         await self.shows(question)
         os.write(self._screen, f"{line}\n".encode())
 
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
 
-    async def ended(self) -> int:
-        """Its exit code; all that it said has been read."""
+    async def wait(self) -> int:
+        """Wait for the end and return the exit code; all output has been read."""
 
         async def over() -> bool:
             return self._process.poll() is not None
@@ -77,6 +77,6 @@ class Terminal:
             try:
                 content = os.read(self._screen, 65_536)
             except OSError:
-                # Linux says so when the last one who could write has gone.
+                # Linux raises this when the other side is closed.
                 return
             self._read += content

@@ -1,36 +1,36 @@
-"""Deleting asks first, and what is deleted can be found to be taken back."""
+"""Deletion asks for confirmation, and deleted workspaces can be undeleted."""
 
 import json
 
 from cli.errors import ExitCode
 from codehub.domain.states import Phase
 from tests.api.workspace_rows import mark_deleted, set_columns
-from tests.cli.harness import Somebody
+from tests.cli.harness import CliUser
 
 
-async def test_deleting_asks_for_the_name(ann: Somebody) -> None:
+async def test_deletion_asks_for_the_name(ann: CliUser) -> None:
     workspace_id = await ann.create("notes")
     with ann.terminal("ws", "rm", "notes", "--no-wait") as terminal:
-        await terminal.answer("Type notes to delete it", "yes")
-        assert await terminal.ended() == ExitCode.USAGE
+        await terminal.reply("Type notes to delete it", "yes")
+        assert await terminal.wait() == ExitCode.USAGE
     assert "nothing was deleted" in terminal.text
     assert (await ann.read(workspace_id))["desired_state"] == "STANDBY"
     with ann.terminal("ws", "rm", "notes", "--no-wait") as terminal:
-        await terminal.answer("Type notes to delete it", "notes")
-        assert await terminal.ended() == 0
+        await terminal.reply("Type notes to delete it", "notes")
+        assert await terminal.wait() == 0
 
 
-async def test_without_a_terminal_nothing_is_deleted_unasked(ann: Somebody) -> None:
+async def test_without_a_terminal_nothing_is_deleted_without_yes(ann: CliUser) -> None:
     workspace_id = await ann.create("notes")
     result = await ann.run("ws", "rm", "notes")
     assert (result.exit_code, result.stderr.splitlines()[-1]) == (
         ExitCode.USAGE,
-        "Delete it without a question with --yes.",
+        "Use --yes to delete it without confirmation.",
     )
     assert (await ann.read(workspace_id))["desired_state"] == "STANDBY"
 
 
-async def test_deleted_ones_are_listed_with_how_long_they_can_come_back(ann: Somebody) -> None:
+async def test_deleted_workspaces_are_listed_with_their_undelete_period(ann: CliUser) -> None:
     await mark_deleted(
         ann.harness.database, await ann.create("gone", archive_key="archives/a/b/home.tar.zst"), Phase.DELETED
     )
@@ -38,7 +38,7 @@ async def test_deleted_ones_are_listed_with_how_long_they_can_come_back(ann: Som
     assert "at least until" in (await ann.run("ws", "ls", "--deleted")).stdout
 
 
-async def test_a_purged_one_is_not_mistaken_for_one_that_can_come_back(ann: Somebody) -> None:
+async def test_undelete_ignores_purged_workspaces_of_the_same_name(ann: CliUser) -> None:
     kept = await ann.create("twin", archive_key="archives/a/b/home.tar.zst")
     for workspace_id, purge in {kept: False, await ann.create("twin"): True}.items():
         await mark_deleted(ann.harness.database, workspace_id, Phase.DELETED)

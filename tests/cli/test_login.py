@@ -1,4 +1,4 @@
-"""Signing in and out, and which CodeHub is talked to with which token."""
+"""Sign in and out; which token is sent to which CodeHub."""
 
 import json
 import stat
@@ -13,27 +13,27 @@ from codehub.embedded.state import lock_data_dir, write_state
 from testkit.processes import free_port
 from testkit.seaweed import S3Server
 from tests.api.harness import PASSWORD
-from tests.cli.harness import Somebody
+from tests.cli.harness import CliUser
 
-NOBODY = {"CODEHUB_TOKEN": ""}
+NO_TOKEN = {"CODEHUB_TOKEN": ""}
 
 
-async def sign_in(somebody: Somebody) -> None:
-    arguments = ("login", "--user", somebody.person.username, "--password-stdin")
-    result = await somebody.run(*arguments, stdin=f"{PASSWORD}\n", **NOBODY)
+async def sign_in(user: CliUser) -> None:
+    arguments = ("login", "--user", user.person.username, "--password-stdin")
+    result = await user.run(*arguments, stdin=f"{PASSWORD}\n", **NO_TOKEN)
     assert result.exit_code == 0, result.output
 
 
-async def token_names(somebody: Somebody) -> list[str]:
-    items = (await somebody.person.client.get("/api/v1/tokens")).json()["items"]
+async def token_names(user: CliUser) -> list[str]:
+    items = (await user.person.client.get("/api/v1/tokens")).json()["items"]
     return [each["name"] for each in items]
 
 
-async def test_login_asks_and_keeps_a_token_that_it_does_not_show(ann: Somebody) -> None:
-    with ann.terminal("login", **NOBODY) as terminal:
-        await terminal.answer("User", ann.person.username)
-        await terminal.answer("Password", PASSWORD)
-        assert await terminal.ended() == 0
+async def test_login_prompts_and_saves_a_token_without_showing_it(ann: CliUser) -> None:
+    with ann.terminal("login", **NO_TOKEN) as terminal:
+        await terminal.reply("User", ann.person.username)
+        await terminal.reply("Password", PASSWORD)
+        assert await terminal.wait() == 0
     assert f"Signed in as {ann.person.username}." in terminal.text
     token = json.loads(ann.login_file.read_text())["token"]
     assert token not in terminal.text
@@ -42,35 +42,35 @@ async def test_login_asks_and_keeps_a_token_that_it_does_not_show(ann: Somebody)
     assert stat.S_IMODE(ann.login_file.parent.stat().st_mode) == 0o700
 
 
-async def test_commands_after_a_login_need_neither_address_nor_token(ann: Somebody) -> None:
+async def test_commands_after_a_login_need_no_url_or_token(ann: CliUser) -> None:
     await sign_in(ann)
     await ann.create("notes")
-    result = await ann.run("ws", "ls", CODEHUB_URL="", **NOBODY)
+    result = await ann.run("ws", "ls", CODEHUB_URL="", **NO_TOKEN)
     assert (result.exit_code, "notes" in result.stdout) == (0, True)
 
 
-async def test_a_wrong_password_is_told_and_nothing_is_kept(ann: Somebody) -> None:
+async def test_after_a_wrong_password_nothing_is_saved(ann: CliUser) -> None:
     arguments = ("login", "--user", ann.person.username, "--password-stdin")
-    result = await ann.run(*arguments, stdin="wrong horse battery\n", **NOBODY)
+    result = await ann.run(*arguments, stdin="wrong horse battery\n", **NO_TOKEN)
     assert result.exit_code == ExitCode.NOT_SIGNED_IN
     assert "User name or password is wrong" in result.stderr
     assert not ann.login_file.exists()
 
 
-async def test_a_second_login_replaces_the_first_token(ann: Somebody) -> None:
+async def test_a_second_login_replaces_the_token(ann: CliUser) -> None:
     await sign_in(ann)
     first = await token_names(ann)
     await sign_in(ann)
     assert await token_names(ann) == first
 
 
-async def test_login_leaves_no_session_behind(ann: Somebody) -> None:
+async def test_login_leaves_no_session_behind(ann: CliUser) -> None:
     await sign_in(ann)
     sessions = (await ann.person.client.get("/api/v1/sessions")).json()["items"]
     assert [each["current"] for each in sessions] == [True]
 
 
-async def test_logout_revokes_the_token_and_forgets_it(ann: Somebody) -> None:
+async def test_logout_revokes_and_deletes_the_token(ann: CliUser) -> None:
     before = await token_names(ann)
     await sign_in(ann)
     result = await ann.run("logout")
@@ -80,17 +80,17 @@ async def test_logout_revokes_the_token_and_forgets_it(ann: Somebody) -> None:
     assert (await ann.run("logout")).stdout == "You are not signed in.\n"
 
 
-async def test_the_token_of_the_environment_wins(ann: Somebody, admin: Somebody) -> None:
+async def test_the_token_in_the_environment_takes_precedence(ann: CliUser, admin: CliUser) -> None:
     await sign_in(ann)
-    await admin.create("of the administrator")
+    await admin.create("workspace of the administrator")
     result = await ann.run("ws", "ls", CODEHUB_TOKEN=admin.variables["CODEHUB_TOKEN"])
-    assert "of the administrator" in result.stdout
+    assert "workspace of the administrator" in result.stdout
 
 
-async def test_a_saved_token_is_sent_to_no_other_codehub(ann: Somebody) -> None:
+async def test_a_saved_token_is_not_sent_to_another_codehub(ann: CliUser) -> None:
     await sign_in(ann)
     other = f"http://127.0.0.1:{free_port()}"
-    result = await ann.run("ws", "ls", "--url", other, **NOBODY)
+    result = await ann.run("ws", "ls", "--url", other, **NO_TOKEN)
     assert result.exit_code == ExitCode.NOT_SIGNED_IN
     assert result.stderr.splitlines() == [
         f"You are not signed in to {other}, only to {ann.harness.api.base_url}.",
@@ -98,46 +98,46 @@ async def test_a_saved_token_is_sent_to_no_other_codehub(ann: Somebody) -> None:
     ]
 
 
-async def test_a_revoked_token_leads_to_a_new_login(ann: Somebody) -> None:
+async def test_after_a_revoked_token_the_next_step_is_a_login(ann: CliUser) -> None:
     result = await ann.run("ws", "ls", CODEHUB_TOKEN="codehub_pat_revoked")  # noqa: S106
     assert result.exit_code == ExitCode.NOT_SIGNED_IN
     assert result.stderr.splitlines()[-1] == "Sign in with: codehub login"
 
 
-async def test_silence_is_told_with_where_the_address_came_from(ann: Somebody) -> None:
+async def test_an_unreachable_server_is_reported_with_the_source_of_its_address(ann: CliUser) -> None:
     url = f"http://127.0.0.1:{free_port()}"
     result = await ann.run("ws", "ls", CODEHUB_URL=url)
     assert result.exit_code == ExitCode.UNAVAILABLE
-    assert f"CodeHub does not answer at {url}" in result.stderr
-    assert "The address comes from CODEHUB_URL" in result.stderr
+    assert f"Cannot reach CodeHub at {url}" in result.stderr
+    assert "This address comes from CODEHUB_URL" in result.stderr
 
 
-async def test_a_server_that_is_no_codehub_is_recognised(ann: Somebody, s3_server: S3Server) -> None:
+async def test_another_server_is_recognized(ann: CliUser, s3_server: S3Server) -> None:
     result = await ann.run("ws", "ls", "--url", s3_server.endpoint_url)
     assert result.exit_code == ExitCode.UNAVAILABLE
-    assert f"What answers at {s3_server.endpoint_url} is no CodeHub" in result.stderr
+    assert f"The server at {s3_server.endpoint_url} is not CodeHub" in result.stderr
 
 
 @pytest.mark.parametrize("url", ["codehub", "ftp://host", "http://", "http://host:port"])
-async def test_an_address_that_is_none_is_a_wrong_usage(ann: Somebody, url: str) -> None:
+async def test_an_invalid_url_is_a_usage_error(ann: CliUser, url: str) -> None:
     result = await ann.run("ws", "ls", "--url", url)
     assert (result.exit_code, result.stderr.splitlines()[0]) == (
         ExitCode.USAGE,
-        f"{url!r} is no address of a CodeHub.",
+        f"Invalid URL: {url!r}.",
     )
 
 
-async def test_a_token_that_is_none_is_a_wrong_usage(ann: Somebody) -> None:
+async def test_an_invalid_token_is_a_usage_error(ann: CliUser) -> None:
     assert (await ann.run("ws", "ls", CODEHUB_TOKEN="schlüssel")).exit_code == ExitCode.USAGE  # noqa: S106
 
 
-async def test_without_a_terminal_nobody_is_asked(ann: Somebody) -> None:
-    result = await ann.run("login", **NOBODY)
+async def test_without_a_terminal_there_is_no_prompt(ann: CliUser) -> None:
+    result = await ann.run("login", **NO_TOKEN)
     assert result.exit_code == ExitCode.USAGE
     assert "--password-stdin" in result.stderr
 
 
-def test_the_codehub_of_this_machine_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_codehub_on_this_machine_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = DataDir(tmp_path / "data")
     data.create()
     for name, value in {

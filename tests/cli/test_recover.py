@@ -1,4 +1,4 @@
-"""Leaving an error: what gives up files is chosen in so many words."""
+"""Recovery: choices that give up files must be explicit."""
 
 from datetime import timedelta
 
@@ -7,24 +7,24 @@ import pytest
 from cli.errors import ExitCode
 from codehub.domain.conditions import WorkspaceId
 from tests.api.workspace_rows import LONG_AGO, damage_archive, fail, halt_deletion, lose_data
-from tests.cli.harness import Somebody
+from tests.cli.harness import CliUser
 
 ARCHIVE = "archives/a/b/home.tar.zst"
 
 
-async def lost(somebody: Somebody, archive_key: str | None = ARCHIVE) -> str:
-    workspace_id = await somebody.create("notes")
-    await lose_data(somebody.harness.database, workspace_id, archive_key=archive_key)
+async def lost(user: CliUser, archive_key: str | None = ARCHIVE) -> str:
+    workspace_id = await user.create("notes")
+    await lose_data(user.harness.database, workspace_id, archive_key=archive_key)
     return workspace_id
 
 
-async def chosen(somebody: Somebody, workspace_id: str) -> list[str]:
-    path = f"{somebody.person.workspaces}/{workspace_id}/events"
-    items = (await somebody.person.client.get(path)).json()["items"]
+async def chosen(user: CliUser, workspace_id: str) -> list[str]:
+    path = f"{user.person.workspaces}/{workspace_id}/events"
+    items = (await user.person.client.get(path)).json()["items"]
     return [each["detail"]["choice"] for each in items if each["kind"] == "recovery_requested"]
 
 
-async def test_lost_files_need_a_choice_and_the_consequences_are_told(ann: Somebody) -> None:
+async def test_lost_files_require_a_choice_and_the_consequences_are_shown(ann: CliUser) -> None:
     workspace_id = await lost(ann)
     result = await ann.run("ws", "recover", "notes")
     assert result.exit_code == ExitCode.USAGE
@@ -34,32 +34,32 @@ async def test_lost_files_need_a_choice_and_the_consequences_are_told(ann: Someb
     assert await chosen(ann, workspace_id) == []
 
 
-async def test_on_a_terminal_the_choice_is_asked_for_and_has_no_default(ann: Somebody) -> None:
+async def test_on_a_terminal_the_prompt_has_no_default(ann: CliUser) -> None:
     workspace_id = await lost(ann)
     with ann.terminal("ws", "recover", "notes", "--no-wait") as terminal:
         await terminal.shows("1  retry: check again and try once more, without giving anything up")
-        await terminal.answer("Your choice", "")
+        await terminal.reply("Your choice", "")
         await terminal.shows("Please enter")
         assert await chosen(ann, workspace_id) == []
-        await terminal.answer("Your choice", "2")
-        assert await terminal.ended() == 0
+        await terminal.reply("Your choice", "2")
+        assert await terminal.wait() == 0
     assert await chosen(ann, workspace_id) == ["restore_archive"]
 
 
-async def test_a_choice_can_be_given_at_once(ann: Somebody) -> None:
+async def test_the_choice_can_be_an_option(ann: CliUser) -> None:
     workspace_id = await lost(ann)
     assert (await ann.run("ws", "recover", "notes", "--choice", "start_empty")).exit_code == 0
     assert await chosen(ann, workspace_id) == ["start_empty"]
 
 
-async def test_a_choice_that_there_is_not_is_refused(ann: Somebody) -> None:
+async def test_an_unavailable_choice_is_refused(ann: CliUser) -> None:
     workspace_id = await lost(ann, archive_key=None)
     result = await ann.run("ws", "recover", "notes", "--choice", "restore_archive")
     assert result.exit_code == ExitCode.REFUSED
     assert await chosen(ann, workspace_id) == []
 
 
-async def test_an_error_with_one_way_out_takes_it(ann: Somebody) -> None:
+async def test_the_only_choice_is_made_without_asking(ann: CliUser) -> None:
     workspace_id = await ann.create("notes")
     await fail(ann.harness.database, workspace_id)
     assert (await ann.run("ws", "recover", "notes")).exit_code == 0
@@ -67,27 +67,27 @@ async def test_an_error_with_one_way_out_takes_it(ann: Somebody) -> None:
 
 
 @pytest.mark.parametrize("choice", [(), ("--choice", "retry")])
-async def test_without_an_error_there_is_nothing_to_recover(ann: Somebody, choice: tuple[str, ...]) -> None:
+async def test_without_an_error_there_is_nothing_to_recover(ann: CliUser, choice: tuple[str, ...]) -> None:
     await ann.create("notes")
     result = await ann.run("ws", "recover", "notes", *choice)
     assert result.exit_code == ExitCode.REFUSED
     assert "no error" in result.stderr
 
 
-async def archives_chosen(somebody: Somebody, workspace_id: str) -> list[str]:
-    path = f"{somebody.person.workspaces}/{workspace_id}/events"
-    items = (await somebody.person.client.get(path)).json()["items"]
+async def archives_chosen(user: CliUser, workspace_id: str) -> list[str]:
+    path = f"{user.person.workspaces}/{workspace_id}/events"
+    items = (await user.person.client.get(path)).json()["items"]
     return [each["detail"]["archive"] for each in items if each["kind"] == "recovery_requested"]
 
 
-async def damaged(somebody: Somebody) -> tuple[str, str]:
-    """A workspace whose archive is damaged, and the id of an older archive."""
-    workspace_id = await somebody.create("notes")
-    _, older = await damage_archive(somebody.harness.database, workspace_id, LONG_AGO - timedelta(days=1))
+async def damaged(user: CliUser) -> tuple[str, str]:
+    """Create a workspace with a damaged archive; return it and the id of an older archive."""
+    workspace_id = await user.create("notes")
+    _, older = await damage_archive(user.harness.database, workspace_id, LONG_AGO - timedelta(days=1))
     return workspace_id, older
 
 
-async def test_older_archives_are_listed_where_the_last_one_is_damaged(ann: Somebody) -> None:
+async def test_older_archives_are_listed_if_the_last_one_is_damaged(ann: CliUser) -> None:
     _, older = await damaged(ann)
     for arguments in (("ws", "recover", "notes"), ("ws", "show", "notes")):
         result = await ann.run(*arguments, COLUMNS="300")
@@ -95,7 +95,7 @@ async def test_older_archives_are_listed_where_the_last_one_is_damaged(ann: Some
         assert "42 B, not verified yet" in result.output
 
 
-async def test_an_older_archive_is_chosen_by_its_id(ann: Somebody) -> None:
+async def test_an_older_archive_is_chosen_by_id(ann: CliUser) -> None:
     workspace_id, older = await damaged(ann)
     result = await ann.run("ws", "recover", "notes", "--archive", older)
     assert result.exit_code == 0, result.output
@@ -103,28 +103,28 @@ async def test_an_older_archive_is_chosen_by_its_id(ann: Somebody) -> None:
     assert older in (await archives_chosen(ann, workspace_id))[0]
 
 
-async def test_on_a_terminal_the_archive_is_picked_from_a_list(ann: Somebody) -> None:
+async def test_on_a_terminal_the_archive_is_chosen_from_a_list(ann: CliUser) -> None:
     workspace_id, older = await damaged(ann)
     with ann.terminal("ws", "recover", "notes", "--no-wait") as terminal:
-        await terminal.answer("Your choice", "2")
+        await terminal.reply("Your choice", "2")
         await terminal.shows("Which archive?")
-        await terminal.answer("Your choice", "1")
-        assert await terminal.ended() == 0
+        await terminal.reply("Your choice", "1")
+        assert await terminal.wait() == 0
     assert older in (await archives_chosen(ann, workspace_id))[0]
 
 
-async def test_a_deletion_that_failed_waits_for_its_owner(ann: Somebody) -> None:
+async def test_a_failed_deletion_needs_a_decision(ann: CliUser) -> None:
     await halt_deletion(ann.harness.database, await ann.create("notes"))
     [line] = [each for each in (await ann.run("ws", "ls")).stdout.splitlines() if "notes" in each]
-    assert "waits for you" in line
+    assert "needs your decision" in line
     assert "On its way" not in line
     shown = (await ann.run("ws", "show", "notes", COLUMNS="300")).stdout
     assert "It could not be deleted. It needs your decision." in shown
-    for way in ("recover notes --choice retry", "undelete notes", "rm notes --purge"):
-        assert f"codehub ws {way}" in shown
+    for option in ("recover notes --choice retry", "undelete notes", "rm notes --purge"):
+        assert f"codehub ws {option}" in shown
 
 
-async def test_a_deletion_that_failed_is_told_to_whoever_waits_for_it(ann: Somebody) -> None:
+async def test_waiting_for_a_failed_deletion_reports_the_failure(ann: CliUser) -> None:
     workspace_id = await ann.create("notes")
     await halt_deletion(ann.harness.database, workspace_id)
     ann.harness.world.volumes[WorkspaceId(workspace_id)] = {"notes": b"precious"}
@@ -133,7 +133,7 @@ async def test_a_deletion_that_failed_is_told_to_whoever_waits_for_it(ann: Someb
     assert "notes: It could not be deleted." in result.stderr
 
 
-async def test_a_deletion_that_failed_is_purged_taken_back_or_tried_again(ann: Somebody) -> None:
+async def test_a_failed_deletion_can_be_purged_undone_or_retried(ann: CliUser) -> None:
     for name, arguments in {
         "one": ("rm", "one", "--purge", "--yes", "--wait"),
         "two": ("undelete", "two"),

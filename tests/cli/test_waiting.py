@@ -1,4 +1,4 @@
-"""Waiting for a workspace: what is shown meanwhile, how it ends, and what does not end it."""
+"""Waiting for a workspace: progress, results, interruptions and lost connections."""
 
 import asyncio
 import json
@@ -14,15 +14,15 @@ from codehub.ports import Progress
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.workspace_rows import set_columns
-from tests.cli.harness import Somebody
+from tests.cli.harness import CliUser
 
 SNAPSHOT = b"event: snapshot"
 
 
 @asynccontextmanager
-async def held(somebody: Somebody, call: str) -> AsyncIterator[None]:
-    """The worker gets no further than this call meanwhile."""
-    gates = somebody.harness.world.gates
+async def held(user: CliUser, call: str) -> AsyncIterator[None]:
+    """Block the worker at this call during the block."""
+    gates = user.harness.world.gates
     gates[call] = asyncio.Event()
     try:
         yield
@@ -30,21 +30,21 @@ async def held(somebody: Somebody, call: str) -> AsyncIterator[None]:
         gates.pop(call).set()
 
 
-async def until_begun(somebody: Somebody, workspace_id: str, operation: str) -> None:
-    async def begun() -> bool:
-        return bool((await somebody.read(workspace_id))["operation"] == operation)
+async def until_started(user: CliUser, workspace_id: str, operation: str) -> None:
+    async def started() -> bool:
+        return bool((await user.read(workspace_id))["operation"] == operation)
 
-    await until(begun, f"{operation} of {workspace_id}")
+    await until(started, f"{operation} of {workspace_id}")
 
 
-async def new_home(somebody: Somebody, name: str = "notes") -> str:
-    """A workspace with files on disk."""
-    result = await somebody.run("ws", "create", name, "--no-start", "--wait", "--json")
+async def create_stopped(user: CliUser, name: str = "notes") -> str:
+    """Create a stopped workspace with a real volume."""
+    result = await user.run("ws", "create", name, "--no-start", "--wait", "--json")
     assert result.exit_code == 0, result.output
     return str(json.loads(result.stdout)["id"])
 
 
-async def test_a_workspace_goes_through_its_whole_life(ann: Somebody) -> None:
+async def test_a_workspace_goes_through_its_whole_lifecycle(ann: CliUser) -> None:
     created = await ann.run("ws", "create", "notes", "--wait")
     assert created.stdout.startswith("notes is running: http")
     assert created.stderr == "Preparing ...\nStarting ...\n"
@@ -52,22 +52,22 @@ async def test_a_workspace_goes_through_its_whole_life(ann: Somebody) -> None:
         result = await ann.run("ws", verb, "notes", "--wait")
         assert (result.exit_code, result.stdout) == (0, f"notes is {state}\n"), result.output
     removed = await ann.run("ws", "rm", "notes", "--yes", "--wait")
-    assert removed.stdout == "notes is deleted; bring it back with: codehub ws undelete notes\n"
+    assert removed.stdout == "notes is deleted. Bring it back with: codehub ws undelete notes\n"
     back = await ann.run("ws", "undelete", "notes", "--wait")
     assert (back.exit_code, back.stdout) == (0, "notes is archived\n"), back.output
     purged = await ann.run("ws", "rm", "notes", "--purge", "--yes", "--wait")
     assert (purged.exit_code, purged.stdout) == (0, "notes is deleted\n"), purged.output
 
 
-async def test_a_script_does_not_wait_unless_told(ann: Somebody) -> None:
-    await new_home(ann)
+async def test_a_script_does_not_wait_by_default(ann: CliUser) -> None:
+    await create_stopped(ann)
     async with held(ann, "jobs.archive"):
         result = await ann.run("ws", "archive", "notes")
-        assert result.stdout == "notes will be archived soon; look with: codehub ws show notes\n"
+        assert result.stdout == "notes will be archived soon. Check with: codehub ws show notes\n"
 
 
-async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
-    workspace_id = await new_home(ann)
+async def test_on_a_terminal_it_waits_and_shows_bytes_and_rate(ann: CliUser) -> None:
+    workspace_id = await create_stopped(ann)
     url = redis_url_of(ann.harness.harness.settings)
     async with held(ann, "jobs.archive"), create_client(url) as redis:
         board = RedisProgressBoard(redis)
@@ -85,45 +85,45 @@ async def test_a_terminal_waits_and_shows_bytes_and_rate(ann: Somebody) -> None:
             await until(rate_is_shown, "bytes and rate are shown")
             await board.clear(WorkspaceId(workspace_id))
             ann.harness.world.gates["jobs.archive"].set()
-            assert await terminal.ended() == 0
+            assert await terminal.wait() == 0
     assert terminal.text.splitlines()[-1].endswith("notes is archived")
 
 
-async def test_interrupting_is_calm_and_changes_nothing(ann: Somebody) -> None:
-    workspace_id = await new_home(ann)
+async def test_an_interruption_does_not_stop_the_operation(ann: CliUser) -> None:
+    workspace_id = await create_stopped(ann)
     async with held(ann, "jobs.archive"):
         with ann.terminal("ws", "archive", "notes") as terminal:
             await terminal.shows("Archiving")
             terminal.interrupt()
-            assert await terminal.ended() == ExitCode.INTERRUPTED
-        assert "You no longer watch notes; what you asked for goes on." in terminal.text
+            assert await terminal.wait() == ExitCode.INTERRUPTED
+        assert "You stopped waiting for notes. The operation continues." in terminal.text
         assert "codehub ws show notes" in terminal.text
         assert "Traceback" not in terminal.text
 
     async def archived() -> bool:
         return bool((await ann.read(workspace_id))["phase"] == "ARCHIVED")
 
-    await until(archived, "it goes on without the one who asked")
+    await until(archived, "the operation continues")
 
 
-async def test_a_failure_is_explained_with_the_way_out(ann: Somebody) -> None:
+async def test_a_failure_is_explained_with_the_next_step(ann: CliUser) -> None:
     result = await ann.run("ws", "create", "notes", "--image", "nowhere", "--wait")
     assert (result.exit_code, result.stdout) == (ExitCode.FAILED, "")
     assert "notes: It cannot start." in result.stderr
-    assert result.stderr.splitlines()[-1] == "See the ways out with: codehub ws show notes"
+    assert result.stderr.splitlines()[-1] == "See your options with: codehub ws show notes"
     ann.harness.world.images.add("nowhere")
     recovered = await ann.run("ws", "recover", "notes", "--wait")
     assert recovered.stdout.startswith("notes is running: "), recovered.output
 
 
-async def test_a_failure_is_a_document_for_scripts(ann: Somebody) -> None:
+async def test_a_failure_is_also_printed_as_json(ann: CliUser) -> None:
     result = await ann.run("ws", "create", "notes", "--image", "not-there", "--wait", "--json")
     assert result.exit_code == ExitCode.FAILED
     assert json.loads(result.stdout)["error"]["reason"] == "ImagePullFailed"
 
 
-async def test_waiting_outlives_a_lost_connection(ann: Somebody) -> None:
-    await new_home(ann)
+async def test_waiting_continues_after_a_lost_connection(ann: CliUser) -> None:
+    await create_stopped(ann)
     async with held(ann, "jobs.archive"), FaultRelay.to(f"127.0.0.1:{ann.harness.api.port}") as relay:
         waiting = asyncio.create_task(
             ann.run("ws", "archive", "notes", "--wait", CODEHUB_URL=f"http://{relay.address}")
@@ -136,24 +136,26 @@ async def test_waiting_outlives_a_lost_connection(ann: Somebody) -> None:
     assert (result.exit_code, result.stdout) == (0, "notes is archived\n"), result.output
 
 
-async def test_an_administrator_waits_for_the_workspace_of_another(ann: Somebody, admin: Somebody) -> None:
-    workspace_id = await new_home(ann)
+async def test_an_administrator_can_wait_for_the_workspace_of_another_user(
+    ann: CliUser, admin: CliUser
+) -> None:
+    workspace_id = await create_stopped(ann)
     result = await admin.run("ws", "archive", workspace_id, "--wait")
     assert (result.exit_code, result.stdout) == (0, "notes is archived\n"), result.output
 
 
-async def test_a_word_of_somebody_else_meanwhile_is_told(ann: Somebody) -> None:
-    workspace_id = await new_home(ann)
+async def test_a_conflicting_request_in_the_meantime_is_reported(ann: CliUser) -> None:
+    workspace_id = await create_stopped(ann)
     async with held(ann, "jobs.archive"):
         waiting = asyncio.create_task(ann.run("ws", "archive", "notes", "--wait"))
-        await until_begun(ann, workspace_id, "ARCHIVING")
+        await until_started(ann, workspace_id, "ARCHIVING")
         await set_columns(ann.harness.database, workspace_id, desired_state="STANDBY")
     result = await waiting
     assert result.exit_code == ExitCode.REFUSED
-    assert "Somebody asked to stop it meanwhile." in result.stderr
+    assert "Someone asked to stop it in the meantime." in result.stderr
 
 
-async def test_a_restart_stops_it_and_starts_it_again(ann: Somebody) -> None:
+async def test_a_restart_replaces_the_instance(ann: CliUser) -> None:
     created = await ann.run("ws", "create", "notes", "--wait", "--json")
     workspace_id = json.loads(created.stdout)["id"]
     before = ann.harness.world.instances[workspace_id]
@@ -162,7 +164,7 @@ async def test_a_restart_stops_it_and_starts_it_again(ann: Somebody) -> None:
     assert ann.harness.world.instances[workspace_id] is not before
 
 
-async def test_a_restart_of_what_is_stopped_starts_it(ann: Somebody) -> None:
-    await new_home(ann)
+async def test_a_restart_of_a_stopped_workspace_starts_it(ann: CliUser) -> None:
+    await create_stopped(ann)
     result = await ann.run("ws", "restart", "notes", "--wait")
     assert result.stdout.startswith("notes is running: "), result.output

@@ -1,4 +1,4 @@
-"""Workspaces from the command line: list, create, name, show, open; errors say what to do."""
+"""Workspaces from the command line: list, create, find, show, open; errors say what to do."""
 
 import json
 from datetime import UTC, datetime
@@ -11,19 +11,19 @@ from codehub.domain.conditions import Condition, Conditions, Reason, Status, con
 from codehub.domain.states import Operation
 from testkit.waiting import until
 from tests.api.workspace_rows import begin_operation, fail, lose_data, set_columns
-from tests.cli.harness import Somebody
+from tests.cli.harness import CliUser
 
 RUNNING = {"phase": "RUNNING", "desired_state": "RUNNING"}
 ARCHIVED = {"phase": "ARCHIVED", "desired_state": "ARCHIVED"}
 
 
-async def test_without_workspaces_the_next_step_is_told(ann: Somebody) -> None:
+async def test_an_empty_list_shows_the_next_step(ann: CliUser) -> None:
     result = await ann.run("ws", "ls")
     assert (result.exit_code, result.stdout) == (0, "")
     assert "codehub ws create NAME" in result.stderr
 
 
-async def test_list_tells_phase_and_what_comes_next(ann: Somebody) -> None:
+async def test_the_list_shows_the_state_and_what_happens_next(ann: CliUser) -> None:
     await ann.create("[bold]compiler", **RUNNING)
     broken = await ann.create("broken")
     await fail(ann.harness.database, broken)
@@ -31,17 +31,17 @@ async def test_list_tells_phase_and_what_comes_next(ann: Somebody) -> None:
     assert first.split()[:2] == ["[bold]compiler", "Running"]
     assert "stops now unless used" in first
     assert second.split()[:2] == ["broken", "Failed"]
-    assert "waits for you" in second
+    assert "needs your decision" in second
 
 
-async def test_list_for_scripts_is_the_document_of_the_api(ann: Somebody) -> None:
+async def test_the_list_as_json_is_the_document_of_the_api(ann: CliUser) -> None:
     for number in range(3):
         await ann.create(f"number {number}")
     listed = json.loads((await ann.run("ws", "ls", "--json")).stdout)
     assert listed == (await ann.person.client.get(ann.person.workspaces)).json()
 
 
-async def test_list_is_filtered(ann: Somebody) -> None:
+async def test_the_list_is_filtered(ann: CliUser) -> None:
     await ann.create("one", **RUNNING)
     await ann.create("two", **ARCHIVED)
     assert "one" not in (await ann.run("ws", "ls", "--phase", "ARCHIVED")).stdout
@@ -49,7 +49,7 @@ async def test_list_is_filtered(ann: Somebody) -> None:
     assert (await ann.run("ws", "ls", "--phase", "ASLEEP")).exit_code == ExitCode.USAGE
 
 
-async def test_a_new_workspace_is_as_it_was_asked_for(ann: Somebody) -> None:
+async def test_a_new_workspace_has_the_given_options(ann: CliUser) -> None:
     options = (
         "--no-start",
         "--stop-after",
@@ -78,14 +78,14 @@ async def test_a_new_workspace_is_as_it_was_asked_for(ann: Somebody) -> None:
 @pytest.mark.parametrize(
     "arguments", [("notes", "--stop-after", "soon"), ("notes", "--stop-after", "5s"), ("",)]
 )
-async def test_what_cannot_be_created_is_a_wrong_usage(ann: Somebody, arguments: tuple[str, ...]) -> None:
+async def test_invalid_options_are_a_usage_error(ann: CliUser, arguments: tuple[str, ...]) -> None:
     result = await ann.run("ws", "create", *arguments)
     assert result.exit_code == ExitCode.USAGE
     assert "Traceback" not in result.output
     assert (await ann.person.client.get(ann.person.workspaces)).json()["items"] == []
 
 
-async def test_an_ambiguous_name_is_answered_with_the_ids(ann: Somebody) -> None:
+async def test_an_ambiguous_name_lists_the_ids(ann: CliUser) -> None:
     ids = [await ann.create("twin"), await ann.create("twin")]
     result = await ann.run("ws", "show", "twin")
     assert result.exit_code == ExitCode.USAGE
@@ -94,19 +94,19 @@ async def test_an_ambiguous_name_is_answered_with_the_ids(ann: Somebody) -> None
     assert json.loads(shown.stdout)["id"] == ids[0]
 
 
-async def test_a_name_is_exact(ann: Somebody) -> None:
+async def test_a_name_must_match_exactly(ann: CliUser) -> None:
     await ann.create("compiler")
     result = await ann.run("ws", "show", "compile")
     assert (result.exit_code, result.stderr.splitlines()) == (
         ExitCode.NOT_FOUND,
         [
-            "There is no workspace called compile; did you mean compiler?",
-            "See what there is with: codehub ws ls",
+            "There is no workspace named compile. Did you mean compiler?",
+            "List them with: codehub ws ls",
         ],
     )
 
 
-async def test_workspaces_of_others_are_refused(ann: Somebody, admin: Somebody) -> None:
+async def test_workspaces_of_other_users_are_refused(ann: CliUser, admin: CliUser) -> None:
     theirs = await admin.create("secret")
     assert (await ann.run("ws", "show", "secret")).exit_code == ExitCode.NOT_FOUND
     result = await ann.run("ws", "show", theirs)
@@ -116,7 +116,7 @@ async def test_workspaces_of_others_are_refused(ann: Somebody, admin: Somebody) 
     )
 
 
-async def test_the_limit_is_told_with_what_runs(ann: Somebody) -> None:
+async def test_the_limit_error_lists_the_running_workspaces(ann: CliUser) -> None:
     running = [await ann.create(name, **RUNNING) for name in ("one", "two")]
     result = await ann.run("ws", "create", "three")
     assert result.exit_code == ExitCode.LIMIT
@@ -124,7 +124,7 @@ async def test_the_limit_is_told_with_what_runs(ann: Somebody) -> None:
     assert result.stderr.splitlines()[-1] == "Stop one with: codehub ws stop NAME"
 
 
-async def test_an_operation_under_way_is_not_interrupted(ann: Somebody) -> None:
+async def test_an_operation_in_progress_is_not_interrupted(ann: CliUser) -> None:
     workspace_id = await ann.create("busy", **RUNNING)
     await begin_operation(ann.harness.database, workspace_id, Operation.STARTING)
     result = await ann.run("ws", "stop", "busy")
@@ -133,67 +133,67 @@ async def test_an_operation_under_way_is_not_interrupted(ann: Somebody) -> None:
     assert "d ago" in result.stderr
 
 
-async def test_stopping_what_is_archived_does_not_restore_it(ann: Somebody) -> None:
+async def test_stopping_an_archived_workspace_does_not_restore_it(ann: CliUser) -> None:
     workspace_id = await ann.create("old", **ARCHIVED)
     result = await ann.run("ws", "stop", "old")
-    assert (result.exit_code, result.stdout) == (0, "old is archived: nothing runs.\n")
+    assert (result.exit_code, result.stdout) == (0, "old is archived, so it is not running.\n")
     assert (await ann.read(workspace_id))["desired_state"] == "ARCHIVED"
 
 
-async def test_restoring_what_runs_does_not_stop_it(ann: Somebody) -> None:
+async def test_restoring_a_running_workspace_does_not_stop_it(ann: CliUser) -> None:
     workspace_id = await ann.create("live", **RUNNING)
     assert (await ann.run("ws", "restore", "live")).exit_code == 0
     assert (await ann.read(workspace_id))["desired_state"] == "RUNNING"
 
 
-async def test_show_explains_an_error_and_the_ways_out(ann: Somebody) -> None:
+async def test_show_explains_an_error_and_the_options(ann: CliUser) -> None:
     await lose_data(
         ann.harness.database, await ann.create("my notes"), archive_key="archives/a/b/home.tar.zst"
     )
-    said = " ".join((await ann.run("ws", "show", "my notes")).stdout.split())
-    assert "Failed. Files are missing. It needs your decision." in said
-    assert "Files are missing: The volume has disappeared." in said
-    assert "The files are missing." in said
-    assert "codehub ws recover 'my notes' --choice restore_archive: go back to an archive" in said
-    assert "disk Its disk has disappeared, with the newest files." in said
+    output = " ".join((await ann.run("ws", "show", "my notes")).stdout.split())
+    assert "Failed. Files are missing. It needs your decision." in output
+    assert "Files are missing: The volume has disappeared." in output
+    assert "The files are missing." in output
+    assert "codehub ws recover 'my notes' --choice restore_archive: go back to an archive" in output
+    assert "disk Its disk has disappeared, with the newest files." in output
 
 
-async def test_show_tells_what_happens_next(ann: Somebody) -> None:
+async def test_show_says_what_happens_next(ann: CliUser) -> None:
     await ann.create("live", **RUNNING)
-    said = (await ann.run("ws", "show", "live")).stdout
-    assert "Running. It is ready to use." in said
-    assert "it stops now unless used" in said
+    output = (await ann.run("ws", "show", "live")).stdout
+    assert "Running. It is ready to use." in output
+    assert "it stops now unless used" in output
 
 
-async def test_open_prints_the_address_and_opens_a_browser(ann: Somebody, tmp_path: Path) -> None:
+async def test_open_prints_the_address_and_opens_a_browser(ann: CliUser, tmp_path: Path) -> None:
     workspace_id = await ann.create("notes", **RUNNING)
     browser, opened = tmp_path / "browser", tmp_path / "opened"
     browser.write_text(f'#!/bin/sh\necho "$1" > {opened}\n')
     browser.chmod(0o700)
     with ann.terminal("ws", "open", "notes", BROWSER=f"{browser} %s") as terminal:
-        assert await terminal.ended() == 0
+        assert await terminal.wait() == 0
     url = (await ann.read(workspace_id))["url"]
     assert terminal.text.splitlines() == [url]
 
     async def was_opened() -> bool:
         return opened.exists() and opened.read_text() == f"{url}\n"
 
-    await until(was_opened, "the browser was told the address")
+    await until(was_opened, "the browser opened the address")
 
 
-async def test_colour_is_for_terminals_only(ann: Somebody) -> None:
+async def test_only_terminals_get_colors(ann: CliUser) -> None:
     await ann.create("notes", **RUNNING)
     assert "\x1b" not in (await ann.run("ws", "ls")).stdout
     with ann.terminal("ws", "ls") as terminal:
-        await terminal.ended()
+        await terminal.wait()
     assert "\x1b[32mRunning" in terminal.raw
     with ann.terminal("ws", "ls", NO_COLOR="1") as terminal:
-        await terminal.ended()
+        await terminal.wait()
     assert "\x1b[32m" not in terminal.raw
     assert "Running" in terminal.raw
 
 
-async def test_a_changed_configuration_is_told_with_the_way_to_apply_it(ann: Somebody) -> None:
+async def test_a_changed_configuration_is_shown_with_the_command_to_apply_it(ann: CliUser) -> None:
     workspace_id = await ann.create("home", **RUNNING)
     message = "Restart to apply: image, memory."
     outdated = Condition(Status.FALSE, Reason.OUTDATED, message, datetime.now(UTC))

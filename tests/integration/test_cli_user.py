@@ -63,7 +63,7 @@ async def test_user_is_added_with_the_password_of_the_input(codehub: Run, databa
 async def test_generated_password_is_alone_on_the_output(codehub: Run, database: Database) -> None:
     result = await codehub("add", "ann", "--admin", "--generate")
     assert result.exit_code == 0
-    assert result.stderr == "Added ann (admin). The password is shown only now:\n"
+    assert result.stderr == "Added ann (admin). The password is shown only once:\n"
     assert await may_enter(database, "ann", result.stdout.removesuffix("\n"))
     assert (await users.find_user(database, "ann")).role == "admin"
 
@@ -93,7 +93,7 @@ async def test_user_is_disabled_and_enabled(codehub: Run, database: Database) ->
 
 
 async def test_users_are_listed(codehub: Run, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cli.user.PAGE", 2)
+    monkeypatch.setattr("cli.user.PAGE_SIZE", 2)
     for name in ("cid", "ann", "bob"):
         await add(database, name)
     await add(database, "root", "admin")
@@ -124,7 +124,7 @@ async def test_users_are_listed(codehub: Run, database: Database, monkeypatch: p
         (["add", "an n", "--generate"], "", "Choose a user name of 1 to 64"),
         (["add", "bob", "--password-stdin"], "short\n", "Choose a password of 8 to 1024"),
         (["add", "bob", "--password-stdin"], "", "Choose a password of 8 to 1024"),
-        (["add", "bob"], PASSWORD, "use --password-stdin or --generate"),
+        (["add", "bob"], PASSWORD, "Use --password-stdin or --generate"),
         (["passwd", "bob", "--generate"], "", "There is no such user"),
         (["disable", "bob"], "", "There is no such user"),
         (["enable", "bob"], "", "There is no such user"),
@@ -176,7 +176,7 @@ def _on_a_terminal(environment: dict[str, str], *arguments: str) -> tuple[int, s
     ) as process:
         os.close(inner)
         # With the blank, which comes when nothing is shown any more; what is typed before that is lost.
-        shown = _converse(terminal, ["Password: ", "The same again: "])
+        shown = _converse(terminal, ["Password: ", "Repeat the password: "])
     os.close(terminal)
     return process.returncode, shown
 
@@ -203,7 +203,7 @@ async def test_without_any_database_it_says_what_to_do(codehub: Run, tmp_path: P
     result = await codehub("ls", CODEHUB_DATABASE_URL=None)
     assert result.exit_code == 1
     assert result.stderr.startswith(
-        f"CodeHub does not run on {tmp_path / 'data'}. Start it with `codehub up`"
+        f"CodeHub is not running on {tmp_path / 'data'}. Start it with `codehub up`"
     )
     assert not (tmp_path / "data").exists()
 
@@ -241,4 +241,4 @@ async def test_running_stack_leads_to_its_database(codehub: Run, tmp_path: Path)
         assert "'127.0.0.1', 1" in result.stderr
         write_state(data, [ChildStatus("postgres", "PostgreSQL", "", ChildState.EXTERNAL, NOW)], {})
         result = await codehub("ls", CODEHUB_DATABASE_URL=None)
-        assert "set it for this command too" in result.stderr
+        assert "Set it for this command too" in result.stderr

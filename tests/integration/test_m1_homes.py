@@ -150,7 +150,7 @@ async def test_another_run_finds_nothing_to_do(deployment: M1Deployment) -> None
     await deployment.import_homes()
     rows, keys = await deployment.rows(), await deployment.bucket.keys()
     run = await deployment.import_homes()
-    assert (run.code, run.output.splitlines()[0]) == (0, f"The database is at {HEAD} already.")
+    assert (run.code, run.output.splitlines()[0]) == (0, f"The database is already at {HEAD}.")
     assert "Imported 0 homes; none is left." in run.output
     assert (await deployment.rows(), await deployment.bucket.keys()) == (rows, keys)
 

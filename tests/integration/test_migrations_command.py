@@ -4,19 +4,15 @@ import asyncio
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from cli.migrate import migrate
+from cli.main import app
 from codehub.db.session import Database, connect, create_engine
 from migrations import runner
 from testkit.rows import add_user, add_workspace
 from tests.m1.leftovers import fill_database
 
 HEAD = runner.revisions()[-1]
-
-app = typer.Typer()
-app.command()(migrate)
 
 
 async def run_migrate(monkeypatch: pytest.MonkeyPatch, url: str | None, *arguments: str) -> Result:
@@ -25,7 +21,7 @@ async def run_migrate(monkeypatch: pytest.MonkeyPatch, url: str | None, *argumen
         monkeypatch.delenv("CODEHUB_DATABASE_URL", raising=False)
     else:
         monkeypatch.setenv("CODEHUB_DATABASE_URL", url)
-    return await asyncio.to_thread(CliRunner().invoke, app, arguments)
+    return await asyncio.to_thread(CliRunner().invoke, app, ("migrate", *arguments))
 
 
 async def test_command_prints_from_where_to_where(
@@ -36,7 +32,7 @@ async def test_command_prints_from_where_to_where(
     result = await run_migrate(monkeypatch, empty_database_url)
     assert result.output == f"Migrated the database: 0002_expand → {HEAD}.\n"
     result = await run_migrate(monkeypatch, empty_database_url)
-    assert result.output == f"The database is at {HEAD} already.\n"
+    assert result.output == f"The database is already at {HEAD}.\n"
 
 
 @pytest.mark.parametrize("name", ["0006_notify", "0006"])
@@ -128,7 +124,7 @@ async def test_missing_url_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setenv("CODEHUB_DATA_DIR", str(tmp_path))
     result = await run_migrate(monkeypatch, None)
     assert result.exit_code == 1
-    assert "its database with CODEHUB_DATABASE_URL" in result.output
+    assert "or set CODEHUB_DATA_DIR or CODEHUB_DATABASE_URL" in result.output
 
 
 async def test_database_that_cannot_be_reached_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         assert (down.exit_code, down.stdout.splitlines()[-1][:7]) == (0, "Stopped")
         assert again.process.wait() == 0
     assert wait_until_ended(family) == []
-    assert codehub(settings_of_test, "down").stdout.startswith("CodeHub does not run on")
+    assert codehub(settings_of_test, "down").stdout.startswith("CodeHub is not running on")
 
 
 def test_start_that_fails_shows_the_log_and_how_to_go_on(settings_of_test: dict[str, str]) -> None:

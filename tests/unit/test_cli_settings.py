@@ -38,7 +38,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def codehub(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Run the command line in this process, with nothing configured but what is given."""
+    """Run the command line in this process with only the given settings."""
     for name in os.environ:
         if name.startswith(("CODEHUB_", "TTL_", "FORCE_COLOR", "TTY_")):
             monkeypatch.delenv(name)
@@ -86,17 +86,17 @@ def test_the_json_has_every_variable_with_value_and_source(codehub: Run) -> None
     assert values["CODEHUB_REDIS_URL"] == {"value": None, "source": "default"}
 
 
-def test_a_variable_that_nobody_reads_is_a_warning_with_a_suggestion(codehub: Run) -> None:
+def test_an_unknown_variable_is_a_warning_with_a_suggestion(codehub: Run) -> None:
     result = codehub("settings", "--json", CODEHUB_DATABASE_ULR="x", CODEHUB_XYZZY="x")
     assert result.exit_code == 0
     assert json.loads(result.stdout)
     assert result.stderr.splitlines() == [
-        "Warning: nothing reads CODEHUB_DATABASE_ULR; did you mean CODEHUB_DATABASE_URL?",
-        "Warning: nothing reads CODEHUB_XYZZY",
+        "Warning: unknown variable CODEHUB_DATABASE_ULR; did you mean CODEHUB_DATABASE_URL?",
+        "Warning: unknown variable CODEHUB_XYZZY",
     ]
 
 
-def test_wrong_settings_are_a_message_and_exit_code_2(codehub: Run) -> None:
+def test_invalid_settings_are_a_message_and_exit_code_2(codehub: Run) -> None:
     result = codehub(
         "settings", CODEHUB_LOG_LEVEL="loud", CODEHUB_DATABASE_URL=f"mysql://codehub:{MUST_NOT_APPEAR}@host"
     )
@@ -109,14 +109,14 @@ def test_wrong_settings_are_a_message_and_exit_code_2(codehub: Run) -> None:
     ]
 
 
-def test_the_configuration_page_is_what_the_code_says(codehub: Run) -> None:
+def test_the_configuration_page_is_up_to_date(codehub: Run) -> None:
     page = CONFIGURATION_PAGE.read_text(encoding="utf-8")
     assert page == codehub("settings", "--markdown").stdout, (
         "docs/configuration.md is out of date: run make docs"
     )
 
 
-def test_the_configuration_page_depends_on_neither_environment_nor_terminal(codehub: Run) -> None:
+def test_the_configuration_page_does_not_depend_on_environment_or_terminal(codehub: Run) -> None:
     here = codehub("settings", "--markdown", columns=200).stdout
     elsewhere = codehub("settings", "--markdown", columns=20, CODEHUB_LOG_LEVEL="loud", CODEHUB_XYZZY="x")
     assert elsewhere == Result(0, here, "")
@@ -128,7 +128,7 @@ def test_the_version_is_printed(codehub: Run) -> None:
     assert (result.exit_code, result.stdout.split()[0]) == (0, "codehub")
 
 
-def test_help_names_the_commands(codehub: Run) -> None:
+def test_help_lists_the_commands(codehub: Run) -> None:
     result = codehub("--help")
     assert result.exit_code == 0
     assert "settings" in result.stdout

@@ -12,9 +12,9 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from cli.doctor import examine, render
+from cli.formatting import format_duration
 from cli.machine_checks import Finding
 from cli.main import app
-from cli.up.status import describe_duration
 from codehub.adapters.local.sandbox import find_bubblewrap
 from codehub.embedded.backends import record_backend
 from codehub.embedded.data_dir import DataDir
@@ -134,4 +134,4 @@ def test_exit_code_says_whether_something_required_is_missing(
     ],
 )
 def test_durations_are_short(seconds: float, text: str) -> None:
-    assert describe_duration(timedelta(seconds=seconds)) == text
+    assert format_duration(timedelta(seconds=seconds)) == text
