@@ -112,7 +112,7 @@ MUTATIONS = (
         "codehub/domain/garbage.py",
         "    return not owner.purge and now < owner.deleted_at + periods.undelete\n",
         "    return not owner.purge and now < owner.deleted_at\n",
-        Tests("tests/workflows/test_undeleting.py", "taken_back_for_days"),
+        Tests("tests/workflows/test_undeleting.py", "undone_for_days"),
     ),
     Mutation(
         "home not archived again once there is an archive",

@@ -1,4 +1,4 @@
-"""The real servers that all sites of the chaos tests share."""
+"""The real servers that the chaos tests share."""
 
 import os
 from collections.abc import AsyncIterator
@@ -28,6 +28,6 @@ async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ser
 
 @pytest.fixture(autouse=True)
 def tiny_ide(monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put the tiny code-server on the PATH of this process too, whose workers start instances."""
+    """Put the tiny code-server on the PATH of this process too, because its workers start instances."""
     monkeypatch.setenv("PATH", f"{BIN}:{os.environ['PATH']}")
     return BIN

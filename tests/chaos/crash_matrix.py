@@ -1,4 +1,4 @@
-"""Kill -9 of the worker before and after every activity of an operation, on whatever backend."""
+"""Kills the worker before and after every activity of an operation, on any backend."""
 
 import asyncio
 import os
@@ -16,14 +16,14 @@ from testkit.trees import Description, describe_tree, make_rich_home
 from testkit.waiting import until
 
 ROW_STEPS = ("observe", "claim", "settle")
-# The mutation check looks at the one point where a break shows: all of them take minutes.
+# The mutation check uses only the point where a break shows, because all of them take minutes.
 ONLY_AT = "TESTKIT_ONLY_CRASH_AT"
 OpenDeployment = Callable[[Path], AbstractAsyncContextManager[Deployment]]
 
 
 @dataclass(frozen=True)
 class Course:
-    """How an operation comes about, and what it does beside the steps that all have."""
+    """How to reach an operation, and its steps besides those that all operations have."""
 
     begin: DesiredState | None
     end: DesiredState
@@ -54,7 +54,7 @@ COURSES = {
 async def crash_at_every_point(
     operation: Operation, open_deployment: OpenDeployment, place: Path, at_once: int
 ) -> None:
-    """Each point has a deployment of its own."""
+    """Start a deployment for each crash point."""
     course = COURSES[operation]
     steps = [f"{moment}:{step}" for step in (*ROW_STEPS, *course.steps) for moment in ("before", "after")]
     points = [point for point in steps if point == os.environ.get(ONLY_AT, point)]
@@ -95,7 +95,7 @@ async def crash_and_recover(deployment: Deployment, course: Course, point: Crash
 
 
 async def prepare(deployment: Deployment, course: Course) -> tuple[WorkspaceId, Description]:
-    """Bring it to where the operation begins, with a home that has everything, and ask for where it ends."""
+    """Bring the workspace to the start of the operation with a complete home, and request the end state."""
     if course.begin is None:
         return await deployment.create(course.end), {}
     workspace_id = await deployment.create(DesiredState.STANDBY)
@@ -116,9 +116,9 @@ async def prepare(deployment: Deployment, course: Course) -> tuple[WorkspaceId, 
 async def check_what_counts_as_complete(
     deployment: Deployment, workspace_id: WorkspaceId, course: Course, before: Description
 ) -> None:
-    """Right after the crash: whoever looks at the row alone, as a person's recover may, must find the home.
+    """Assert right after the crash that the row alone leads to the home, as for a person's recover.
 
-    A worker that comes back goes on where the other one died, so later nobody could tell.
+    The next worker continues, so a later check would not notice.
     """
     snapshot = await deployment.look(workspace_id)
     complete = snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key

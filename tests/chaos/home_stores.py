@@ -1,4 +1,4 @@
-"""Sites whose store of homes was exchanged: what processes say, and what workflows make of it."""
+"""Deployments with a replaced home store: what processes report and what workflows do."""
 
 import asyncio
 import subprocess
@@ -10,7 +10,7 @@ from testkit.deployment import Deployment
 
 
 async def refused(deployment: Deployment, module: str, **extra: str) -> str:
-    """Run a process that must end by itself; the last line that it prints."""
+    """Run a process that must end by itself. Return the last line that it prints."""
     run = await asyncio.to_thread(
         subprocess.run,
         (sys.executable, "-m", module),
@@ -26,7 +26,7 @@ async def refused(deployment: Deployment, module: str, **extra: str) -> str:
 
 
 async def look_again(deployment: Deployment, workspace_id: WorkspaceId) -> Snapshot:
-    """Have its workflow look once more, and see what it made of that."""
+    """Let the workflow observe once more, and return the result."""
     await deployment.wake(workspace_id)
     await deployment.client.get_workflow_handle(workspace_workflow_id(workspace_id)).result()
     return await deployment.look(workspace_id)

@@ -1,4 +1,4 @@
-"""A worker of another build: it plans a new workspace's way to ARCHIVED through a disk."""
+"""A worker of another build, which provisions a volume before it archives a new workspace."""
 
 import sys
 

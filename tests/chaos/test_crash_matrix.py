@@ -1,4 +1,4 @@
-"""Kill -9 the worker before and after every activity of every operation: it converges, no byte is lost."""
+"""Kill the worker before and after every activity of every operation: it converges and no byte is lost."""
 
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ AT_ONCE = 6
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("operation", COURSES)
-async def test_a_killed_worker_costs_nothing_during(
+async def test_a_killed_worker_loses_nothing_during(
     operation: Operation, servers: Servers, tmp_path: Path
 ) -> None:
     opened = partial(open_deployment, servers.stack.environment, servers.template)

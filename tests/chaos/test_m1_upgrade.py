@@ -1,4 +1,4 @@
-"""From M1 to a running CodeHub: the database, the homes, and workers that do not begin too early."""
+"""From M1 to a running CodeHub: the database, the homes, and workers that do not start too early."""
 
 import os
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ REFUSED = 2
 
 @pytest.fixture
 async def deployment(servers: Servers, tmp_path: Path) -> AsyncIterator[Deployment]:
-    """A CodeHub whose database is M1's, untouched so far."""
+    """Start a CodeHub whose database is an untouched one of M1."""
     shared, name = servers.stack.environment, f"m1_{uuid4().hex}"
     url = await clone_database(shared["CODEHUB_DATABASE_URL"], "template1", name)
     await fill_database(url)
@@ -68,7 +68,7 @@ async def worker_ends(deployment: Deployment) -> int:
 
 
 @pytest.mark.timeout(600)
-async def test_everybody_finds_their_home_of_m1_again(deployment: Deployment, tmp_path: Path) -> None:
+async def test_all_homes_of_m1_are_available(deployment: Deployment, tmp_path: Path) -> None:
     homes = make_homes(tmp_path / "m1")
     before = {status: describe_tree(home) for status, home in homes.items()}
     await migrate(deployment)
@@ -94,7 +94,7 @@ async def test_everybody_finds_their_home_of_m1_again(deployment: Deployment, tm
 
 
 async def expect_what_waits_for_a_person(deployment: Deployment) -> None:
-    """M1's error is still one, and its files are safe; a deletion that M1 had begun is done."""
+    """Errors of M1 are still errors with safe files, and a deletion that M1 had begun is finished."""
     broken = await deployment.look(IDS["ERROR"])
     assert (broken.phase, broken.error_reason) == (Phase.ERROR, ErrorReason.RETRY_EXCEEDED)
     assert broken.archive_key is not None
@@ -102,7 +102,7 @@ async def expect_what_waits_for_a_person(deployment: Deployment) -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_a_home_that_was_given_up_is_its_owners_to_decide_about(
+async def test_the_owner_decides_about_a_home_that_was_given_up(
     deployment: Deployment, tmp_path: Path
 ) -> None:
     make_homes(tmp_path / "m1")["STOPPED"].rename(tmp_path / "elsewhere")
@@ -112,7 +112,7 @@ async def test_a_home_that_was_given_up_is_its_owners_to_decide_about(
         async def lost() -> bool:
             return (await deployment.look(IDS["STOPPED"])).error_reason is ErrorReason.DATA_LOST
 
-        # Nobody looks at what seems to have converged; the sweep's full check does.
+        # Only the full check of the sweep notices a workspace that seems to have converged.
         await until(lost, "the loss is found")
         for status in ("CREATED", "PROVISIONING", "RUNNING"):
             await deployment.arrive(IDS[status], Phase.RUNNING)

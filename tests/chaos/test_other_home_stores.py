@@ -1,4 +1,4 @@
-"""Homes that are somewhere else: whoever does not hold them must neither judge nor touch them."""
+"""A process without the right home store must neither judge nor change workspaces."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,7 +30,7 @@ def root_of(deployment: Deployment) -> LocalRoot:
 
 
 async def parked(deployment: Deployment) -> WorkspaceId:
-    """A stopped workspace with a file in its home."""
+    """Create a stopped workspace with a file in its home."""
     async with deployment.worker():
         workspace_id = await deployment.create(DesiredState.STANDBY)
         await deployment.wake(workspace_id)
@@ -41,7 +41,7 @@ async def parked(deployment: Deployment) -> WorkspaceId:
 
 @asynccontextmanager
 async def exchanged_root(deployment: Deployment) -> AsyncIterator[None]:
-    """Another root in the place of the one with the homes, set up like the first."""
+    """Replace the root that holds the homes with another one."""
     root = root_of(deployment)
     kept = root.path.with_name("kept")
     root.path.rename(kept)
@@ -55,7 +55,7 @@ async def exchanged_root(deployment: Deployment) -> AsyncIterator[None]:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("module", ["worker", "api", "proxy"])
-async def test_a_process_with_another_root_ends_with_a_sentence(
+async def test_a_process_with_another_root_exits_with_an_explanation(
     deployment: Deployment, tmp_path: Path, module: str
 ) -> None:
     LocalRoot.at(tmp_path / "elsewhere/local").prepare()
@@ -67,7 +67,7 @@ async def test_a_process_with_another_root_ends_with_a_sentence(
 
 
 @pytest.mark.timeout(300)
-async def test_a_worker_whose_root_was_emptied_ends_with_a_sentence(deployment: Deployment) -> None:
+async def test_a_worker_whose_root_was_emptied_exits_with_an_explanation(deployment: Deployment) -> None:
     root = root_of(deployment).path
     root.rename(root.with_name("kept"))
     root.mkdir()
@@ -77,7 +77,7 @@ async def test_a_worker_whose_root_was_emptied_ends_with_a_sentence(deployment: 
 
 
 @pytest.mark.timeout(300)
-async def test_a_root_that_is_exchanged_while_a_worker_runs_loses_nothing(deployment: Deployment) -> None:
+async def test_replacing_the_root_of_a_running_worker_loses_nothing(deployment: Deployment) -> None:
     workspace_id = await parked(deployment)
     async with deployment.worker(), exchanged_root(deployment):
         await deployment.want(workspace_id, DesiredState.RUNNING)

@@ -1,4 +1,4 @@
-"""Workers of one build are replaced, one by one and under load, by a build that plans differently."""
+"""Workers are replaced one by one, under load, by a build that plans differently."""
 
 import asyncio
 import signal
@@ -29,7 +29,7 @@ NONDETERMINISTIC = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERM
 
 
 @pytest.mark.timeout(600)
-async def test_a_rolling_upgrade_to_other_plans_fails_and_doubles_nothing(
+async def test_a_rolling_upgrade_to_other_plans_fails_and_duplicates_nothing(
     servers: Servers, tmp_path: Path
 ) -> None:
     async with open_deployment(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as deployment:
@@ -52,7 +52,7 @@ async def test_a_rolling_upgrade_to_other_plans_fails_and_doubles_nothing(
 
 
 class Load:
-    """People who make workspaces and take them up and down all the time."""
+    """People who create workspaces, start them and stop them all the time."""
 
     def __init__(self, deployment: Deployment) -> None:
         self.first_operations: set[str] = set()
@@ -68,7 +68,7 @@ class Load:
         self._stopped = True
 
     async def progress(self) -> None:
-        """Wait until everybody has been through another life of a workspace."""
+        """Wait until everyone has gone through another lifecycle of a workspace."""
         goal = self._lives + WORKSPACES
 
         async def lived() -> bool:
@@ -123,7 +123,7 @@ async def read_trail(deployment: Deployment, workspace_id: WorkspaceId) -> list[
 
 
 async def check(deployment: Deployment, workspace_id: WorkspaceId) -> None:
-    """Every operation was claimed once and completed, and no worker stumbled over another's history."""
+    """Assert that every operation was claimed once and completed, and that no replay failed."""
     kinds = Counter(each.kind for each in await read_trail(deployment, workspace_id))
     failed = (EventKind.ATTEMPT_FAILED, EventKind.OPERATION_FAILED, EventKind.ERROR_FOUND)
     assert not any(kinds[each] for each in failed), kinds
@@ -141,5 +141,5 @@ async def check(deployment: Deployment, workspace_id: WorkspaceId) -> None:
 
 
 def runs_query(workspace_id: WorkspaceId) -> str:
-    """All runs, not only the last: the first is what the two builds plan differently."""
+    """All runs, because the builds plan the first one differently."""
     return f"WorkflowId = '{workspace_workflow_id(workspace_id)}'"

@@ -1,4 +1,4 @@
-"""An IDE that stalls while a real worker looks at it: a blip ends nothing."""
+"""An IDE that stalls for a moment is left alone by a real worker."""
 
 import os
 import signal
@@ -35,7 +35,7 @@ def signal_all(processes: set[int], number: signal.Signals) -> None:
 
 
 @pytest.mark.timeout(600)
-async def test_an_ide_that_stalls_for_a_moment_runs_on_untouched(servers: Servers, tmp_path: Path) -> None:
+async def test_an_ide_that_stalls_for_a_moment_keeps_running(servers: Servers, tmp_path: Path) -> None:
     async with open_deployment(
         servers.stack.environment, servers.template, tmp_path, **SWEEP_OFTEN
     ) as deployment:
@@ -54,7 +54,7 @@ async def test_an_ide_that_stalls_for_a_moment_runs_on_untouched(servers: Server
             await deployment.until_answers(workspace_id, Status.TRUE)
             after = await deployment.look(workspace_id)
             assert after.phase is Phase.RUNNING
-            # It has not counted as stopped in between either.
+            # It did not count as stopped in between.
             assert after.conditions.container_ready == ready.container_ready
             assert processes_of(deployment, workspace_id) == before
             await deployment.go(workspace_id, DesiredState.STANDBY)

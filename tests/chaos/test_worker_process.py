@@ -1,4 +1,4 @@
-"""The worker as a process: ready file, metrics, a graceful end, and clear words about wrong settings."""
+"""The worker as a process: ready file, metrics, graceful stop, and messages about wrong settings."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ from tests.chaos.conftest import Servers
 
 
 @pytest.mark.timeout(600)
-async def test_a_worker_says_when_it_is_ready_shows_metrics_and_ends_when_asked(
+async def test_a_worker_signals_readiness_shows_metrics_and_stops_on_request(
     servers: Servers, tmp_path: Path
 ) -> None:
     ready_file, port = tmp_path / "ready", free_port()
@@ -45,7 +45,7 @@ async def test_a_worker_says_when_it_is_ready_shows_metrics_and_ends_when_asked(
     assert "stopped" in (tmp_path / "worker.log").read_text()
 
 
-def test_a_worker_without_its_settings_says_which_it_misses() -> None:
+def test_a_worker_without_settings_names_the_missing_ones() -> None:
     run = subprocess.run(
         (sys.executable, "-m", "worker"), env={}, capture_output=True, text=True, check=False, timeout=60
     )

@@ -17,7 +17,7 @@ AT_ONCE = 4
 @pytest.mark.parametrize(
     "operation", [Operation.STARTING, Operation.ARCHIVING, Operation.RESTORING, Operation.DELETING]
 )
-async def test_a_killed_worker_costs_nothing_during(
+async def test_a_killed_worker_loses_nothing_during(
     operation: Operation, servers: Servers, tmp_path: Path
 ) -> None:
     await crash_at_every_point(operation, partial(open_docker_deployment, servers), tmp_path, AT_ONCE)

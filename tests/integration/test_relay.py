@@ -193,7 +193,7 @@ async def test_a_use_or_a_foreign_notification_reaches_nobody(
             await number(database, NOTIFY.bindparams(payload=payload))
         await change(database, workspaces[1], phase="STANDBY")
         assert await listener.until(updated(owner, workspaces[1])) == []
-    assert caplog.text.count("ignored a notification") == len(foreign)
+    assert caplog.text.count("ignored an invalid notification") == len(foreign)
 
 
 async def test_two_relays_announce_each_change_once(

@@ -1,6 +1,6 @@
-"""Records what `test_replay.py` replays; run by `make histories` when a workflow is first released.
+"""Records the histories for `test_replay.py`; run by `make histories` when a workflow is first released.
 
-A history that is there already stays as it is: what was released must replay for ever.
+It never changes an existing history: released workflows must replay forever.
 """
 
 import re
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 HISTORIES = Path(__file__).with_name("histories")
-# Who ran it and from where says something of the machine and nothing of the workflow.
+# The identity names the machine and says nothing about the workflow.
 OF_THE_MACHINE = re.compile(r'"(identity|stackTrace)": "(?:[^"\\]|\\.)*"')
 
 
@@ -46,7 +46,7 @@ async def save(client: Client, name: str, workflow_id: str) -> None:
     path.write_text(f"{text}\n")
 
 
-async def test_record_the_life_of_a_workspace(real_plane: ControlPlane) -> None:
+async def test_record_the_lifecycle_of_a_workspace(real_plane: ControlPlane) -> None:
     plane = real_plane
     workspace_id = await plane.create(DesiredState.ARCHIVED)
     workflow_id = workspace_workflow_id(workspace_id)
@@ -65,7 +65,7 @@ async def test_record_the_life_of_a_workspace(real_plane: ControlPlane) -> None:
     await save(plane.client, "archiving", f"{workflow_id}-archiving")
 
 
-async def test_record_a_new_workspace_and_its_end(real_plane: ControlPlane) -> None:
+async def test_record_a_new_workspace_and_its_deletion(real_plane: ControlPlane) -> None:
     plane = real_plane
     workspace_id = await plane.reach(DesiredState.STANDBY)
     workflow_id = workspace_workflow_id(workspace_id)

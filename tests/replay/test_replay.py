@@ -1,4 +1,4 @@
-"""Today's workflows replay the histories of released ones: a deploy breaks nothing that is under way."""
+"""Current workflows replay the histories of released ones, so a deployment breaks no running workflow."""
 
 import asyncio
 import json
@@ -35,10 +35,10 @@ def replay(recorded: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["converge_delete", "converge_recover"])
-def test_a_build_that_plans_otherwise_follows_the_recorded_plan(
+def test_a_build_with_other_plans_follows_the_recorded_plan(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would have nothing to do where the recorded run began an operation."""
+    """By its own plan, it would do nothing where the recorded run began an operation."""
     monkeypatch.setattr(planner, "_next_operation", lambda _: Operation.NONE)
     [recorded] = [history for history in HISTORIES if history.stem == name]
     replay(recorded)

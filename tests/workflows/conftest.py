@@ -1,4 +1,4 @@
-"""Fixtures of the workflow tests: a server that skips time, and the control plane on it."""
+"""Fixtures for the workflow tests: a server that skips time, and the control plane on it."""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -30,6 +30,6 @@ async def plane(
 
 @pytest.fixture
 def own_time(skipping: WorkflowEnvironment) -> Iterator[None]:
-    """Time moves only when the test says so; left to itself the server may skip to any forgotten timer."""
+    """Advance time only when the test says so. By itself, the server may skip to any forgotten timer."""
     with skipping.auto_time_skipping_disabled():
         yield

@@ -1,4 +1,4 @@
-"""The control plane on a fake world: workflows, activities and PostgreSQL are real, the providers are not."""
+"""The control plane on a fake world: everything but the providers is real."""
 
 import json
 import sys
@@ -55,7 +55,7 @@ DEFAULT_POLICY = Policy()
 
 @dataclass
 class ServerClock:
-    """The worker's clock, as far ahead of ours as a server that skips time."""
+    """The worker's clock, as far ahead as the server that skips time."""
 
     ahead: timedelta = timedelta(0)
 
@@ -74,7 +74,7 @@ class ServerClock:
 
 @dataclass
 class ControlPlane:
-    """One worker, its world, and short ways to ask and to look."""
+    """One worker, its world, and helpers to send requests and check results."""
 
     client: Client
     database: Database
@@ -105,7 +105,7 @@ class ControlPlane:
         await delete_workspace(self.database, workspace_id, purge=purge, context=context)
 
     async def start(self, workspace_id: WorkspaceId) -> WorkflowHandle[object, str]:
-        """Start its workflow, as a wake does, with a handle that lets a skipping server skip."""
+        """Start the workflow as a wake does, with a handle that lets the server skip time."""
         return await self.client.start_workflow(
             contracts.WORKSPACE_WORKFLOW,
             contracts.ConvergeRequest(workspace_id, str(self.owner)),
@@ -117,7 +117,7 @@ class ControlPlane:
         )
 
     async def claim(self, workspace_id: WorkspaceId, operation: Operation) -> contracts.OperationRequest:
-        """Claim an operation as a run does that then dies."""
+        """Claim an operation, as a run does that then dies."""
         request = contracts.ClaimRequest(workspace_id, operation, str(uuid4()))
         observer = Observer(FakeInstances(self.world), FakeVolumes(self.world), FakeArchives(self.world))
         claimed = await WorkspaceActivities(self.database, observer).claim(request)
@@ -125,12 +125,12 @@ class ControlPlane:
         return claimed
 
     async def converge(self, workspace_id: WorkspaceId) -> Snapshot:
-        """Run its workflow to the end."""
+        """Run the workflow to its end."""
         await (await self.start(workspace_id)).result()
         return await self.look(workspace_id)
 
     async def reach(self, desired: DesiredState) -> WorkspaceId:
-        """A new workspace that has come to this state."""
+        """Create a workspace and bring it to this state."""
         workspace_id = await self.create(desired)
         snapshot = await self.converge(workspace_id)
         assert snapshot.phase.value == desired.value
@@ -152,15 +152,15 @@ class ControlPlane:
             return list(found)
 
     def write(self, workspace_id: WorkspaceId, text: str) -> None:
-        """Put a file into its home."""
+        """Write a file into the home."""
         self.world.volumes[workspace_id] = {"notes": text.encode()}
 
     def read(self, workspace_id: WorkspaceId) -> str | None:
-        """The file in its home; None if there is no home or no file."""
+        """Return the file in the home, or None if there is no home or no file."""
         return self.world.volumes.get(workspace_id, {}).get("notes", b"").decode() or None
 
     def read_archived(self, key: str | None) -> str | None:
-        """The file in an archive's home."""
+        """Return the file in the home of an archive."""
         home = json.loads(self.world.objects[key or ""].content)
         return bytes.fromhex(home.get("notes", "")).decode() or None
 
@@ -172,11 +172,11 @@ class ControlPlane:
             self.world.objects.pop(each, None)
 
     def fail(self, call: str, *failures: Exception) -> None:
-        """The next calls of this name fail, one after the other."""
+        """Let the next calls of this name fail, one after the other."""
         self.world.failures[call].extend(failures)
 
     async def operations(self, workspace_id: WorkspaceId) -> list[str]:
-        """The operations that were claimed, in order."""
+        """Return the claimed operations in order."""
         return [
             str(each.operation)
             for each in await self.events(workspace_id)
@@ -184,13 +184,13 @@ class ControlPlane:
         ]
 
     async def run_sweep(self, workflow: str) -> dict[str, int]:
-        """What the schedule does, once; the sweep's own numbers."""
+        """Run the sweep once, as its schedule does, and return its result."""
         handle = self.client.get_workflow_handle(await self.run_sweep_as(workflow), result_type=dict)
         result: dict[str, int] = await handle.result()
         return result
 
     async def run_sweep_as(self, workflow: str) -> str:
-        """Run a sweep to its end and return its workflow's id."""
+        """Run a sweep to its end and return the id of its workflow."""
         await self.clock.follow(self.client)
         workflow_id = f"{workflow}-{uuid4()}"
         await self.client.execute_workflow(workflow, id=workflow_id, task_queue=self.task_queue)
@@ -199,12 +199,12 @@ class ControlPlane:
 
 @asynccontextmanager
 async def skipping_server() -> AsyncIterator[WorkflowEnvironment]:
-    """A server that skips time, knowing our search attributes."""
+    """Start a server that skips time and has the search attributes."""
     server = Path(sys.executable).with_name("temporal-test-server")
     async with await WorkflowEnvironment.start_time_skipping(
         test_server_existing_path=str(server)
     ) as environment:
-        # It can add search attributes but not list them, so ensure_search_attributes is not for it.
+        # This server can add search attributes but not list them, so ensure_search_attributes does not work.
         keyword = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
         await environment.client.operator_service.add_search_attributes(
             AddSearchAttributesRequest(namespace="default", search_attributes=dict.fromkeys(NAMES, keyword))

@@ -1,4 +1,4 @@
-"""The control plane on a Temporal server that finds histories long very soon."""
+"""The control plane on a Temporal server that suggests continue-as-new very early."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""The control plane on a real Temporal server, whose clock is everybody's."""
+"""The control plane on a real Temporal server, which has the real time."""
 
 from collections.abc import AsyncIterator
 
@@ -23,7 +23,7 @@ async def real_plane(
 
 
 async def operation_runs(plane: ControlPlane, workspace_id: WorkspaceId) -> list[WorkflowExecution]:
-    """Every run of an operation's workflow for this workspace, by its start; the singleton is not one."""
+    """Return every run of an operation's workflow for this workspace, ordered by start."""
     query = f'WorkspaceId = "{workspace_id}" AND WorkflowType != "WorkspaceWorkflow"'
     runs = [each async for each in plane.client.list_workflows(query)]
     return sorted(runs, key=lambda run: run.start_time)

@@ -1,4 +1,4 @@
-"""A run whose history has become long goes on in a new one, in the middle of a path."""
+"""A run with a long history continues as a new one in the middle of a path."""
 
 from temporalio.client import WorkflowExecutionStatus
 

@@ -1,4 +1,4 @@
-"""The workspace's workflow: paths, waits, halts and changes of mind."""
+"""The workflow of a workspace: paths, waits, errors and changed requests."""
 
 from itertools import product
 
@@ -49,7 +49,7 @@ async def test_the_files_come_back_from_an_archive(plane: ControlPlane) -> None:
     assert running.restore_marker == running.archive_key
 
 
-async def test_a_workflow_of_a_workspace_that_is_not_there_just_ends(plane: ControlPlane) -> None:
+async def test_a_workflow_of_a_missing_workspace_just_ends(plane: ControlPlane) -> None:
     handle = await plane.start(WorkspaceId("99999999-9999-4999-8999-999999999999"))
     assert await handle.result() == "There is no such workspace."
 
@@ -83,7 +83,7 @@ async def test_a_lost_volume_is_data_lost_and_not_an_empty_home(plane: ControlPl
     assert workspace_id not in plane.world.volumes
 
 
-async def test_an_error_halts_until_a_person_decides(plane: ControlPlane) -> None:
+async def test_an_error_waits_until_a_person_decides(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
     del plane.world.volumes[workspace_id]
     await plane.converge(workspace_id)
@@ -99,14 +99,14 @@ async def test_an_operation_that_a_dead_run_left_behind_is_finished(plane: Contr
     assert await plane.operations(workspace_id) == []
 
 
-async def test_a_result_that_is_already_there_is_settled_and_not_done_again(plane: ControlPlane) -> None:
+async def test_a_result_that_already_exists_is_settled_and_not_repeated(plane: ControlPlane) -> None:
     workspace_id = await plane.create(DesiredState.STANDBY, operation="PROVISIONING", op_started_at=plane.now)
     plane.write(workspace_id, "precious")
     assert (await plane.converge(workspace_id)).phase is Phase.STANDBY
     assert ("volumes.provision", workspace_id) not in plane.world.calls
 
 
-async def test_the_audit_trail_tells_the_story(plane: ControlPlane) -> None:
+async def test_the_audit_trail_records_each_step(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
     story = [(each.kind, each.operation, each.phase) for each in await plane.events(workspace_id)]
     assert story == [

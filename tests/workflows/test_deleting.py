@@ -1,4 +1,4 @@
-"""Deletion: a last archive first, unless it is a purge; container before volume."""
+"""Deletion: makes a last archive first, unless it is a purge; removes the container before the volume."""
 
 import pytest
 
@@ -30,7 +30,7 @@ async def test_a_deletion_leaves_a_last_archive(
     assert workspace_id not in plane.world.volumes
 
 
-async def test_a_purge_goes_straight_and_archives_nothing(plane: ControlPlane) -> None:
+async def test_a_purge_removes_everything_without_an_archive(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
     await plane.delete(workspace_id, purge=True)
     deleted = await plane.converge(workspace_id)

@@ -17,7 +17,7 @@ from tests.workflows.harness import ControlPlane, running_control_plane
 
 @dataclass(frozen=True)
 class Case:
-    """An operation, how to get to it, and the provider call that it makes."""
+    """An operation, how to reach it, and the provider call that it makes."""
 
     operation: Operation
     begin: DesiredState | None
@@ -41,12 +41,12 @@ RETRYABLE = [ErrorReason.ACTION_FAILED, ErrorReason.UNREACHABLE]
 
 
 async def prepare(plane: ControlPlane, case: Case) -> WorkspaceId:
-    """A workspace about to go through the operation."""
+    """Create a workspace that is about to go through the operation."""
     if case.begin is None:
         return await plane.create(case.end)
     workspace_id = await plane.reach(case.begin)
     if case.end is DesiredState.DELETED:
-        # A leftover volume beside its archive, so that there is something to delete.
+        # A leftover volume next to its archive, so that there is something to delete.
         plane.write(workspace_id, "leftover")
         await plane.delete(workspace_id)
     else:
@@ -56,7 +56,7 @@ async def prepare(plane: ControlPlane, case: Case) -> WorkspaceId:
 
 @pytest.mark.parametrize("reason", RETRYABLE)
 @pytest.mark.parametrize("case", CASES, ids=CASE_IDS)
-async def test_a_failed_attempt_is_repeated(plane: ControlPlane, case: Case, reason: ErrorReason) -> None:
+async def test_a_failed_attempt_is_retried(plane: ControlPlane, case: Case, reason: ErrorReason) -> None:
     workspace_id = await prepare(plane, case)
     plane.fail(case.call, Transient(reason, "not now"), Transient(reason, "still not"))
     snapshot = await plane.converge(workspace_id)
@@ -93,7 +93,7 @@ async def assert_ends_in_error(
     assert (last.kind, last.operation, last.error_reason) == ("operation_failed", case.operation, reason)
 
 
-async def test_an_unforeseen_error_is_retried_by_temporal_and_then_counts(plane: ControlPlane) -> None:
+async def test_an_unexpected_error_is_retried_by_temporal_and_then_counts(plane: ControlPlane) -> None:
     workspace_id = await plane.create(DesiredState.STANDBY)
     plane.fail("volumes.provision", KeyError("a bug"))
     snapshot = await plane.converge(workspace_id)
@@ -101,7 +101,7 @@ async def test_an_unforeseen_error_is_retried_by_temporal_and_then_counts(plane:
 
 
 class PretendingInstances(FakeInstances):
-    """Say that they started, and do nothing."""
+    """Report a start and do nothing."""
 
     async def start(self, request: InstanceRequest, report: Report) -> None:
         del request, report

@@ -1,4 +1,4 @@
-"""Archives that nothing needs go two hours after they were first seen so, and no others ever."""
+"""The collector removes unneeded archives two hours after it first saw them, and no others."""
 
 from datetime import timedelta
 
@@ -19,7 +19,7 @@ OTHER_OP = "44444444-4444-4444-8444-444444444444"
 
 
 async def archive_again(plane: ControlPlane, workspace_id: WorkspaceId) -> tuple[str, str]:
-    """Run it and park it once more; return the keys before and after."""
+    """Run the workspace and archive it again. Return the keys before and after."""
     before = (await plane.look(workspace_id)).archive_key
     await plane.want(workspace_id, DesiredState.STANDBY)
     await plane.converge(workspace_id)
@@ -31,7 +31,7 @@ async def archive_again(plane: ControlPlane, workspace_id: WorkspaceId) -> tuple
     return before, after
 
 
-async def test_a_superseded_archive_goes_after_the_grace_and_the_current_one_stays(
+async def test_a_superseded_archive_is_removed_after_the_grace_and_the_current_one_stays(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
@@ -55,7 +55,7 @@ async def test_a_deleted_workspace_keeps_its_last_archive_for_the_undelete_perio
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
-    # The server's clock may be days ahead of ours, so the row has to say when it was deleted by that clock.
+    # The server's clock can be days ahead, so the row needs a deletion time by that clock.
     await plane.delete(workspace_id, now=await skipping.get_current_time())
     deleted = await plane.converge(workspace_id)
     assert deleted.phase is Phase.DELETED
@@ -70,7 +70,7 @@ async def test_a_deleted_workspace_keeps_its_last_archive_for_the_undelete_perio
     assert plane.archive_keys() == set()
 
 
-async def test_older_archives_of_a_deleted_workspace_go_after_the_grace(
+async def test_older_archives_of_a_deleted_workspace_are_removed_after_the_grace(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
@@ -113,7 +113,7 @@ async def test_every_archive_of_a_workspace_in_error_is_kept(
 async def test_an_older_archive_is_kept_while_the_current_one_is_missing(
     plane: ControlPlane, skipping: WorkflowEnvironment, parts: list[str]
 ) -> None:
-    """It may be the last copy; in this round, nobody has seen yet that anything is wrong."""
+    """It may be the last copy, and nothing has noticed the missing one yet."""
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
     old, current = await archive_again(plane, workspace_id)
     await plane.run_sweep(GC)
@@ -126,7 +126,7 @@ async def test_an_older_archive_is_kept_while_the_current_one_is_missing(
     assert (await plane.converge(workspace_id)).error_reason is ErrorReason.DATA_LOST
 
 
-async def test_an_unfinished_upload_without_an_owner_goes_too(
+async def test_an_unfinished_upload_without_an_owner_is_removed(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
@@ -151,7 +151,7 @@ async def test_a_listing_that_fails_skips_the_cycle(
     assert old in plane.archive_keys()
 
 
-async def test_a_vanished_archive_is_noticed_by_the_collection(plane: ControlPlane) -> None:
+async def test_a_missing_archive_is_noticed_by_the_collection(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
     plane.world.objects.clear()
     assert (await plane.run_sweep(GC))["vanished"] == 1

@@ -1,4 +1,4 @@
-"""What keeps an activity from doing harm when it comes too late, or when the world has changed under it."""
+"""Guards that keep an activity from doing harm when it is late or the world has changed."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -51,7 +51,7 @@ class Harness:
         self.call = ActivityEnvironment().run
 
     async def claimed(self, operation: Operation, desired: DesiredState) -> OperationRequest:
-        """A workspace in STANDBY, observed, with this operation claimed."""
+        """Create an observed workspace in STANDBY and claim this operation."""
         async with self.database.transaction() as session:
             owner = await add_user(session)
             workspace_id = await add_workspace(session, owner, desired_state=desired, image_ref=IMAGE)
@@ -67,7 +67,7 @@ def harness(database: Database) -> Harness:
     return Harness(database)
 
 
-async def test_a_volume_is_kept_when_its_archive_does_not_answer(harness: Harness) -> None:
+async def test_a_volume_is_kept_when_the_archive_store_does_not_respond(harness: Harness) -> None:
     request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
     key = (await harness.call(harness.archive.upload_archive, request)).key
     harness.world.down.add(Resource.ARCHIVE)
@@ -109,7 +109,7 @@ async def test_an_activity_that_outlived_its_claim_changes_nothing(harness: Harn
 
 
 async def force(harness: Harness, request: OperationRequest, **columns: object) -> OperationRequest:
-    """Make the row say this, as no plan of ours would; the claim is then that of the row."""
+    """Change the row to a state that no plan leads to, and return a request with its claim."""
     async with harness.database.transaction() as session:
         this_one = update(Workspace).where(Workspace.id == UUID(request.workspace_id))
         await session.execute(this_one.values(**columns))
@@ -157,7 +157,7 @@ async def test_a_deletion_without_a_purge_never_removes_a_home_that_is_not_archi
     assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
-async def test_a_deletion_removes_a_leftover_only_while_its_archive_answers(harness: Harness) -> None:
+async def test_a_deletion_removes_a_leftover_only_while_its_archive_exists(harness: Harness) -> None:
     request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
     stored = await harness.call(harness.archive.upload_archive, request)
     await harness.call(harness.workspace.commit_archive, request, stored)
@@ -177,7 +177,7 @@ async def test_a_deletion_removes_a_leftover_only_while_its_archive_answers(harn
         assert request.workspace_id not in harness.world.volumes
 
 
-async def test_a_purge_removes_what_is_there(harness: Harness) -> None:
+async def test_a_purge_removes_what_exists(harness: Harness) -> None:
     request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
     request = await force(harness, request, **DELETION, purge=True)
     harness.world.down.add(Resource.ARCHIVE)
@@ -193,7 +193,7 @@ async def test_claiming_twice_is_one_claim(harness: Harness) -> None:
     assert again == request
 
 
-async def test_nothing_is_claimed_when_a_person_changed_their_mind(
+async def test_nothing_is_claimed_after_a_person_changed_the_desired_state(
     harness: Harness, database: Database
 ) -> None:
     async with database.transaction() as session:
@@ -219,7 +219,7 @@ async def test_committing_twice_is_one_commit(harness: Harness) -> None:
     assert (snapshot.archive_key, snapshot.phase) == (stored.key, Phase.ARCHIVED)
 
 
-async def test_nothing_is_done_for_a_workspace_that_is_not_there(harness: Harness) -> None:
+async def test_nothing_is_done_for_a_missing_workspace(harness: Harness) -> None:
     ghost = WorkspaceId("99999999-9999-4999-8999-999999999999")
     assert await harness.call(harness.workspace.observe, ghost) is None
     assert (
@@ -228,7 +228,7 @@ async def test_nothing_is_done_for_a_workspace_that_is_not_there(harness: Harnes
 
 
 async def restorable(harness: Harness) -> OperationRequest:
-    """A workspace whose home is archived, with its restore claimed."""
+    """Create a workspace with an archived home and claim its restore."""
     request = await harness.claimed(Operation.ARCHIVING, DesiredState.ARCHIVED)
     stored = await harness.call(harness.archive.upload_archive, request)
     await harness.call(harness.workspace.commit_archive, request, stored)
@@ -243,7 +243,7 @@ async def restorable(harness: Harness) -> OperationRequest:
     return restoring
 
 
-async def test_an_archive_exchanged_together_with_its_meta_is_not_restored(harness: Harness) -> None:
+async def test_an_archive_replaced_together_with_its_meta_is_not_restored(harness: Harness) -> None:
     request = await restorable(harness)
     harness.world.store_home(request.archive_key or "", {"notes": b"planted"})
     with pytest.raises(Permanent) as caught:
@@ -252,7 +252,7 @@ async def test_an_archive_exchanged_together_with_its_meta_is_not_restored(harne
     assert harness.world.volumes.get(request.workspace_id) != {"notes": b"planted"}
 
 
-async def test_an_archive_that_nobody_recorded_is_restored_by_its_meta_alone(harness: Harness) -> None:
+async def test_an_unrecorded_archive_is_restored_by_its_meta_alone(harness: Harness) -> None:
     request = await restorable(harness)
     async with harness.database.transaction() as session:
         await session.execute(delete(Archive))
@@ -260,7 +260,7 @@ async def test_an_archive_that_nobody_recorded_is_restored_by_its_meta_alone(har
     assert harness.world.volumes[request.workspace_id] == {"notes": b"precious"}
 
 
-async def test_of_half_a_record_what_is_there_is_compared(harness: Harness) -> None:
+async def test_an_incomplete_record_is_compared_as_far_as_it_goes(harness: Harness) -> None:
     request = await restorable(harness)
     async with harness.database.transaction() as session:
         await session.execute(update(Archive).values(sha256=None))

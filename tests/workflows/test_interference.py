@@ -1,4 +1,4 @@
-"""An operator cancels or terminates from the Web UI: the next sweep heals what is left."""
+"""After an operator cancels or terminates a workflow in the Web UI, the next sweep continues it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -30,7 +30,7 @@ async def terminate(handle: WorkflowHandle[object, object]) -> None:
 
 
 async def held_while_starting(plane: ControlPlane) -> WorkspaceId:
-    """A workspace whose STARTING is under way and stays so until the gate is opened."""
+    """A workspace whose STARTING runs until the gate is opened."""
     workspace_id = await plane.reach(DesiredState.STANDBY)
     plane.world.gates["instances.start"] = asyncio.Event()
     await plane.want(workspace_id, DesiredState.RUNNING)
@@ -44,7 +44,7 @@ async def held_while_starting(plane: ControlPlane) -> WorkspaceId:
 
 
 @pytest.mark.parametrize("interfere", [cancel, terminate])
-async def test_what_was_under_way_is_finished_after_the_next_sweep(
+async def test_an_interrupted_operation_is_finished_after_the_next_sweep(
     real_plane: ControlPlane, interfere: Interfere
 ) -> None:
     workspace_id = await held_while_starting(real_plane)
@@ -63,7 +63,7 @@ async def test_what_was_under_way_is_finished_after_the_next_sweep(
 
 
 @pytest.mark.parametrize("interfere", [cancel, terminate])
-async def test_an_operation_that_is_ended_from_outside_is_tried_again(
+async def test_an_operation_that_is_ended_from_outside_is_retried(
     real_plane: ControlPlane, interfere: Interfere
 ) -> None:
     workspace_id = await held_while_starting(real_plane)
@@ -78,7 +78,7 @@ async def test_an_operation_that_is_ended_from_outside_is_tried_again(
     await expect_running(real_plane, workspace_id)
 
 
-async def test_an_operation_that_lost_its_parent_is_waited_for_and_not_doubled(
+async def test_an_operation_that_lost_its_parent_is_waited_for_and_not_duplicated(
     real_plane: ControlPlane,
 ) -> None:
     workspace_id = await real_plane.reach(DesiredState.STANDBY)

@@ -1,4 +1,4 @@
-"""The sweep wakes what drifted and what has not converged, and nothing else."""
+"""The sweep wakes workspaces that have drifted or not converged, and no others."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ from tests.workflows.harness import ControlPlane
 OBSERVE = "ObserveWorkflow"
 
 
-async def test_a_quiet_world_wakes_nobody(plane: ControlPlane) -> None:
+async def test_an_unchanged_world_wakes_nothing(plane: ControlPlane) -> None:
     await plane.reach(DesiredState.RUNNING)
     await plane.reach(DesiredState.STANDBY)
     await plane.reach(DesiredState.ARCHIVED)
@@ -29,7 +29,7 @@ async def test_a_killed_container_is_noticed_and_started_again(plane: ControlPla
     assert plane.world.instances[workspace_id].alive
 
 
-async def test_a_blip_of_the_health_check_ends_nothing_though_the_limits_have_changed(
+async def test_a_short_health_check_failure_ends_nothing_though_the_limits_have_changed(
     plane: ControlPlane,
 ) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
@@ -46,7 +46,7 @@ async def test_a_blip_of_the_health_check_ends_nothing_though_the_limits_have_ch
     assert await plane.operations(workspace_id) == done
 
 
-async def test_an_instance_that_does_not_answer_is_not_woken_again_before_its_time_is_up(
+async def test_an_instance_that_does_not_respond_is_not_woken_again_before_its_time_is_up(
     plane: ControlPlane,
 ) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
@@ -71,7 +71,7 @@ async def test_an_instance_that_hangs_for_long_is_replaced(plane: ControlPlane) 
 
 
 async def let_the_grace_pass(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
-    """As if it had been seen to hang that much earlier."""
+    """Move the start of the hang this far into the past."""
     row = await plane.look(workspace_id)
     answers = row.conditions.container_answers
     assert answers.last_transition_time is not None
@@ -81,7 +81,7 @@ async def let_the_grace_pass(plane: ControlPlane, workspace_id: WorkspaceId) -> 
         await save_observation(session, replace(row, conditions=conditions), datetime.now(UTC))
 
 
-async def test_a_changed_configuration_is_noticed_and_told_once(plane: ControlPlane) -> None:
+async def test_a_changed_configuration_is_noticed_and_reported_once(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
     before = plane.world.instances[workspace_id]
     plane.world.configuration = {"memory": "4 GiB"}
@@ -116,7 +116,7 @@ async def test_a_lost_wake_costs_one_period(plane: ControlPlane) -> None:
     assert (await plane.look(workspace_id)).phase is Phase.RUNNING
 
 
-async def test_a_leftover_volume_of_a_parked_workspace_is_cleaned_up(plane: ControlPlane) -> None:
+async def test_a_leftover_volume_of_an_archived_workspace_is_removed(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
     await plane.run_sweep(OBSERVE)
     plane.write(workspace_id, "leftover")
@@ -125,7 +125,7 @@ async def test_a_leftover_volume_of_a_parked_workspace_is_cleaned_up(plane: Cont
     assert workspace_id not in plane.world.volumes
 
 
-async def test_a_provider_that_does_not_answer_is_not_an_empty_one(plane: ControlPlane) -> None:
+async def test_a_provider_that_does_not_respond_is_not_an_empty_one(plane: ControlPlane) -> None:
     await plane.reach(DesiredState.RUNNING)
     await plane.run_sweep(OBSERVE)
     for resource in (Resource.CONTAINER, Resource.VOLUME):

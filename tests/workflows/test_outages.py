@@ -1,4 +1,4 @@
-"""A provider that is away locks nobody out, and costs a bounded history however long it stays away."""
+"""An outage of a provider locks no one out, and its history is bounded however long it lasts."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -21,12 +21,12 @@ from workflows.descriptions import NEXT_SWEEP
 
 OBSERVE = "ObserveWorkflow"
 SWEEP_SECONDS = 15
-# SPEC's bound for a day of outage, and for a transfer of twelve hours.
+# The bounds for a day of outage and for a transfer of twelve hours.
 MOST_EVENTS = 500
 
 
 async def interrupted_archiving(plane: ControlPlane) -> WorkspaceId:
-    """The archive store dies in the middle of ARCHIVING."""
+    """The archive store fails in the middle of ARCHIVING."""
     workspace_id = await plane.reach(DesiredState.STANDBY)
     plane.write(workspace_id, "precious")
     plane.world.dies_with["jobs.archive"] = Resource.ARCHIVE
@@ -62,7 +62,7 @@ async def test_people_can_purge_a_workspace_whose_archiving_an_outage_interrupte
     assert (await plane.converge(workspace_id)).phase is Phase.DELETED
 
 
-async def test_archiving_goes_on_when_the_store_is_back(plane: ControlPlane) -> None:
+async def test_archiving_continues_when_the_store_is_back(plane: ControlPlane) -> None:
     workspace_id = await interrupted_archiving(plane)
     plane.world.down.clear()
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
@@ -86,7 +86,7 @@ async def test_once_the_archive_is_committed_the_claim_is_held(plane: ControlPla
 
 
 async def count_new_events(plane: ControlPlane, workspace_id: WorkspaceId) -> int:
-    """The events of the present or last run of its workflow."""
+    """Return the events of the current or last run of the workflow."""
     handle = plane.client.get_workflow_handle(workspace_workflow_id(workspace_id))
     return len((await handle.fetch_history()).events)
 
@@ -99,13 +99,13 @@ async def runs_of(plane: ControlPlane, workspace_id: WorkspaceId) -> str:
 async def test_a_day_of_outage_costs_no_run_at_all(plane: ControlPlane) -> None:
     workspace_id = await interrupted_archiving(plane)
     run = await runs_of(plane, workspace_id)
-    # Every sweep of a day asks the same question; a few of them say it all.
+    # All sweeps of a day do the same, so a few are enough.
     for _ in range(20):
         assert (await plane.run_sweep(OBSERVE))["not_converged"] == 0
     assert await runs_of(plane, workspace_id) == run
 
 
-async def test_a_store_that_answers_but_not_for_this_archive_costs_few_looks_a_day(
+async def test_a_store_that_lacks_this_archive_costs_few_observations_a_day(
     plane: ControlPlane,
 ) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
@@ -123,7 +123,7 @@ async def test_a_store_that_answers_but_not_for_this_archive_costs_few_looks_a_d
 
 
 async def next_sweep_that_looks(plane: ControlPlane, *, began: datetime, looked: datetime) -> datetime:
-    """Date the wait and the last look, and ask for each sweep that follows whether it would look again."""
+    """Date the wait and the last observation, and return which later sweeps would observe again."""
     async with plane.database.transaction() as session:
         await session.execute(update(Workspace).values(waiting_since=began, observed_at=looked))
         now = looked + timedelta(seconds=SWEEP_SECONDS)
@@ -147,7 +147,7 @@ async def test_a_transfer_of_twelve_hours_gets_no_signals_from_the_sweeps(
     before = await length(handle)
     for _ in range(20):
         assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
-    # Each of the 2,880 sweeps of twelve hours does the same.
+    # Each of the 2,880 sweeps in twelve hours does the same.
     assert await length(handle) == before
     assert before <= MOST_EVENTS
     gate.set()
@@ -158,7 +158,7 @@ async def length(handle: WorkflowHandle[object, str]) -> int:
     return len((await handle.fetch_history()).events)
 
 
-async def test_a_database_that_stays_away_ends_the_run_and_not_the_operation(
+async def test_a_long_outage_of_the_database_ends_the_run_and_not_the_operation(
     plane: ControlPlane, postgres_server: postgres.Server, database_url: str
 ) -> None:
     workspace_id = await plane.create(DesiredState.STANDBY)
@@ -172,7 +172,7 @@ async def test_a_database_that_stays_away_ends_the_run_and_not_the_operation(
     assert (await plane.converge(workspace_id)).phase is Phase.STANDBY
 
 
-async def test_a_purge_that_cannot_finish_tries_ever_less_often(plane: ControlPlane) -> None:
+async def test_a_purge_that_cannot_finish_retries_less_and_less_often(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
     plane.fail("volumes.remove", *[Transient(ErrorReason.ACTION_FAILED, "It is stuck.")] * 5)
     await plane.delete(workspace_id, purge=True)

@@ -1,4 +1,4 @@
-"""A worker that was paused at its look judges no row by facts that are older than the row."""
+"""A worker that was paused during an observation judges no newer row by it."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -21,7 +21,7 @@ NEW_OP = "33333333-3333-4333-8333-333333333333"
 
 
 class PausableObserver(Observer):
-    """Runs what a test wants to happen between looking at the world and storing what was seen."""
+    """Runs a callback between the observation and its storage."""
 
     meanwhile: list[Callable[[], Awaitable[None]]]
 
@@ -33,7 +33,7 @@ class PausableObserver(Observer):
 
 
 class Workers:
-    """Two workers on one row: one that can be paused at its look, and one that goes on."""
+    """Two workers on one row: one that can be paused while it observes, and one that continues."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -57,7 +57,7 @@ class Workers:
         return claimed
 
     async def provision(self, workspace_id: WorkspaceId) -> OperationRequest:
-        """What the other worker does: PENDING becomes STANDBY."""
+        """The other worker provisions: PENDING becomes STANDBY."""
         await self.call(self.other.observe, workspace_id)
         claimed = await self.claim(workspace_id, Operation.PROVISIONING)
         self.world.volumes[workspace_id] = {"notes": b"precious"}
@@ -65,7 +65,7 @@ class Workers:
         return claimed
 
     async def start(self, workspace_id: WorkspaceId) -> OperationRequest:
-        """What the other worker begins: a claim of STARTING."""
+        """The other worker claims STARTING."""
         await self.call(self.other.observe, workspace_id)
         return await self.claim(workspace_id, Operation.STARTING)
 
@@ -85,7 +85,7 @@ def workers(database: Database) -> Workers:
     return Workers(database)
 
 
-async def test_a_look_from_before_the_home_was_made_does_not_call_it_lost(workers: Workers) -> None:
+async def test_an_observation_from_before_the_home_was_made_does_not_call_it_lost(workers: Workers) -> None:
     workspace_id = await workers.create(DesiredState.STANDBY)
 
     async def meanwhile() -> None:
@@ -120,7 +120,7 @@ async def expect_untouched(workers: Workers, workspace_id: WorkspaceId, late: At
     assert (row.operation, row.error_reason, row.error_count) == (Operation.STARTING, None, 0)
 
 
-async def test_a_settle_that_was_paused_looks_again(workers: Workers) -> None:
+async def test_a_settle_that_was_paused_observes_again(workers: Workers) -> None:
     workspace_id = await workers.create(DesiredState.RUNNING)
     await workers.provision(workspace_id)
     claimed = await workers.start(workspace_id)
@@ -135,7 +135,7 @@ async def test_a_settle_that_was_paused_looks_again(workers: Workers) -> None:
     assert (ended.snapshot.phase, ended.snapshot.error_count) == (Phase.RUNNING, 0)
 
 
-async def test_a_row_that_changes_under_every_look_is_left_to_the_next_try(workers: Workers) -> None:
+async def test_a_row_that_changes_during_every_observation_is_left_to_the_next_try(workers: Workers) -> None:
     workspace_id = await workers.create(DesiredState.RUNNING)
     await workers.provision(workspace_id)
 

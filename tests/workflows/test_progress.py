@@ -1,4 +1,4 @@
-"""People see how far an operation is while it runs, and operations do not depend on that."""
+"""People see the progress of a running operation, and operations do not depend on that."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from testkit.waiting import until
 from tests.progress_boards import posted
 from tests.workflows.harness import ControlPlane, running_control_plane
 
-# What the fakes report while they are held.
+# The fakes report this while they are held.
 TRANSFER, LAUNCH, STOP = Progress("upload"), Progress("launch"), Progress("stop")
 
 
@@ -48,7 +48,7 @@ async def test_progress_is_shown_while_an_operation_runs(
     await until_shown(plane, workspace_id, None)
 
 
-async def test_operations_end_well_without_redis(skipping: WorkflowEnvironment, database: Database) -> None:
+async def test_operations_succeed_without_redis(skipping: WorkflowEnvironment, database: Database) -> None:
     async with (
         create_client(f"redis://127.0.0.1:{free_port()}/0") as nowhere,
         running_control_plane(skipping.client, database, nowhere) as plane,

@@ -38,13 +38,13 @@ async def real_plane(
 
 
 async def neighbour(plane: ControlPlane) -> ControlPlane:
-    """The same control plane as somebody else sees it."""
+    """Return the same control plane for another user."""
     async with plane.database.transaction() as session:
         return replace(plane, owner=await add_user(session))
 
 
 def hold(plane: ControlPlane, call: str) -> asyncio.Event:
-    """Calls of this name do not end until the event is set."""
+    """Block calls of this name until the event is set."""
     return plane.world.gates.setdefault(call, asyncio.Event())
 
 
@@ -73,7 +73,7 @@ def subjects(plane: ControlPlane, call: str) -> list[str]:
 
 
 async def begin_archive(plane: ControlPlane) -> WorkspaceId:
-    """A home on its way into an archive."""
+    """A home that is being archived."""
     workspace_id = await plane.create(DesiredState.ARCHIVED)
     plane.write(workspace_id, "precious")
     await wake(plane, workspace_id)
@@ -81,7 +81,7 @@ async def begin_archive(plane: ControlPlane) -> WorkspaceId:
 
 
 async def queue_crowd(plane: ControlPlane) -> None:
-    """Many archives of one owner: some hold every slot and do not end, all others wait."""
+    """Many archives of one owner: some hold every slot, all others wait."""
     hold(plane, "jobs.archive")
     for _ in range(CROWD):
         await begin_archive(plane)
@@ -94,7 +94,7 @@ async def queue_crowd(plane: ControlPlane) -> None:
     await until_called(plane, "jobs.archive", SLOTS)
 
 
-async def test_two_hundred_archives_of_one_owner_hold_up_nobody_else(real_plane: ControlPlane) -> None:
+async def test_two_hundred_archives_of_one_owner_block_no_other_owner(real_plane: ControlPlane) -> None:
     ada = await neighbour(real_plane)
     restored = await ada.reach(DesiredState.ARCHIVED)
     await queue_crowd(real_plane)
@@ -112,19 +112,19 @@ async def test_two_hundred_archives_of_one_owner_hold_up_nobody_else(real_plane:
     hold(ada, "jobs.archive").set()
     await arrive(ada, archived, Phase.ARCHIVED)
     turn = subjects(ada, "jobs.archive").index(archived)
-    # Whatever slots were free before the server knew of it, and then at most one of the others first.
+    # Slots that were free before the server knew about it, and then at most one other archive first.
     assert turn <= 2 * SLOTS + 1
 
 
 async def until_queued(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
-    """Its step waits in its queue."""
+    """Return whether its step waits in its queue."""
     handle = plane.client.get_workflow_handle(workflow_id_of(workspace_id, Operation.ARCHIVING))
 
     async def queued() -> bool:
         try:
             return bool((await handle.describe()).raw_description.pending_activities)
         except RPCError:
-            return False  # not yet there
+            return False  # does not exist yet
 
     await until(queued, "the step waits")
 
@@ -142,13 +142,13 @@ async def test_a_stop_does_not_wait_for_a_slow_start(real_plane: ControlPlane) -
     await arrive(real_plane, starting, Phase.RUNNING)
 
 
-async def test_no_more_start_at_once_than_may(real_plane: ControlPlane) -> None:
+async def test_no_more_instances_start_at_once_than_the_limit(real_plane: ControlPlane) -> None:
     hold(real_plane, "instances.start")
     starting = [await real_plane.create(DesiredState.RUNNING) for _ in range(5)]
     for each in starting:
         await wake(real_plane, each)
     await until_called(real_plane, "instances.start")
-    # One that comes after all of them, by other queues, shows that those had the time to begin.
+    # A step that was scheduled after all of them, in other queues, shows that they had the time to begin.
     await real_plane.reach(DesiredState.ARCHIVED)
     assert len(subjects(real_plane, "instances.start")) == FEW.steps.starts
     hold(real_plane, "instances.start").set()
@@ -156,7 +156,7 @@ async def test_no_more_start_at_once_than_may(real_plane: ControlPlane) -> None:
         await arrive(real_plane, each, Phase.RUNNING)
 
 
-async def test_a_slow_registry_holds_up_nobody_else_s_start(real_plane: ControlPlane) -> None:
+async def test_a_slow_registry_blocks_no_other_start(real_plane: ControlPlane) -> None:
     real_plane.world.registry.add(ELSEWHERE)
     hold(real_plane, "instances.pull")
     pulling = await real_plane.create(DesiredState.RUNNING, image_ref=ELSEWHERE)
@@ -168,13 +168,13 @@ async def test_a_slow_registry_holds_up_nobody_else_s_start(real_plane: ControlP
     assert real_plane.world.instances[pulling].image_ref == ELSEWHERE
 
 
-async def test_an_image_that_cannot_be_had_ends_in_an_error(plane: ControlPlane) -> None:
+async def test_an_unavailable_image_ends_in_an_error(plane: ControlPlane) -> None:
     workspace_id = await plane.create(DesiredState.RUNNING, image_ref=ELSEWHERE)
     snapshot = await plane.converge(workspace_id)
     assert (snapshot.phase, snapshot.error_reason) == (Phase.ERROR, ErrorReason.IMAGE_PULL_FAILED)
 
 
-async def test_the_wait_for_a_slot_is_no_timeout(real_plane: ControlPlane) -> None:
+async def test_waiting_for_a_slot_counts_against_no_timeout(real_plane: ControlPlane) -> None:
     workspace_id = await real_plane.reach(DesiredState.STANDBY)
     await real_plane.want(workspace_id, DesiredState.ARCHIVED)
     await real_plane.converge(workspace_id)
@@ -186,7 +186,7 @@ async def test_the_wait_for_a_slot_is_no_timeout(real_plane: ControlPlane) -> No
     ]
     assert [step.activity_type.name for step in steps] == ["upload_archive", "remove_archived_volume"]
     for step in steps:
-        # None at all; the server writes the workflow's own limit, which is none either.
+        # No timeout; the server fills in the workflow's own limit, which is none as well.
         limits = step.schedule_to_start_timeout, step.schedule_to_close_timeout
         assert [each.ToTimedelta() for each in limits] == [timedelta(0)] * 2
         assert step.start_to_close_timeout.ToTimedelta() == STEP_TIMEOUT

@@ -1,4 +1,4 @@
-"""A person's recover: each error is left, each choice does what it says, and nothing is given up unasked."""
+"""Recovery: each error can be left, and each choice does what it says and nothing else."""
 
 from datetime import UTC, datetime
 
@@ -38,7 +38,7 @@ async def kinds(plane: ControlPlane, workspace_id: WorkspaceId) -> list[str]:
 
 
 async def with_older_archive(plane: ControlPlane) -> WorkspaceId:
-    """In STANDBY, with `new` in its volume and `old` in its archive."""
+    """Create a workspace in STANDBY with `new` in its volume and `old` in its archive."""
     workspace_id = await plane.reach(DesiredState.STANDBY)
     plane.write(workspace_id, "old")
     await plane.want(workspace_id, DesiredState.ARCHIVED)
@@ -57,7 +57,7 @@ async def with_lost_volume(plane: ControlPlane) -> WorkspaceId:
 
 
 @pytest.mark.parametrize("reason", [*ErrorReason])
-async def test_every_error_is_left_when_its_cause_is_gone(plane: ControlPlane, reason: ErrorReason) -> None:
+async def test_every_error_ends_when_its_cause_is_gone(plane: ControlPlane, reason: ErrorReason) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
     plane.write(workspace_id, "precious")
     await plane.want(workspace_id, DesiredState.RUNNING)
@@ -92,14 +92,14 @@ async def test_retry_takes_the_volume_that_was_put_back(plane: ControlPlane) -> 
     assert plane.read(workspace_id) == "new"
 
 
-async def test_retry_gives_up_nothing(plane: ControlPlane) -> None:
+async def test_retry_keeps_everything(plane: ControlPlane) -> None:
     workspace_id = await with_lost_volume(plane)
     key = (await plane.look(workspace_id)).archive_key
     await recover(plane, workspace_id, RecoverChoice.RETRY)
     still = await plane.converge(workspace_id)
     assert (still.phase, still.error_reason, still.archive_key) == (Phase.ERROR, ErrorReason.DATA_LOST, key)
     assert await pending(plane, workspace_id) is None
-    # Another decision can be made.
+    # Another choice is still possible.
     await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE)
     assert (await plane.converge(workspace_id)).phase is Phase.STANDBY
 
@@ -131,7 +131,7 @@ async def test_a_lost_archive_is_given_up_only_by_choice(plane: ControlPlane) ->
 
 
 async def test_an_archive_that_a_restore_did_not_find_can_be_given_up(plane: ControlPlane) -> None:
-    """What is left is looked at when the restore fails, so that there is something to choose from."""
+    """A failed restore observes what is left, so that there is something to choose from."""
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
     await plane.want(workspace_id, DesiredState.STANDBY)
     claimed = await plane.claim(workspace_id, Operation.RESTORING)
@@ -153,7 +153,7 @@ async def test_a_container_without_its_volume_is_removed(plane: ControlPlane) ->
 
 
 @pytest.mark.parametrize("choice", [RecoverChoice.RESTORE_ARCHIVE, RecoverChoice.START_EMPTY])
-async def test_whoever_accepts_the_loss_of_a_volume_loses_its_container_first(
+async def test_accepting_the_loss_of_a_volume_removes_its_container_first(
     plane: ControlPlane, choice: RecoverChoice
 ) -> None:
     workspace_id = await with_older_archive(plane)
@@ -167,7 +167,7 @@ async def test_whoever_accepts_the_loss_of_a_volume_loses_its_container_first(
     assert plane.world.instances[workspace_id] is not old
 
 
-async def test_a_container_that_cannot_be_removed_is_tried_again_by_the_sweep(plane: ControlPlane) -> None:
+async def test_a_container_that_cannot_be_removed_is_retried_by_the_sweep(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
     plane.world.instances[workspace_id] = FakeInstance(IMAGE)
     await plane.converge(workspace_id)
@@ -212,14 +212,14 @@ async def test_an_archive_that_is_back_is_not_given_up(plane: ControlPlane) -> N
 
 
 @pytest.mark.parametrize("silent", [Resource.CONTAINER, Resource.VOLUME])
-async def test_a_choice_waits_for_a_provider_that_is_silent(plane: ControlPlane, silent: Resource) -> None:
+async def test_a_choice_waits_for_a_provider_that_is_down(plane: ControlPlane, silent: Resource) -> None:
     workspace_id = await with_lost_volume(plane)
     await recover(plane, workspace_id, RecoverChoice.START_EMPTY)
     plane.world.down.add(silent)
     waiting = await plane.converge(workspace_id)
     assert (waiting.phase, waiting.archive_key is not None) == (Phase.ERROR, True)
     assert await pending(plane, workspace_id) is not None
-    # The volume was only not mounted, and now it is.
+    # The volume was only unmounted, and now it is back.
     plane.world.down.clear()
     plane.write(workspace_id, "new")
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
@@ -228,7 +228,7 @@ async def test_a_choice_waits_for_a_provider_that_is_silent(plane: ControlPlane,
     assert plane.read(workspace_id) == "new"
 
 
-async def test_an_ordinary_error_is_left_during_an_outage_and_then_waits(plane: ControlPlane) -> None:
+async def test_an_ordinary_error_ends_during_an_outage_and_the_workspace_waits(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
     await plane.want(workspace_id, DesiredState.RUNNING)
     plane.fail("instances.start", *[Transient(ErrorReason.UNREACHABLE, "not now")] * MAX_RETRY)
@@ -242,7 +242,7 @@ async def test_an_ordinary_error_is_left_during_an_outage_and_then_waits(plane: 
     assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
 
 
-async def test_a_lost_wake_is_healed_by_the_sweep(plane: ControlPlane) -> None:
+async def test_a_sweep_makes_up_for_a_lost_wake(plane: ControlPlane) -> None:
     workspace_id = await with_lost_volume(plane)
     await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE)
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
@@ -251,7 +251,7 @@ async def test_a_lost_wake_is_healed_by_the_sweep(plane: ControlPlane) -> None:
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 0
 
 
-async def test_a_halted_deletion_goes_on(plane: ControlPlane) -> None:
+async def test_a_failed_deletion_continues(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
     plane.write(workspace_id, "precious")
     await plane.delete(workspace_id)
@@ -263,7 +263,7 @@ async def test_a_halted_deletion_goes_on(plane: ControlPlane) -> None:
     assert plane.read_archived(deleted.archive_key) == "precious"
 
 
-async def test_deleting_what_waits_to_be_recovered_ends_its_request(plane: ControlPlane) -> None:
+async def test_deleting_a_workspace_ends_its_pending_recovery(plane: ControlPlane) -> None:
     workspace_id = await with_lost_volume(plane)
     await recover(plane, workspace_id, RecoverChoice.RETRY)
     await plane.delete(workspace_id)
@@ -272,7 +272,7 @@ async def test_deleting_what_waits_to_be_recovered_ends_its_request(plane: Contr
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 0
 
 
-async def test_what_has_been_recovered_cannot_be_recovered_again(plane: ControlPlane) -> None:
+async def test_a_recovered_workspace_cannot_be_recovered_again(plane: ControlPlane) -> None:
     workspace_id = await with_lost_volume(plane)
     await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE)
     await plane.converge(workspace_id)

@@ -1,4 +1,4 @@
-"""A damaged archive is no dead end: a person goes back to another one, and nothing is thrown away."""
+"""After a damaged archive, a person can go back to another one, and no archive is removed."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -43,7 +43,7 @@ async def recover(
 
 
 async def park(plane: ControlPlane, workspace_id: WorkspaceId, text: str) -> str:
-    """Write into its home and archive it; the key of the archive."""
+    """Write into the home and archive it. Return the key of the archive."""
     await plane.want(workspace_id, DesiredState.STANDBY)
     await plane.converge(workspace_id)
     plane.write(workspace_id, text)
@@ -58,7 +58,7 @@ def damage(plane: ControlPlane, key: str) -> None:
 
 
 async def with_damaged_archive(plane: ControlPlane) -> tuple[WorkspaceId, str, str]:
-    """Wanted in STANDBY, but its archive is damaged; the keys of the older one and of the damaged one."""
+    """Create a workspace in error over a damaged archive. Return the older and the damaged key."""
     workspace_id = await plane.reach(DesiredState.STANDBY)
     old = await park(plane, workspace_id, "old")
     new = await park(plane, workspace_id, "new")
@@ -89,7 +89,7 @@ async def test_an_older_archive_is_restored_instead_of_the_damaged_one(plane: Co
     assert new in plane.archive_keys()
 
 
-async def test_an_older_archive_may_be_chosen_for_a_lost_volume(plane: ControlPlane) -> None:
+async def test_an_older_archive_can_be_chosen_for_a_lost_volume(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
     old = await park(plane, workspace_id, "old")
     await park(plane, workspace_id, "new")
@@ -113,7 +113,7 @@ async def test_a_damaged_archive_that_was_repaired_is_restored_by_retry(plane: C
     assert plane.read(workspace_id) == "new"
 
 
-async def test_start_empty_gives_an_empty_home_though_the_disk_holds_a_part_of_the_files(
+async def test_start_empty_gives_an_empty_home_though_the_disk_holds_some_of_the_files(
     plane: ControlPlane,
 ) -> None:
     workspace_id, _, _ = await with_damaged_archive(plane)
@@ -128,7 +128,7 @@ async def test_start_empty_gives_an_empty_home_though_the_disk_holds_a_part_of_t
     ]
 
 
-async def test_what_is_left_on_the_disk_is_used_if_a_person_says_so(plane: ControlPlane) -> None:
+async def test_use_disk_keeps_what_is_left_on_the_disk(plane: ControlPlane) -> None:
     workspace_id, _, _ = await with_damaged_archive(plane)
     plane.write(workspace_id, "half of it")
     await recover(plane, workspace_id, RecoverChoice.USE_DISK)
@@ -136,7 +136,7 @@ async def test_what_is_left_on_the_disk_is_used_if_a_person_says_so(plane: Contr
     assert plane.read(workspace_id) == "half of it"
 
 
-async def test_a_named_archive_that_is_gone_by_now_is_refused(plane: ControlPlane) -> None:
+async def test_a_named_archive_that_is_gone_is_refused(plane: ControlPlane) -> None:
     workspace_id, old, new = await with_damaged_archive(plane)
     await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE, old)
     plane.lose_archive(old)
@@ -157,7 +157,7 @@ async def test_a_named_archive_that_the_collector_removes_is_refused(plane: Cont
         await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE, old)
 
 
-async def test_a_named_archive_is_waited_for_while_its_store_is_silent(plane: ControlPlane) -> None:
+async def test_a_named_archive_is_waited_for_while_its_store_is_down(plane: ControlPlane) -> None:
     workspace_id, old, _ = await with_damaged_archive(plane)
     await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE, old)
     plane.world.down.add(Resource.ARCHIVE)
@@ -167,7 +167,7 @@ async def test_a_named_archive_is_waited_for_while_its_store_is_silent(plane: Co
     assert (await plane.converge(workspace_id)).archive_key == old
 
 
-async def test_another_one_can_be_chosen_if_the_older_is_damaged_too(plane: ControlPlane) -> None:
+async def test_another_archive_can_be_chosen_if_the_older_one_is_damaged_too(plane: ControlPlane) -> None:
     workspace_id, old, new = await with_damaged_archive(plane)
     intact = plane.world.objects[old]
     damage(plane, old)
@@ -202,7 +202,7 @@ async def test_no_archive_is_collected_after_a_choice_until_the_workspace_is_del
     assert plane.archive_keys() == set()
 
 
-async def test_an_archive_from_before_archives_were_recorded_is_kept_too(plane: ControlPlane) -> None:
+async def test_an_unrecorded_archive_of_an_older_version_is_kept_too(plane: ControlPlane) -> None:
     workspace_id, old, new = await with_damaged_archive(plane)
     async with plane.database.transaction() as session:
         for row in await session.scalars(select(Archive).where(Archive.key == new)):

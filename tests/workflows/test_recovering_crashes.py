@@ -1,4 +1,4 @@
-"""A recovery that dies between any two of its steps is found and finished by the next run, and by it only."""
+"""A recovery that dies between any two steps is finished by the next run, and only by it."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,12 +27,12 @@ LIMITS = RunningLimits()
 
 
 class Died(Exception):
-    """The worker, in the middle of something."""
+    """The worker dies."""
 
 
 @dataclass
 class Harness:
-    """One broken workspace that shall be in STANDBY: its volume is gone, its container is still there."""
+    """A workspace in error that is wanted in STANDBY: its volume is gone, its container still exists."""
 
     database: Database
     world: FakeWorld = field(default_factory=FakeWorld)
@@ -87,7 +87,7 @@ class Harness:
         await remove_stray_container(self.database, self.instances, self.workspace_id, asked)
 
     async def carry_out(self, facts: Observation, asked: RecoverRequest, *, die: bool = False) -> bool:
-        """The last step, which stores the outcome; tell whether there is another than what was judged."""
+        """Run the last step, which stores the outcome. Return whether it differs from the judged snapshot."""
         now = datetime.now(UTC)
         async with self.database.transaction() as session:
             row = await load_snapshot(session, self.workspace_id, for_update=True)
@@ -142,13 +142,15 @@ async def test_a_run_that_died_before_its_outcome_was_stored(harness: Harness) -
 async def test_a_run_that_died_after_its_outcome_was_stored(harness: Harness) -> None:
     await harness.ask(RecoverChoice.START_EMPTY)
     await expect_recovered(harness)
-    # Nobody heard of it, so it is done again: an observation, and no second recovery.
+    # The outcome was not reported, so the step runs again: an observation, and no second recovery.
     again = await harness.observe()
     assert (again.phase, again.error_reason) == (Phase.PENDING, None)
     assert harness.world.calls.count(("instances.stop", harness.workspace_id)) == 1
 
 
-async def test_a_run_that_was_taken_for_dead_does_not_stop_the_recovered_workspace(harness: Harness) -> None:
+async def test_a_run_that_outlived_its_recovery_does_not_stop_the_recovered_workspace(
+    harness: Harness,
+) -> None:
     asked = await harness.ask(RecoverChoice.START_EMPTY)
     await expect_recovered(harness)
     harness.world.instances[harness.workspace_id] = FakeInstance(IMAGE)
@@ -157,7 +159,7 @@ async def test_a_run_that_was_taken_for_dead_does_not_stop_the_recovered_workspa
 
 
 async def test_a_decision_that_was_changed_meanwhile_is_not_carried_out(harness: Harness) -> None:
-    """A container that was removed for it already is no loss."""
+    """A container that was already removed is not lost data."""
     earlier = await harness.ask(RecoverChoice.START_EMPTY)
     await harness.remove_container(earlier)
     facts = await harness.observer.observe(harness.workspace_id, None)

@@ -1,4 +1,4 @@
-"""What is over is forgotten after a while, the rows of workspaces after their archives."""
+"""Old rows are removed, and those of workspaces only after their archives."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
@@ -28,7 +28,7 @@ NOTHING = dict.fromkeys(("workspaces", "archives", "events", "sessions", "tokens
 
 @pytest.fixture
 async def skipping() -> AsyncIterator[WorkflowEnvironment]:
-    """A server of its own for each test: the row's times are real, so its clock must begin there too."""
+    """Start a server for each test: the times of the rows are real, so its clock must start there too."""
     async with skipping_server() as environment:
         yield environment
 
@@ -45,13 +45,13 @@ async def exists(plane: ControlPlane, workspace_id: WorkspaceId) -> bool:
         return await load_snapshot(session, workspace_id) is not None
 
 
-async def test_a_deleted_workspace_is_forgotten_after_its_archives(
+async def test_the_row_of_a_deleted_workspace_is_removed_after_its_archives(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await deleted(plane)
     assert await plane.run_sweep(RETENTION) == NOTHING
     await skipping.sleep(timedelta(days=91))
-    # Nobody has collected its archive yet, so the row stays.
+    # Its archive is not collected yet, so the row stays.
     assert (await plane.run_sweep(RETENTION))["workspaces"] == 0
     assert await exists(plane, workspace_id)
     await plane.run_sweep(GC)
@@ -63,7 +63,7 @@ async def test_a_deleted_workspace_is_forgotten_after_its_archives(
     assert (await plane.run_sweep(RETENTION))["archives"] == 1
 
 
-async def test_a_workspace_that_is_not_deleted_is_never_forgotten(
+async def test_the_row_of_an_existing_workspace_is_never_removed(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
@@ -73,7 +73,7 @@ async def test_a_workspace_that_is_not_deleted_is_never_forgotten(
     assert await exists(plane, workspace_id)
 
 
-async def test_use_is_noted_by_the_quarter_of_an_hour_and_forgotten_after_a_week(
+async def test_usage_is_recorded_per_quarter_hour_and_removed_after_a_week(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
@@ -100,7 +100,7 @@ async def remove_workspaces(plane: ControlPlane, days: int, undelete_days: int =
     return await ActivityEnvironment().run(remove, SweepRequest(now))
 
 
-async def test_an_archive_that_went_missing_keeps_no_row_for_ever(plane: ControlPlane) -> None:
+async def test_a_missing_archive_does_not_keep_its_row_forever(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     plane.world.objects.clear()
     assert await remove_workspaces(plane, days=89) == 0
@@ -108,7 +108,7 @@ async def test_an_archive_that_went_missing_keeps_no_row_for_ever(plane: Control
     assert not await exists(plane, workspace_id)
 
 
-async def test_a_store_that_is_silent_is_not_an_archive_that_is_missing(plane: ControlPlane) -> None:
+async def test_a_store_that_is_down_is_not_a_missing_archive(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     plane.world.objects.clear()
     plane.world.down.add(Resource.ARCHIVE)
@@ -118,14 +118,14 @@ async def test_a_store_that_is_silent_is_not_an_archive_that_is_missing(plane: C
     assert await remove_workspaces(plane, days=91) == 1
 
 
-async def test_a_row_stays_at_least_as_long_as_its_deletion_can_be_taken_back(plane: ControlPlane) -> None:
+async def test_a_row_stays_at_least_as_long_as_its_undelete_period(plane: ControlPlane) -> None:
     await deleted(plane)
     plane.world.objects.clear()
     assert await remove_workspaces(plane, days=300, undelete_days=365) == 0
     assert await remove_workspaces(plane, days=366, undelete_days=365) == 1
 
 
-async def test_a_time_years_ahead_forgets_nothing(plane: ControlPlane) -> None:
+async def test_a_time_years_ahead_removes_nothing(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     plane.world.objects.clear()
     real = activities(plane, datetime.now(UTC))
@@ -135,7 +135,7 @@ async def test_a_time_years_ahead_forgets_nothing(plane: ControlPlane) -> None:
     assert await exists(plane, workspace_id)
 
 
-async def test_more_rows_than_fit_into_a_batch_go_in_one_run(plane: ControlPlane) -> None:
+async def test_more_rows_than_a_batch_are_removed_in_one_run(plane: ControlPlane) -> None:
     now = datetime.now(UTC)
     async with plane.database.transaction() as session:
         for _ in range(BATCH + 1):

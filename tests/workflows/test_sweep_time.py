@@ -1,4 +1,4 @@
-"""A sweep's time comes from outside; no wrong or forged one stops, archives or removes anything early."""
+"""The time of a sweep comes from outside. A wrong or forged one stops, archives and removes nothing early."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -69,7 +69,7 @@ async def test_a_time_years_ago_does_not_shorten_the_grace(
     assert orphan in plane.archive_keys()
 
 
-async def test_an_orphan_seen_first_in_the_future_goes_after_the_grace_all_the_same(
+async def test_an_orphan_first_seen_in_the_future_is_removed_after_the_grace_all_the_same(
     plane: ControlPlane, orphan: str
 ) -> None:
     await collect(plane, YEARS_AHEAD, NOW)

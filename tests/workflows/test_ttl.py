@@ -1,4 +1,4 @@
-"""Idle workspaces step down by themselves, over days; used ones do not."""
+"""Idle workspaces are stopped and archived over days; used ones are not."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -24,13 +24,13 @@ TTL = "TtlWorkflow"
 
 @pytest.fixture
 async def skipping() -> AsyncIterator[WorkflowEnvironment]:
-    """A server of its own for each test: the row's times are real, so its clock must begin there too."""
+    """Start a server for each test: the times of the rows are real, so its clock must start there too."""
     async with skipping_server() as environment:
         yield environment
 
 
 async def sweep_until_settled(plane: ControlPlane, workspace_id: WorkspaceId) -> Phase:
-    """One sweep, and the workflow that it woke run to its end."""
+    """Run one sweep and the workflows that it woke."""
     await plane.run_sweep(TTL)
     return (await plane.converge(workspace_id)).phase
 
@@ -65,7 +65,7 @@ async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: Work
     assert (await plane.buffer.take(10)).used_at == {}
 
 
-async def test_one_bad_entry_stops_no_sweep(
+async def test_an_invalid_entry_does_not_stop_the_sweep(
     plane: ControlPlane, skipping: WorkflowEnvironment, redis_client: Redis
 ) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
@@ -75,7 +75,7 @@ async def test_one_bad_entry_stops_no_sweep(
     assert await redis_client.zcard(ACTIVITY_KEY) == 0
 
 
-async def test_bad_entries_do_not_hide_the_good_ones_behind_them(
+async def test_invalid_entries_do_not_hide_the_valid_ones_behind_them(
     plane: ControlPlane, skipping: WorkflowEnvironment, redis_client: Redis
 ) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
@@ -86,7 +86,7 @@ async def test_bad_entries_do_not_hide_the_good_ones_behind_them(
     assert (result["used"], result["stopped"]) == (1, 0)
 
 
-async def test_bad_entries_are_counted(plane: ControlPlane, redis_client: Redis) -> None:
+async def test_invalid_entries_are_counted(plane: ControlPlane, redis_client: Redis) -> None:
     await redis_client.zadd(ACTIVITY_KEY, {"bad": 1.0, "worse": 2.0})
     metrics = MetricBuffer(100)
     environment = ActivityEnvironment()
@@ -103,9 +103,7 @@ async def test_use_of_a_workspace_that_does_not_exist_is_dropped(plane: ControlP
     assert (await plane.buffer.take(10)).used_at == {}
 
 
-async def test_use_in_the_future_counts_as_now_and_keeps_nothing_awake_for_ever(
-    plane: ControlPlane, skipping: WorkflowEnvironment
-) -> None:
+async def test_use_in_the_future_counts_as_now(plane: ControlPlane, skipping: WorkflowEnvironment) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
     await plane.buffer.record({workspace_id: plane.now + timedelta(days=3000)})
     assert await sweep_until_settled(plane, workspace_id) is Phase.RUNNING
@@ -116,12 +114,12 @@ async def test_use_in_the_future_counts_as_now_and_keeps_nothing_awake_for_ever(
 async def test_no_more_is_archived_at_once_than_can_begin_soon(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
-    """What waits for its turn cannot be started by its owner."""
+    """Their owners cannot start them while they wait."""
     most = ARCHIVES_PER_SLOT * Policy().steps.archives
     idle = [await plane.create(DesiredState.STANDBY, phase=Phase.STANDBY) for _ in range(most + 3)]
     under_way = {"phase": Phase.STANDBY, "operation": Operation.ARCHIVING, "op_started_at": plane.now}
     await plane.create(DesiredState.ARCHIVED, **under_way)
-    # While S3 is away nothing is claimed, and all of it begins at once when it is back.
+    # While S3 is down, nothing is claimed, and all of them would begin at once when it is back.
     await plane.create(DesiredState.ARCHIVED, phase=Phase.STANDBY, waiting_for=[Resource.ARCHIVE])
     await skipping.sleep(timedelta(days=9))
     assert (await plane.run_sweep(TTL))["archived"] == most - 2
@@ -129,9 +127,7 @@ async def test_no_more_is_archived_at_once_than_can_begin_soon(
     assert sum(each.desired_state is DesiredState.STANDBY for each in left) == 5
 
 
-async def test_a_workspace_with_an_operation_under_way_is_left_alone(
-    plane: ControlPlane, skipping: WorkflowEnvironment
-) -> None:
+async def test_a_busy_workspace_is_left_alone(plane: ControlPlane, skipping: WorkflowEnvironment) -> None:
     workspace_id = await plane.create(operation="PROVISIONING", op_started_at=plane.now)
     await skipping.sleep(timedelta(days=1))
     result = await plane.run_sweep(TTL)

@@ -1,4 +1,4 @@
-"""A deletion is taken back before or after its end; the collector and the undelete never both win."""
+"""A deletion can be undone before or after its end; the collector and the undelete never both win."""
 
 import asyncio
 from contextlib import suppress
@@ -57,7 +57,7 @@ async def deleted(plane: ControlPlane) -> WorkspaceId:
 
 
 async def expect_files_back(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
-    """It is parked, and its files are there when it is wanted again."""
+    """Assert that the workspace is archived, and that its files exist when it runs again."""
     parked = await plane.converge(workspace_id)
     assert (parked.phase, parked.operation, parked.error_reason) == (Phase.ARCHIVED, Operation.NONE, None)
     await plane.want(workspace_id, DesiredState.STANDBY)
@@ -65,7 +65,7 @@ async def expect_files_back(plane: ControlPlane, workspace_id: WorkspaceId) -> N
     assert plane.read(workspace_id) == "precious"
 
 
-async def test_a_deleted_workspace_comes_back_with_its_files(plane: ControlPlane) -> None:
+async def test_an_undeleted_workspace_has_its_files(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     await undelete(plane, workspace_id)
     await expect_files_back(plane, workspace_id)
@@ -81,7 +81,7 @@ async def test_a_deletion_that_has_not_begun_ends_in_the_archive(
     await expect_files_back(plane, workspace_id)
 
 
-async def test_a_halted_deletion_that_is_taken_back_is_an_error_to_recover(plane: ControlPlane) -> None:
+async def test_an_undone_failed_deletion_is_an_error_to_recover(plane: ControlPlane) -> None:
     workspace_id = await precious(plane)
     await plane.delete(workspace_id)
     plane.fail("jobs.archive", Permanent(ErrorReason.TIMEOUT, "It took too long."))
@@ -92,7 +92,7 @@ async def test_a_halted_deletion_that_is_taken_back_is_an_error_to_recover(plane
     assert plane.read(workspace_id) == "precious"
 
 
-async def test_a_lost_wake_is_healed_by_the_sweep(plane: ControlPlane) -> None:
+async def test_a_sweep_makes_up_for_a_lost_wake(plane: ControlPlane) -> None:
     workspace_id = await precious(plane)
     await plane.delete(workspace_id)
     await undelete(plane, workspace_id)
@@ -101,8 +101,8 @@ async def test_a_lost_wake_is_healed_by_the_sweep(plane: ControlPlane) -> None:
     assert (await plane.look(workspace_id)).phase is Phase.ARCHIVED
 
 
-async def test_a_step_of_the_deletion_that_was_planned_before_is_not_begun(plane: ControlPlane) -> None:
-    """A leftover volume goes by ARCHIVING, which looks at the archive first; DELETING does not."""
+async def test_an_earlier_planned_step_of_the_deletion_is_not_run(plane: ControlPlane) -> None:
+    """ARCHIVING removes a leftover volume and checks the archive first; DELETING does not."""
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
     plane.write(workspace_id, "leftover")
     await plane.delete(workspace_id)
@@ -117,7 +117,7 @@ async def test_a_step_of_the_deletion_that_was_planned_before_is_not_begun(plane
 
 
 class CuriousArchives(FakeArchives):
-    """While an archive is being removed, somebody asks for its workspace."""
+    """Requests a workspace while its archive is being removed."""
 
     def __init__(self, plane: ControlPlane, workspace_id: WorkspaceId) -> None:
         super().__init__(plane.world)
@@ -143,13 +143,13 @@ async def collect(collecting: GarbageActivities, now: datetime) -> GcResult:
 
 
 async def see_orphans(plane: ControlPlane) -> datetime:
-    """The collector has seen what nothing needs any more; return a moment when its grace is over."""
+    """Let the collector mark unneeded archives. Return a time when their grace is over."""
     now = datetime.now(UTC) + GRACES.undelete
     await collect(collector(plane), now)
     return now + GRACES.orphan
 
 
-async def test_a_deletion_can_be_taken_back_for_days(plane: ControlPlane) -> None:
+async def test_a_deletion_can_be_undone_for_days(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     for days in (1, 3, 6):
         assert (await collect(collector(plane), datetime.now(UTC) + timedelta(days=days))).collected == 0
@@ -157,7 +157,7 @@ async def test_a_deletion_can_be_taken_back_for_days(plane: ControlPlane) -> Non
     await expect_files_back(plane, workspace_id)
 
 
-async def test_what_is_being_collected_does_not_come_back(plane: ControlPlane) -> None:
+async def test_a_workspace_whose_archive_is_being_collected_cannot_be_undeleted(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     due = await see_orphans(plane)
     archives = CuriousArchives(plane, workspace_id)
@@ -166,7 +166,7 @@ async def test_what_is_being_collected_does_not_come_back(plane: ControlPlane) -
     assert (await plane.look(workspace_id)).deleted
 
 
-async def test_what_comes_back_is_not_collected(plane: ControlPlane) -> None:
+async def test_the_archive_of_an_undeleted_workspace_is_not_collected(plane: ControlPlane) -> None:
     """It is ARCHIVED at once, before its workflow has observed it."""
     workspace_id = await deleted(plane)
     due = await see_orphans(plane)
@@ -177,7 +177,7 @@ async def test_what_comes_back_is_not_collected(plane: ControlPlane) -> None:
     await expect_files_back(plane, workspace_id)
 
 
-async def test_the_collector_waits_for_an_undelete_that_is_under_way(plane: ControlPlane) -> None:
+async def test_the_collector_waits_for_a_running_undelete(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     due = await see_orphans(plane)
     async with plane.database.transaction() as session:
@@ -199,7 +199,7 @@ async def waits_for_a_lock(database: Database) -> bool:
         return bool(await session.scalar(text(WAITING)))
 
 
-async def test_of_undelete_and_collector_one_wins(plane: ControlPlane) -> None:
+async def test_either_the_undelete_or_the_collector_wins(plane: ControlPlane) -> None:
     doomed = [await deleted(plane) for _ in range(RACES)]
     due = await see_orphans(plane)
 
@@ -213,7 +213,7 @@ async def test_of_undelete_and_collector_one_wins(plane: ControlPlane) -> None:
         assert (snapshot.archive_key in plane.archive_keys()) is not snapshot.deleted
 
 
-async def test_what_was_collected_does_not_come_back(plane: ControlPlane) -> None:
+async def test_a_workspace_whose_archive_was_collected_cannot_be_undeleted(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     await collect(collector(plane), await see_orphans(plane))
     assert plane.archive_keys() == set()

@@ -1,4 +1,4 @@
-"""No wake is lost, however close to the workflow's end it comes; and operations never overlap."""
+"""No wake is lost, however close to the end of the workflow it arrives, and operations never overlap."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ WAKES_EACH = 50
 
 
 @pytest.mark.timeout(600)
-async def test_500_wakes_that_race_the_end_of_the_workflow_are_all_heard(real_plane: ControlPlane) -> None:
+async def test_500_wakes_that_race_the_end_of_the_workflow_are_all_handled(real_plane: ControlPlane) -> None:
     workspaces = [await real_plane.create(DesiredState.STANDBY) for _ in range(WORKSPACES)]
     async with asyncio.TaskGroup() as tasks:
         for workspace_id in workspaces:
@@ -30,9 +30,9 @@ async def test_500_wakes_that_race_the_end_of_the_workflow_are_all_heard(real_pl
 
 
 async def change_its_mind(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
-    """Ask for the other state the moment the last one is seen: the workflow is just about to end.
+    """Request the other state as soon as the last one is reached: the workflow is about to end.
 
-    No sweep runs here, so a wake that is lost is never healed and the wait fails.
+    No sweep runs here, so a lost wake is never made up for and the wait fails.
     """
     for number in range(WAKES_EACH):
         desired = DesiredState.RUNNING if number % 2 else DesiredState.STANDBY

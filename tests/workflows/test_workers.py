@@ -1,4 +1,4 @@
-"""The workers of one process live and end together."""
+"""The workers of one process start and stop together."""
 
 import asyncio
 from uuid import uuid4
@@ -36,7 +36,7 @@ async def test_a_fatal_error_of_one_ends_all(
     assert sound.is_shutdown
 
 
-async def test_all_end_when_they_are_told_to(temporal_client: Client) -> None:
+async def test_all_workers_stop_on_request(temporal_client: Client) -> None:
     members = [create(temporal_client) for _ in range(3)]
     workers = Workers(members)
     async with asyncio.timeout(DEADLINE_SECONDS), asyncio.TaskGroup() as tasks:
