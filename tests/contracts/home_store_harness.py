@@ -1,4 +1,4 @@
-"""What a test of a store of homes can do to it behind its back, for each kind of store."""
+"""Home stores and what a test can do to each kind of them."""
 
 import shutil
 from contextlib import AsyncExitStack
@@ -19,7 +19,7 @@ from codehub.ports import ArchiveStore, HomeStore, Instances, StorageJobs, Volum
 from testkit.docker_engine import NOBODY_URL, URL, Engine, docker, need_docker, opened_engine
 from testkit.fakes import FakeHomeStore, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
 
-# Nobody reaches it: what is tested comes before.
+# Unreachable: nothing in these tests gets that far.
 ARCHIVES = ArchiveStore("codehub", "key", "secret", "http://127.0.0.1:9")
 
 
@@ -37,10 +37,10 @@ class HomeStoreHarness(Protocol):
     def jobs(self) -> StorageJobs: ...
 
     def exchange(self) -> None:
-        """Put an empty store in the place of this one."""
+        """Replace this store with an empty one."""
 
     def go_down(self) -> None:
-        """Make the store silent."""
+        """Make the store unreachable."""
 
 
 class FakeHarness:
@@ -72,7 +72,7 @@ class LocalHarness:
         self.root.path.mkdir()
 
     def go_down(self) -> None:
-        """A file that cannot be read: like a disk that gives errors."""
+        """Make the file unreadable, like a disk with errors."""
         (self.root.path / SENTINEL).unlink(missing_ok=True)
         (self.root.path / SENTINEL).mkdir(parents=True)
 
@@ -87,7 +87,7 @@ class DockerHarness:
         self.jobs = DockerStorageJobs(engine.client, engine.options, ARCHIVES)
 
     def exchange(self) -> None:
-        """Its engine's own id stays, as it does where only the data directory was wiped."""
+        """Remove the marker. The id of the engine stays, as after a wiped data directory."""
         docker("volume", "rm", *self.engine.volumes())
 
     def go_down(self) -> None:

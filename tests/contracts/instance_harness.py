@@ -1,4 +1,4 @@
-"""What a test of instances can do to the world behind a provider's back, for each provider."""
+"""Providers of instances, and what a test can do to the world of each."""
 
 import asyncio
 import contextlib
@@ -32,7 +32,7 @@ from testkit.fakes import IMAGE, NEVER_READY_IMAGE, FakeInstances, FakeVolumes, 
 from testkit.waiting import DEADLINE_SECONDS
 
 TINY_IDE = Path(testkit.__file__).with_name("tiny_ide.py")
-# Enough for a loaded machine: only what is broken uses it up.
+# Enough for a loaded machine; only a broken provider uses it up.
 PATIENCE = Timeouts(start=60, stop=30, kill=30, health=10)
 
 
@@ -44,25 +44,25 @@ class InstanceHarness(Protocol):
     def volumes(self) -> Volumes: ...
 
     def kill(self, workspace_id: WorkspaceId) -> None:
-        """End the IDE behind the provider's back."""
+        """Kill the IDE without the provider."""
 
     def hang(self, workspace_id: WorkspaceId) -> None:
-        """Keep the IDE from doing anything; it stays alive."""
+        """Freeze the IDE; it stays alive."""
 
     def resume(self, workspace_id: WorkspaceId) -> None:
-        """Let it go on."""
+        """Let the frozen IDE continue."""
 
     def hasty(self) -> Instances:
-        """The same provider, which waits no longer than it must for an IDE that does not answer."""
+        """Return the same provider with a short timeout for an IDE that does not respond."""
 
     def reconfigure(self) -> None:
-        """Make a start of the default image use something else than before."""
+        """Change what a start of the default image uses."""
 
     def count(self, workspace_id: WorkspaceId) -> int:
-        """How many IDEs really run."""
+        """Return how many IDEs are running."""
 
     def go_down(self) -> None:
-        """Make the provider silent."""
+        """Make the provider unreachable."""
 
 
 class FakeHarness:
@@ -154,7 +154,7 @@ class LocalHarness:
         (self.root.path / SENTINEL).unlink()
 
     async def tidy(self) -> None:
-        """Leave no process behind, whatever the test did."""
+        """Kill all processes that the test left."""
         self.root.prepare()
         for directory in self.root.instances.iterdir():
             await self.instances.stop(WorkspaceId(directory.name))
@@ -203,7 +203,7 @@ async def opened_docker_harness() -> AsyncIterator[DockerHarness]:
 
 
 async def ask(upstream: Upstream | None, workspace_id: WorkspaceId, path: str) -> str:
-    """What the tiny IDE answers."""
+    """Return the response of the tiny IDE."""
     assert upstream is not None
     reader, writer = await asyncio.open_connection(upstream.host, upstream.port)
     headers = "".join(f"{name}: {value}\r\n" for name, value in upstream.headers)
@@ -214,7 +214,7 @@ async def ask(upstream: Upstream | None, workspace_id: WorkspaceId, path: str) -
 
 
 async def eventually(holds: Callable[[], bool]) -> None:
-    """Wait for a condition that nobody announces."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not holds():
         assert time.monotonic() < deadline

@@ -1,4 +1,4 @@
-"""What a test of storage jobs can do to the world behind a provider's back, for each provider."""
+"""Ways to run storage jobs, and what a test can do to the world of each."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ class JobHarness(Protocol):
 
     @property
     def cut_off(self) -> StorageJobs:
-        """The same jobs, with a store that nobody can reach."""
+        """Return the same jobs with an unreachable store."""
 
     def write_home(self, workspace_id: WorkspaceId, files: Files) -> None: ...
 
@@ -42,10 +42,10 @@ class JobHarness(Protocol):
     async def write(self, key: str, content: bytes) -> None: ...
 
     def stalled(self) -> AbstractContextManager[None]:
-        """Archive jobs that begin meanwhile do not end by themselves."""
+        """Keep archive jobs that begin meanwhile from ending."""
 
     def count(self) -> int:
-        """How many jobs really run."""
+        """Return how many jobs are running."""
 
 
 class FakeHarness:
@@ -159,6 +159,6 @@ class DockerHarness:
 
 
 def running_jobs() -> list[psutil.Process]:
-    """Jobs that this process has started."""
+    """Return the jobs that this process has started."""
     children = psutil.Process().children()
     return [child for child in children if "storage_job" in child.cmdline()]

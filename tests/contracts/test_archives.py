@@ -1,4 +1,4 @@
-"""What every store of archives promises."""
+"""The contract of `Archives`, for every archive store."""
 
 import hashlib
 import uuid
@@ -40,7 +40,7 @@ class ArchiveHarness(Protocol):
     async def count_uploads(self) -> int: ...
 
     def down(self) -> "AbstractAsyncContextManager[Archives]":
-        """The same store, as one sees it that cannot be reached."""
+        """Return the same store as an unreachable one."""
 
 
 class FakeHarness:
@@ -85,7 +85,7 @@ class S3Harness:
 
     @asynccontextmanager
     async def down(self) -> AsyncIterator[Archives]:
-        # Port 1 of the loopback interface: nobody is there.
+        # No server listens on port 1 of the loopback interface.
         async with S3Archives.open(store_of(self._bucket, endpoint_url="http://127.0.0.1:1")) as archives:
             yield archives
 
@@ -127,13 +127,13 @@ async def test_without_its_meta_an_archive_is_not_committed(harness: ArchiveHarn
     assert await harness.archives.read_meta(key) is None
 
 
-async def test_a_meta_without_its_archive_is_nothing(harness: ArchiveHarness, key: str) -> None:
+async def test_a_meta_without_its_archive_is_not_an_archive(harness: ArchiveHarness, key: str) -> None:
     await harness.put(meta_key(key), META)
     assert await harness.archives.observe(key) is ArchiveFact.ABSENT
     assert await harness.archives.read_meta(key) is None
 
 
-async def test_what_was_never_stored_is_absent(harness: ArchiveHarness, key: str) -> None:
+async def test_an_archive_that_was_never_stored_is_absent(harness: ArchiveHarness, key: str) -> None:
     assert await harness.archives.observe(key) is ArchiveFact.ABSENT
     assert await harness.archives.observe(None) is ArchiveFact.ABSENT
     assert await harness.archives.read_meta(key) is None
@@ -158,7 +158,7 @@ async def test_a_removed_archive_is_gone_with_its_meta(harness: ArchiveHarness, 
     assert await harness.keys() == ["somebody-elses"]
 
 
-async def test_removing_what_is_not_there_succeeds(harness: ArchiveHarness, key: str) -> None:
+async def test_removing_a_missing_archive_succeeds(harness: ArchiveHarness, key: str) -> None:
     await harness.archives.remove(key)
     await harness.put(key, CONTENT)
     await harness.archives.remove(key)
@@ -176,7 +176,7 @@ async def test_only_stale_uploads_are_aborted(harness: ArchiveHarness, key: str)
     assert await harness.archives.abort_stale_uploads(now + timedelta(minutes=5)) == 0
 
 
-async def test_silence_is_not_absence(harness: ArchiveHarness, key: str) -> None:
+async def test_an_outage_is_not_an_absence(harness: ArchiveHarness, key: str) -> None:
     async with harness.down() as archives:
         calls = (
             archives.observe(key),

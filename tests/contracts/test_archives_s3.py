@@ -1,4 +1,4 @@
-"""What S3 can do to us beyond what every store can."""
+"""Archives in a real S3, beyond the common contract."""
 
 import uuid
 from collections.abc import AsyncIterator
@@ -36,24 +36,24 @@ async def assert_unreachable(archives: S3Archives) -> None:
         assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-async def test_a_missing_bucket_is_an_outage_and_no_absence(bucket: Bucket) -> None:
+async def test_a_missing_bucket_is_an_outage_and_not_an_absence(bucket: Bucket) -> None:
     async with S3Archives.open(store_of(bucket, bucket="never-made")) as archives:
         await assert_unreachable(archives)
 
 
-async def test_wrong_credentials_are_an_outage_and_no_absence(bucket: Bucket) -> None:
+async def test_wrong_credentials_are_an_outage_and_not_an_absence(bucket: Bucket) -> None:
     async with S3Archives.open(store_of(bucket, secret_key="wrong")) as archives:  # noqa: S106
         await assert_unreachable(archives)
 
 
-async def test_a_bucket_is_made_once(bucket: Bucket) -> None:
+async def test_a_bucket_is_created_once(bucket: Bucket) -> None:
     async with S3Archives.open(store_of(bucket, bucket=f"made-{uuid.uuid4().hex}")) as archives:
         await archives.ensure_bucket()
         await archives.ensure_bucket()
         assert await archives.observe(None) is ArchiveFact.ABSENT
 
 
-async def test_a_listing_goes_over_all_pages(
+async def test_a_listing_reads_all_pages(
     archives: S3Archives, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = [f"archives/{number}" for number in range(5)]
@@ -63,9 +63,7 @@ async def test_a_listing_goes_over_all_pages(
     assert [each.key async for each in archives.list_all()] == keys
 
 
-async def test_a_meta_that_makes_no_sense_is_a_corrupted_archive(
-    archives: S3Archives, bucket: Bucket
-) -> None:
+async def test_an_invalid_meta_is_a_corrupted_archive(archives: S3Archives, bucket: Bucket) -> None:
     await bucket.write(KEY, b"content")
     await bucket.write(meta_key(KEY), b"md5:0\n")
     with pytest.raises(Permanent) as caught:

@@ -1,4 +1,4 @@
-"""What every event subscription promises."""
+"""The contract of `EventSubscription`, for every implementation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -76,7 +76,7 @@ async def opened(kind: str, directory: Path, timing: SubscriptionTiming) -> Asyn
 
 
 class Heard:
-    """Everything that a running subscription delivers."""
+    """All messages that a running subscription delivers."""
 
     def __init__(self) -> None:
         self._messages: asyncio.Queue[BusMessage] = asyncio.Queue()
@@ -109,28 +109,28 @@ async def harness(kind: str, tmp_path: Path) -> AsyncIterator[Harness]:
 
 @pytest.fixture
 async def heard(harness: Harness) -> AsyncIterator[Heard]:
-    """Of a subscription that is up."""
+    """Return the messages of a connected subscription."""
     heard = Heard()
     async with heard.on(harness.subscription):
         assert await heard.next() == EVERYBODY
         yield heard
 
 
-async def test_what_is_published_for_somebody_followed_is_delivered(harness: Harness, heard: Heard) -> None:
+async def test_a_message_for_a_followed_user_is_delivered(harness: Harness, heard: Heard) -> None:
     assert await harness.subscription.follow("ann")
     await harness.publish("ann", "one")
     await harness.publish("ann", "two")
     assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
 
 
-async def test_what_is_published_for_others_is_not(harness: Harness, heard: Heard) -> None:
+async def test_a_message_for_another_user_is_not_delivered(harness: Harness, heard: Heard) -> None:
     assert await harness.subscription.follow("ann")
     await harness.publish("bob", "not here")
     await harness.publish("ann", "here")
     assert await heard.next() == BusMessage("ann", "here")
 
 
-async def test_a_broadcast_comes_as_one_for_everybody(harness: Harness, heard: Heard) -> None:
+async def test_a_broadcast_is_delivered_as_a_message_for_everyone(harness: Harness, heard: Heard) -> None:
     await harness.broadcast("look")
     assert await heard.next() == BusMessage(None, "look")
 
@@ -144,7 +144,7 @@ async def test_following_again_delivers_nothing_twice(harness: Harness, heard: H
     assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
 
 
-async def test_nothing_comes_for_somebody_not_followed_any_more(harness: Harness, heard: Heard) -> None:
+async def test_nothing_is_delivered_for_an_unfollowed_user(harness: Harness, heard: Heard) -> None:
     assert await harness.subscription.follow("ann")
     harness.subscription.unfollow("ann")
     harness.subscription.unfollow("never followed")
@@ -156,12 +156,12 @@ async def test_nothing_comes_for_somebody_not_followed_any_more(harness: Harness
 
 @pytest.mark.parametrize("turns", [1, 2, 50])
 @pytest.mark.parametrize("pauses", [0, 1, 3])
-async def test_nothing_is_missed_by_somebody_who_left_and_came_back(
+async def test_nothing_is_missed_by_a_user_who_left_and_came_back(
     harness: Harness, heard: Heard, turns: int, pauses: int
 ) -> None:
     for turn in range(turns):
         impatient = asyncio.create_task(harness.subscription.follow("ann"))
-        # From before anybody was told of the follower until after.
+        # From before the follow request until after it.
         for _ in range(pauses):
             await asyncio.sleep(0)
         harness.subscription.unfollow("ann")
@@ -173,7 +173,7 @@ async def test_nothing_is_missed_by_somebody_who_left_and_came_back(
         harness.subscription.unfollow("ann")
 
 
-async def test_a_thousand_are_followed_at_once(harness: Harness, heard: Heard) -> None:
+async def test_a_thousand_users_are_followed_at_once(harness: Harness, heard: Heard) -> None:
     users = [f"user {number}" for number in range(1000)]
     assert all(await asyncio.gather(*map(harness.subscription.follow, users)))
     for user_id in users[::100]:
@@ -181,7 +181,9 @@ async def test_a_thousand_are_followed_at_once(harness: Harness, heard: Heard) -
         assert await heard.next() == BusMessage(user_id, "here")
 
 
-async def test_everybody_is_heard_again_after_an_outage_which_is_told(harness: Harness, heard: Heard) -> None:
+async def test_all_users_are_followed_again_after_an_outage_and_the_outage_is_reported(
+    harness: Harness, heard: Heard
+) -> None:
     assert await harness.subscription.follow("ann")
     await harness.lose()
     await harness.restore()
@@ -190,7 +192,9 @@ async def test_everybody_is_heard_again_after_an_outage_which_is_told(harness: H
     assert await heard.next() == BusMessage("ann", "after")
 
 
-async def test_who_is_followed_during_an_outage_is_heard_after_it(kind: str, tmp_path: Path) -> None:
+async def test_a_user_who_is_followed_during_an_outage_gets_messages_after_it(
+    kind: str, tmp_path: Path
+) -> None:
     heard = Heard()
     async with opened(kind, tmp_path, IMPATIENT) as harness, heard.on(harness.subscription):
         assert await heard.next() == EVERYBODY
@@ -204,7 +208,7 @@ async def test_who_is_followed_during_an_outage_is_heard_after_it(kind: str, tmp
             pass
 
 
-async def test_nobody_is_said_to_be_heard_during_an_outage(kind: str, tmp_path: Path) -> None:
+async def test_follow_returns_false_during_an_outage(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path, IMPATIENT) as harness, Heard().on(harness.subscription):
 
         async def is_heard() -> bool:

@@ -1,4 +1,4 @@
-"""Providers do not answer while the store of homes is not the one that the database knows."""
+"""Guarded providers fail while the home store is not the recorded one."""
 
 from collections.abc import AsyncIterator, Awaitable
 from contextlib import AsyncExitStack
@@ -22,7 +22,7 @@ KEY = "archives/x/y/home.tar.zst"
 
 
 class Guarded:
-    """The providers of a harness, as the worker, the API and the proxy have them."""
+    """Return the providers of a harness with the guard that all processes use."""
 
     def __init__(self, harness: HomeStoreHarness, database: Database) -> None:
         guard = HomeGuard(database, "test", harness.store)
@@ -32,7 +32,7 @@ class Guarded:
         self.jobs = GuardedStorageJobs(harness.jobs, guard)
 
     def calls(self, workspace_id: WorkspaceId) -> list[Awaitable[object]]:
-        """Every way to look at homes and instances, and to change them."""
+        """Return every call that observes or changes homes and instances."""
         log = self.instances.read_log(workspace_id, tail=1, follow=False)
         return [
             self.instances.observe(workspace_id),
@@ -69,7 +69,7 @@ async def no_call_is_answered(guarded: Guarded, workspace_id: WorkspaceId, words
         assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-async def test_nobody_touches_homes_before_their_store_is_recorded(
+async def test_nothing_changes_homes_before_their_store_is_recorded(
     harness: HomeStoreHarness, guarded: Guarded
 ) -> None:
     await harness.store.create_identity()
@@ -77,9 +77,7 @@ async def test_nobody_touches_homes_before_their_store_is_recorded(
     assert await harness.volumes.list_all() == []
 
 
-async def test_the_recorded_store_is_used_as_if_there_were_no_guard(
-    guarded: Guarded, database: Database
-) -> None:
+async def test_the_recorded_store_works_as_without_a_guard(guarded: Guarded, database: Database) -> None:
     await ensure_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
@@ -92,7 +90,7 @@ async def test_the_recorded_store_is_used_as_if_there_were_no_guard(
     assert await guarded.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
-async def test_a_store_that_was_exchanged_for_an_empty_one_is_not_judged(
+async def test_a_store_that_was_replaced_with_an_empty_one_is_not_judged(
     harness: HomeStoreHarness, guarded: Guarded, database: Database
 ) -> None:
     await ensure_home_store(database, guarded.homes)
@@ -119,7 +117,7 @@ async def test_another_store_in_its_place_is_not_judged_until_it_is_adopted(
     assert await guarded.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
-async def test_a_store_that_another_one_took_over_from_is_no_longer_changed(
+async def test_a_store_that_is_no_longer_the_recorded_one_is_not_changed(
     harness: HomeStoreHarness, guarded: Guarded, database: Database, tmp_path: Path
 ) -> None:
     await ensure_home_store(database, guarded.homes)

@@ -1,4 +1,4 @@
-"""What every store of homes promises."""
+"""The contract of `HomeStore`, for every implementation."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -56,14 +56,14 @@ async def test_a_store_can_hold_homes_once_it_has_an_identity(harness: HomeStore
     assert await harness.volumes.list_all() == [workspace_id]
 
 
-async def test_a_store_that_was_exchanged_for_an_empty_one_has_no_identity(harness: HomeStoreHarness) -> None:
+async def test_a_store_that_was_replaced_with_an_empty_one_has_no_identity(harness: HomeStoreHarness) -> None:
     created = await harness.store.create_identity()
     harness.exchange()
     assert await harness.store.read_identity() is None
     assert await harness.store.create_identity() != created
 
 
-async def test_silence_is_not_absence(harness: HomeStoreHarness) -> None:
+async def test_an_outage_is_not_an_absence(harness: HomeStoreHarness) -> None:
     await harness.store.create_identity()
     harness.go_down()
     for call in (harness.store.read_identity(), harness.store.create_identity()):
@@ -72,5 +72,5 @@ async def test_silence_is_not_absence(harness: HomeStoreHarness) -> None:
         assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-async def test_people_are_told_where_it_is(harness: HomeStoreHarness) -> None:
+async def test_the_location_is_readable_for_people(harness: HomeStoreHarness) -> None:
     assert harness.store.location

@@ -1,4 +1,4 @@
-"""What every provider of instances promises."""
+"""The contract of `Instances`, for every provider."""
 
 import asyncio
 import uuid
@@ -23,7 +23,7 @@ from tests.contracts.instance_harness import (
     opened_docker_harness,
 )
 
-# What a workspace asks for that names no image: another one may be meant later.
+# The image_ref of a workspace that names no image; it can mean another image later.
 DEFAULT = "default"
 
 
@@ -45,7 +45,7 @@ async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 @pytest.fixture
 async def workspace_id(harness: InstanceHarness) -> WorkspaceId:
-    """A workspace with a volume."""
+    """Create a workspace with a volume."""
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await harness.volumes.provision(workspace_id)
     return workspace_id
@@ -54,7 +54,7 @@ async def workspace_id(harness: InstanceHarness) -> WorkspaceId:
 async def start(
     harness: InstanceHarness, workspace_id: WorkspaceId, image_ref: str = IMAGE
 ) -> list[Progress]:
-    """As the workflow does it: an image that is not here is pulled first."""
+    """Start as the workflow does: pull a missing image first."""
     reports: list[Progress] = []
     request = InstanceRequest(workspace_id, image_ref)
     try:
@@ -65,13 +65,15 @@ async def start(
     return reports
 
 
-async def test_what_was_never_started_is_absent(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+async def test_an_instance_that_was_never_started_is_absent(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
     assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
     assert await harness.instances.list_all() == {}
     assert await harness.instances.find_upstream(workspace_id) is None
 
 
-async def test_a_started_instance_takes_traffic_when_start_returns(
+async def test_an_instance_takes_traffic_when_start_returns(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     reports = await start(harness, workspace_id)
@@ -99,7 +101,7 @@ async def test_two_starts_at_once_make_one_instance(
     assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
-async def test_instances_of_two_workspaces_do_not_meet(
+async def test_instances_of_two_workspaces_are_separate(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     other = WorkspaceId(str(uuid.uuid4()))
@@ -129,7 +131,7 @@ async def test_an_exited_instance_is_replaced_by_start(
     assert harness.count(workspace_id) == 1
 
 
-async def test_an_instance_that_runs_without_answering_is_unhealthy_until_it_answers_again(
+async def test_an_instance_that_runs_without_responding_is_unhealthy_until_it_responds_again(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -142,7 +144,7 @@ async def test_an_instance_that_runs_without_answering_is_unhealthy_until_it_ans
     assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
-async def test_starting_an_instance_that_does_not_answer_waits_for_it(
+async def test_starting_an_instance_that_does_not_respond_waits_for_it(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id, DEFAULT)
@@ -159,7 +161,7 @@ async def test_starting_an_instance_that_does_not_answer_waits_for_it(
     assert harness.count(workspace_id) == 1
 
 
-async def test_an_instance_that_keeps_silent_is_ended_by_start_and_the_next_start_makes_a_new_one(
+async def test_start_ends_an_instance_that_never_responds_and_the_next_start_replaces_it(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -172,7 +174,7 @@ async def test_an_instance_that_keeps_silent_is_ended_by_start_and_the_next_star
     assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
-async def test_an_instance_that_does_not_answer_can_be_stopped(
+async def test_an_instance_that_does_not_respond_can_be_stopped(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -182,7 +184,7 @@ async def test_an_instance_that_does_not_answer_can_be_stopped(
     assert harness.count(workspace_id) == 0
 
 
-async def test_a_changed_configuration_is_told_and_left_to_the_next_start(
+async def test_a_changed_configuration_is_reported_and_left_to_the_next_start(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id, DEFAULT)
@@ -200,7 +202,7 @@ async def test_a_changed_configuration_is_told_and_left_to_the_next_start(
     assert await harness.instances.find_outdated() == {}
 
 
-async def test_an_exited_instance_is_replaced_by_one_of_the_configuration_of_now(
+async def test_an_exited_instance_is_replaced_by_one_with_the_current_configuration(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id, DEFAULT)
@@ -211,7 +213,7 @@ async def test_an_exited_instance_is_replaced_by_one_of_the_configuration_of_now
     assert await harness.instances.find_outdated() == {}
 
 
-async def test_a_running_instance_is_left_alone_though_its_image_cannot_be_had_any_more(
+async def test_a_running_instance_is_left_alone_though_its_image_is_no_longer_available(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -220,7 +222,7 @@ async def test_a_running_instance_is_left_alone_though_its_image_cannot_be_had_a
     assert await harness.instances.find_upstream(workspace_id) == before
 
 
-async def test_an_unknown_image_cannot_be_had(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+async def test_an_unknown_image_is_not_available(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
     with pytest.raises(Permanent) as caught:
         await start(harness, workspace_id, "no-such-image")
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
@@ -228,7 +230,7 @@ async def test_an_unknown_image_cannot_be_had(harness: InstanceHarness, workspac
     assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
-async def test_pulling_an_image_that_is_here_changes_nothing(
+async def test_pulling_an_existing_image_changes_nothing(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await harness.instances.pull(IMAGE, lambda _: None)
@@ -237,7 +239,7 @@ async def test_pulling_an_image_that_is_here_changes_nothing(
     assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
-async def test_nothing_starts_without_its_volume(harness: InstanceHarness) -> None:
+async def test_nothing_starts_without_a_volume(harness: InstanceHarness) -> None:
     homeless = WorkspaceId(str(uuid.uuid4()))
     with pytest.raises(Transient) as caught:
         await start(harness, homeless)
@@ -258,7 +260,7 @@ async def test_an_instance_that_ends_before_it_is_ready_is_a_failed_action(
     assert harness.count(workspace_id) == 0
 
 
-async def test_a_stopped_instance_leaves_no_trace_but_its_volume(
+async def test_a_stopped_instance_leaves_only_its_volume(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -269,7 +271,7 @@ async def test_a_stopped_instance_leaves_no_trace_but_its_volume(
     assert await harness.volumes.list_all() == [workspace_id]
 
 
-async def test_stopping_what_is_not_there_succeeds(
+async def test_stopping_a_missing_instance_succeeds(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     await harness.instances.stop(workspace_id)
@@ -293,7 +295,7 @@ async def test_a_stopped_instance_starts_again(harness: InstanceHarness, workspa
     assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
 
-async def test_silence_is_not_absence(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
+async def test_an_outage_is_not_an_absence(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
     await start(harness, workspace_id)
     harness.go_down()
     calls = (
@@ -332,7 +334,7 @@ async def follow(harness: InstanceHarness, workspace_id: WorkspaceId) -> AsyncGe
         yield chunk
 
 
-async def test_where_there_is_no_instance_there_is_no_log(
+async def test_without_an_instance_there_is_no_log(
     harness: InstanceHarness, workspace_id: WorkspaceId
 ) -> None:
     assert [chunk async for chunk in harness.instances.read_log(workspace_id, tail=10, follow=True)] == []

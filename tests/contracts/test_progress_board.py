@@ -1,4 +1,4 @@
-"""What every board of progress promises."""
+"""The contract of `ProgressBoard`, for every implementation."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -89,7 +89,7 @@ async def test_the_latest_of_each_workspace_is_read(harness: Harness) -> None:
     assert (await posted(harness.board, ONE), await posted(harness.board, OTHER)) == (HALFWAY, WAITING)
 
 
-async def test_what_was_cleared_or_never_posted_is_not_there(harness: Harness) -> None:
+async def test_cleared_progress_is_not_read(harness: Harness) -> None:
     for workspace_id in (ONE, OTHER):
         await harness.board.post(workspace_id, STARTED)
     await harness.board.clear(ONE)
@@ -107,7 +107,7 @@ async def test_many_are_read_at_once_without_those_that_have_none(harness: Harne
     assert await harness.board.read([]) == {}
 
 
-async def test_what_is_not_posted_again_is_forgotten(kind: str, tmp_path: Path) -> None:
+async def test_progress_that_is_not_posted_again_expires(kind: str, tmp_path: Path) -> None:
     async with opened(kind, tmp_path, SHORT) as harness:
         await harness.board.post(ONE, STARTED)
 

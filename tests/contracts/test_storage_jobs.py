@@ -1,4 +1,4 @@
-"""What every way to run storage jobs promises."""
+"""The contract of `StorageJobs`, for every implementation."""
 
 import asyncio
 import hashlib
@@ -58,7 +58,7 @@ async def failure_of(work: Awaitable[object]) -> Failure:
 
 
 class Underway:
-    """An archive job that has begun."""
+    """Start an archive job."""
 
     def __init__(self, jobs: StorageJobs, workspace_id: WorkspaceId, key: str) -> None:
         self._begun = asyncio.Event()
@@ -74,7 +74,7 @@ class Underway:
             await self.task
 
 
-async def test_an_archived_home_comes_back(harness: JobHarness, workspace_id: WorkspaceId, key: str) -> None:
+async def test_an_archived_home_is_restored(harness: JobHarness, workspace_id: WorkspaceId, key: str) -> None:
     harness.write_home(workspace_id, HOME)
     reports: list[Progress] = []
     stored = await harness.jobs.archive(workspace_id, key, reports.append)
@@ -109,7 +109,7 @@ async def test_an_archive_without_its_meta_is_uploaded_again(
     assert await harness.read(meta_key(key)) is not None
 
 
-async def test_a_restore_makes_the_volume_and_can_be_run_again(
+async def test_a_restore_creates_the_volume_and_can_be_run_again(
     harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     harness.write_home(workspace_id, HOME)
@@ -159,7 +159,7 @@ async def test_a_damaged_archive_is_corrupted_and_the_volume_keeps_its_files(
 
 
 async def exchange(harness: JobHarness, workspace_id: WorkspaceId, key: str) -> StoredArchive:
-    """Archive HOME, then put another archive, with a meta that fits it, in its place."""
+    """Archive HOME, then replace the archive and its meta with a matching pair."""
     harness.write_home(workspace_id, {"planted": b"by somebody else"})
     other = archive_key(workspace_id, str(uuid.uuid4()))
     await harness.jobs.archive(workspace_id, other, ignore)
@@ -172,7 +172,7 @@ async def exchange(harness: JobHarness, workspace_id: WorkspaceId, key: str) -> 
 
 
 @pytest.mark.parametrize("known", ["both", "sha256", "size"])
-async def test_an_archive_exchanged_together_with_its_meta_is_corrupted(
+async def test_an_archive_replaced_together_with_its_meta_is_corrupted(
     harness: JobHarness, workspace_id: WorkspaceId, key: str, known: str
 ) -> None:
     stored = await exchange(harness, workspace_id, key)
@@ -188,7 +188,7 @@ async def test_an_archive_exchanged_together_with_its_meta_is_corrupted(
     assert harness.read_home(volume) == HOME
 
 
-async def test_an_archive_that_is_as_it_was_recorded_is_restored(
+async def test_an_archive_that_matches_its_record_is_restored(
     harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     harness.write_home(workspace_id, HOME)
@@ -197,7 +197,7 @@ async def test_an_archive_that_is_as_it_was_recorded_is_restored(
     assert harness.read_home(workspace_id) == HOME
 
 
-async def test_a_store_that_does_not_answer_is_unreachable(
+async def test_a_store_that_does_not_respond_is_unreachable(
     harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     harness.write_home(workspace_id, HOME)
@@ -206,7 +206,7 @@ async def test_a_store_that_does_not_answer_is_unreachable(
     assert harness.read_home(workspace_id) == HOME
 
 
-async def test_what_has_no_volume_cannot_be_archived(
+async def test_a_workspace_without_a_volume_cannot_be_archived(
     harness: JobHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     failure = await failure_of(harness.jobs.archive(workspace_id, key, ignore))

@@ -1,4 +1,4 @@
-"""What every provider of volumes promises."""
+"""The contract of `Volumes`, for every provider."""
 
 import asyncio
 import uuid
@@ -66,14 +66,14 @@ def workspace_id() -> WorkspaceId:
     return WorkspaceId(str(uuid.uuid4()))
 
 
-async def test_what_was_never_provisioned_is_absent(
+async def test_a_volume_that_was_never_provisioned_is_absent(
     harness: VolumeHarness, workspace_id: WorkspaceId
 ) -> None:
     assert await harness.volumes.observe(workspace_id) is VolumeFact.ABSENT
     assert await harness.volumes.list_all() == []
 
 
-async def test_a_provisioned_volume_is_there_and_empty(
+async def test_a_provisioned_volume_exists_and_is_empty(
     harness: VolumeHarness, workspace_id: WorkspaceId
 ) -> None:
     await harness.volumes.provision(workspace_id)
@@ -103,7 +103,7 @@ async def test_a_removed_volume_is_gone_with_its_content(
     assert harness.read(workspace_id) == {}
 
 
-async def test_removing_what_is_not_there_succeeds(harness: VolumeHarness, workspace_id: WorkspaceId) -> None:
+async def test_removing_a_missing_volume_succeeds(harness: VolumeHarness, workspace_id: WorkspaceId) -> None:
     await harness.volumes.remove(workspace_id)
     await harness.volumes.provision(workspace_id)
     await harness.volumes.remove(workspace_id)
@@ -144,7 +144,7 @@ async def test_an_exited_instance_still_uses_its_volume(
     assert await harness.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
-async def test_silence_is_not_absence(harness: VolumeHarness, workspace_id: WorkspaceId) -> None:
+async def test_an_outage_is_not_an_absence(harness: VolumeHarness, workspace_id: WorkspaceId) -> None:
     await harness.volumes.provision(workspace_id)
     harness.go_down()
     calls = (

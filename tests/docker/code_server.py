@@ -1,4 +1,4 @@
-"""code-server in a tab, used as a person uses it."""
+"""code-server in a browser tab, used as a person uses it."""
 
 import re
 from collections.abc import Awaitable
@@ -10,8 +10,8 @@ from codehub.domain.conditions import WorkspaceId
 from testkit.waiting import until
 from tests.e2e.browser import PATIENCE, Tab
 
-# What Chromium says of a request that waits for a connection when an interface of this machine comes or
-# goes, as one does with every container.
+# Chromium's error for a request that waits for a connection while a network interface of this machine
+# appears or disappears, as with every container.
 NETWORK_CHANGED = "net::ERR_NETWORK_CHANGED"
 WORKBENCH = ".monaco-workbench"
 FILES = f"{WORKBENCH} .explorer-folders-view .monaco-list"
@@ -24,7 +24,7 @@ KEY_PATIENCE = 5000
 
 
 class CodeServer:
-    """A tab in which a workspace is opened."""
+    """A tab that shows a workspace."""
 
     def __init__(self, tab: Tab) -> None:
         self._tab = tab
@@ -33,11 +33,11 @@ class CodeServer:
         tab.page.on("requestfailed", self._note_failure)
 
     async def visit(self, workspace_id: WorkspaceId) -> None:
-        """Whatever page there is; again, if a network that changed has kept it away."""
+        """Open the page, and retry if a network change interrupted it."""
         await until(lambda: is_done(self._tab.visit(workspace_id)), "an answer in the tab")
 
     async def wait_until_open(self) -> None:
-        """Reload it, as a person would, if parts of it are missing because the network has changed."""
+        """Reload the page if a network change left parts of it missing."""
 
         async def is_open() -> bool:
             if await self._page.locator(FILES).is_visible():
@@ -50,38 +50,38 @@ class CodeServer:
         await until(is_open, "code-server in the tab")
 
     async def expect_no_questions(self) -> None:
-        """Nobody is asked to sign in, to trust somebody or to try an assistant."""
+        """Assert that nothing asks the person to sign in, to trust or to try an assistant."""
         for question in QUESTIONS:
             await expect(self._page.locator(question).locator("visible=true")).to_have_count(0)
         for words in ("Sign in", "Copilot", "Do you trust"):
             await expect(self._page.get_by_text(words).locator("visible=true")).to_have_count(0)
 
     async def write_file(self, name: str, text: str) -> None:
-        """A new one in the home, saved with Ctrl+S."""
+        """Create a file in the home and save it with Ctrl+S."""
         await self._press("Control+Alt+n", f"{EDITOR}.focused")
         await self._page.keyboard.type(text)
         await self._page.keyboard.press("Control+s")
-        # It proposes a name a moment after it has appeared, whatever was typed until then.
+        # It proposes a name a moment after it appears, and overwrites what was typed.
         await expect(self._page.locator(PICKER)).to_have_value(PROPOSAL, timeout=PATIENCE)
         await self._page.locator(PICKER).fill(f"/home/coder/{name}")
         await self._page.keyboard.press("Enter")
         await self._page.locator(".tab.active:not(.dirty)", has_text=name).wait_for()
 
     async def expect_file(self, name: str, text: str) -> None:
-        """Open it from the explorer and see what is in it."""
+        """Open the file from the explorer and check its content."""
         await self._page.locator(FILES).get_by_text(name, exact=True).dblclick()
         await expect(self._page.locator(f"{EDITOR} .view-lines")).to_have_text(text, timeout=PATIENCE)
 
     async def open_terminal(self) -> None:
-        """It takes what is typed from then on, also before its shell does."""
+        """Open a terminal, which takes input even before its shell does."""
         await self._press("Control+`", ".terminal.xterm.focus")
 
     async def type(self, text: str) -> None:
-        """Wherever the focus is."""
+        """Type regardless of the focus."""
         await self._page.keyboard.type(text)
 
     async def _press(self, key: str, effect: str) -> None:
-        """Again, if nothing comes of it: for a moment after the editor is there, some keys do nothing."""
+        """Press keys until they have an effect: right after the editor appears, some do nothing."""
 
         async def has_effect() -> bool:
             await self._page.keyboard.press(key)
@@ -94,13 +94,13 @@ class CodeServer:
         await until(has_effect, f"what {key} does")
 
     def _note_failure(self, request: Request) -> None:
-        # Our own page, which waits for the workspace, connects again by itself.
+        # CodeHub's waiting page reconnects by itself.
         own = request.url.endswith("/.codehub/progress")
         self._interrupted |= request.failure == NETWORK_CHANGED and not own
 
 
 async def is_done(asked: Awaitable[object]) -> bool:
-    """Whether the browser did it: not if the network changed meanwhile."""
+    """Return whether the browser navigated; a network change can prevent it."""
     try:
         await asked
     except Error as error:

@@ -1,4 +1,4 @@
-"""What all tests of the Docker backend share."""
+"""Fixtures for all tests of the Docker backend."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ __all__ = ["servers"]
 
 @pytest.fixture(scope="session", autouse=True)
 def engine_with_images() -> Iterator[None]:
-    """Nothing of the tests may be left when they are through."""
+    """Assert that the tests leave nothing behind."""
     need_docker(JOB_IMAGE)
     yield
     assert left_behind() == []

@@ -16,7 +16,7 @@ from tests.chaos.conftest import Servers
 async def open_docker_deployment(
     servers: Servers, directory: Path, **extra: str
 ) -> AsyncIterator[Deployment]:
-    """What it makes is removed with it, whatever state it is in."""
+    """Start a deployment, and remove everything that it created."""
     build(IMAGE, "tiny-ide.Dockerfile")
     async with opened_engine() as engine:
         backend = {

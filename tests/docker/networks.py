@@ -1,4 +1,4 @@
-"""Networks that one test has to itself."""
+"""Networks for a single test."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from testkit.docker_engine import Engine, docker
 
 @contextmanager
 def own_network(engine: Engine) -> Iterator[str]:
-    """The name for one; if it was made, it is gone afterwards with the test's containers on it."""
+    """Return a network name. If the network was created, remove it and the test's containers on it."""
     name = f"codehub-test-{uuid4()}"
     try:
         yield name

@@ -1,4 +1,4 @@
-"""Docker makes an empty volume for any container that names one: that is never taken for a home."""
+"""Docker creates an empty volume for a container whose volume is missing. It never counts as a home."""
 
 import uuid
 from collections.abc import AsyncIterator, Iterator
@@ -23,7 +23,7 @@ async def harness() -> AsyncIterator[DockerHarness]:
 
 @pytest.fixture
 def bare() -> Iterator[WorkspaceId]:
-    """A workspace whose volume was made by Docker itself."""
+    """Create a workspace whose volume Docker created by itself."""
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     docker("volume", "create", volume_name(workspace_id))
     (volume_path(workspace_id) / "file").write_text("somebody's")
@@ -35,12 +35,12 @@ def exists(workspace_id: WorkspaceId) -> bool:
     return volume_name(workspace_id) in docker("volume", "ls", "--quiet").split()
 
 
-async def test_it_is_not_seen(harness: DockerHarness, bare: WorkspaceId) -> None:
+async def test_it_is_not_observed(harness: DockerHarness, bare: WorkspaceId) -> None:
     assert await harness.volumes.observe(bare) is VolumeFact.ABSENT
     assert await harness.volumes.list_all() == []
 
 
-async def test_nothing_is_started_on_it(harness: DockerHarness, bare: WorkspaceId) -> None:
+async def test_nothing_starts_on_it(harness: DockerHarness, bare: WorkspaceId) -> None:
     with pytest.raises(Transient, match="volume of this workspace does not exist") as caught:
         await harness.instances.start(InstanceRequest(bare, IMAGE), lambda _: None)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
@@ -56,7 +56,7 @@ async def test_provisioning_refuses_it_and_keeps_what_it_holds(
     assert (volume_path(bare) / "file").read_text() == "somebody's"
 
 
-async def test_an_empty_one_that_an_engine_left_when_it_went_down_is_made_anew(
+async def test_an_empty_one_that_an_engine_left_when_it_went_down_is_recreated(
     harness: DockerHarness, bare: WorkspaceId
 ) -> None:
     (volume_path(bare) / "file").unlink()
@@ -64,12 +64,12 @@ async def test_an_empty_one_that_an_engine_left_when_it_went_down_is_made_anew(
     assert await harness.volumes.observe(bare) is VolumeFact.PRESENT
 
 
-async def test_a_home_that_vanishes_during_a_start_is_not_replaced(harness: DockerHarness) -> None:
+async def test_a_home_that_disappears_during_a_start_is_not_replaced(harness: DockerHarness) -> None:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await harness.volumes.provision(workspace_id)
 
     def remove_volume(progress: Progress) -> None:
-        # Said after the volume has been looked for, and before there is a container.
+        # Reported after the volume was checked, and before the container exists.
         if progress.step == "launch":
             docker("volume", "rm", volume_name(workspace_id))
 

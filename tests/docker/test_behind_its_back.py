@@ -1,4 +1,4 @@
-"""What people do with Docker's own commands: it is healed, or it is an error that says so."""
+"""Changes that people make with Docker's own commands are repaired, or end in a clear error."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ async def start_workspace(deployment: Deployment) -> WorkspaceId:
 
 
 async def until_replaced(deployment: Deployment, workspace_id: WorkspaceId, old: str) -> None:
-    """Until it runs again, and what ran before does not count."""
+    """Wait until it runs again, with another container than before."""
 
     async def replaced() -> bool:
         names = docker("ps", "--no-trunc", "--format", "{{.Names}} {{.ID}}").splitlines()
@@ -39,7 +39,7 @@ async def until_replaced(deployment: Deployment, workspace_id: WorkspaceId, old:
 
 
 @pytest.mark.timeout(600)
-async def test_a_removed_container_is_made_again_with_its_home(servers: Servers, tmp_path: Path) -> None:
+async def test_a_removed_container_is_recreated_with_its_home(servers: Servers, tmp_path: Path) -> None:
     async with open_docker_deployment(servers, tmp_path, **SWEEP_OFTEN) as deployment:
         with deployment.worker_process():
             workspace_id = await start_workspace(deployment)
@@ -95,7 +95,7 @@ async def test_a_removed_volume_is_lost_data_and_not_an_empty_home(
 
 
 async def remove_volume(workspace_id: WorkspaceId) -> None:
-    """Against a control plane that is quick to make the container again."""
+    """Remove the volume while the control plane quickly recreates the container."""
 
     async def removed() -> bool:
         names = docker("ps", "--all", "--format", "{{.Names}}").split()

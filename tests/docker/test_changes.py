@@ -1,4 +1,4 @@
-"""The engine's events tell at once of what people do with Docker's own commands."""
+"""The engine's events report at once what people do with Docker's own commands."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def engine() -> AsyncIterator[Engine]:
 
 
 class Told:
-    """Whose changes have been told so far."""
+    """The workspaces whose changes were reported."""
 
     def __init__(self) -> None:
         self.workspaces: list[WorkspaceId] = []
@@ -58,7 +58,7 @@ async def following(client: Docker) -> AsyncIterator[Told]:
 
 @asynccontextmanager
 async def following_already(client: Docker) -> AsyncIterator[Told]:
-    """Once it is known that events arrive."""
+    """Wait until events arrive."""
     async with following(client) as told:
         await until_events_arrive(told)
         yield told
@@ -85,7 +85,7 @@ def run_container(engine: Engine, name: str, workspace_id: WorkspaceId) -> None:
 
 
 @pytest.mark.parametrize("deed", [("kill",), ("rm", "--force")])
-async def test_a_container_that_is_ended_is_told(engine: Engine, deed: tuple[str, ...]) -> None:
+async def test_an_exited_container_is_reported(engine: Engine, deed: tuple[str, ...]) -> None:
     workspace_id = new_workspace_id()
     run_container(engine, container_name(workspace_id), workspace_id)
     async with following_already(engine.client) as told:
@@ -94,7 +94,7 @@ async def test_a_container_that_is_ended_is_told(engine: Engine, deed: tuple[str
         await told.until_told_of(workspace_id)
 
 
-async def test_a_removed_volume_is_told(engine: Engine) -> None:
+async def test_a_removed_volume_is_reported(engine: Engine) -> None:
     workspace_id = new_workspace_id()
     docker("volume", "create", volume_name(workspace_id))
     async with following_already(engine.client) as told:
@@ -103,7 +103,7 @@ async def test_a_removed_volume_is_told(engine: Engine) -> None:
         await told.until_told_of(workspace_id)
 
 
-async def test_jobs_and_containers_of_others_are_not_told(engine: Engine) -> None:
+async def test_jobs_and_other_containers_are_not_reported(engine: Engine) -> None:
     worked_on, stranger, last = new_workspace_id(), new_workspace_id(), new_workspace_id()
     run_container(engine, job_name(worked_on), worked_on)
     run_container(engine, f"somebody-{stranger}", stranger)
@@ -111,12 +111,12 @@ async def test_jobs_and_containers_of_others_are_not_told(engine: Engine) -> Non
     async with following_already(engine.client) as told:
         docker("rm", "--force", job_name(worked_on), f"somebody-{stranger}")
         docker("volume", "rm", volume_name(last))
-        # Events come in order, so the others would have come before it.
+        # Events arrive in order, so the others would have come before it.
         await told.until_told_of(last)
         assert not {worked_on, stranger} & {*told.workspaces}
 
 
-async def test_an_engine_that_is_away_at_first_is_followed_when_it_comes(
+async def test_an_engine_that_is_down_at_first_is_followed_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     socket = tmp_path / "docker.sock"
@@ -131,8 +131,8 @@ async def test_an_engine_that_is_away_at_first_is_followed_when_it_comes(
             await until_events_arrive(told)
 
 
-async def test_a_stream_that_ends_is_opened_again(tmp_path: Path) -> None:
-    """As when the engine is restarted."""
+async def test_an_ended_stream_is_reopened(tmp_path: Path) -> None:
+    """End the stream, as a restart of the engine does."""
     workspaces = [new_workspace_id(), new_workspace_id()]
     telling = engine_that_tells_and_hangs_up(tmp_path / "docker.sock", workspaces)
     async with telling as url, open_engine(url) as client, following(client) as told:

@@ -1,4 +1,4 @@
-"""A person with a real browser, through the front door of `codehub up` to code-server in a container."""
+"""A person with a real browser uses code-server in a container through `codehub up`."""
 
 from collections.abc import AsyncIterator
 
@@ -22,7 +22,7 @@ MORE_SWEEPS = 4
 
 @pytest.fixture(scope="module")
 async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Person, Deployment]]:
-    """It is quick to stop what nobody uses; in the end the engine has nothing of it, whatever happened."""
+    """Start a CodeHub that stops idle workspaces quickly, and remove everything that it created."""
     need_docker(WORKSPACE_IMAGE)
     async with opened_engine() as engine:
         settings = {
@@ -44,7 +44,7 @@ async def tab(codehub: tuple[Person, Deployment]) -> AsyncIterator[Tab]:
         yield opened
 
 
-async def test_home_that_was_edited_in_code_server_comes_back_from_its_archive(
+async def test_a_home_that_was_edited_in_code_server_is_restored_from_its_archive(
     codehub: tuple[Person, Deployment], tab: Tab
 ) -> None:
     person, code_server = codehub[0], CodeServer(tab)
@@ -71,11 +71,11 @@ async def test_home_that_was_edited_in_code_server_comes_back_from_its_archive(
     await code_server.expect_file("answer.txt", "42")
 
 
-async def test_open_tab_with_code_server_does_not_keep_its_workspace_running(
+async def test_an_open_tab_with_code_server_does_not_keep_its_workspace_running(
     codehub: tuple[Person, Deployment], tab: Tab
 ) -> None:
     (person, deployment), code_server = codehub, CodeServer(tab)
-    # However long opening takes here, idle time is only what comes after it.
+    # Idle time counts only after the tab is open.
     workspace_id = await person.create(image_ref=WORKSPACE_IMAGE, standby_ttl_seconds=HOUR_SECONDS)
     await code_server.visit(workspace_id)
     await code_server.wait_until_open()
@@ -91,7 +91,7 @@ async def test_open_tab_with_code_server_does_not_keep_its_workspace_running(
 
 
 async def stays_stopped(person: Person, deployment: Deployment, workspace_id: WorkspaceId) -> None:
-    """Whatever the tab asks for."""
+    """Return all requests of the tab."""
     schedule = deployment.client.get_schedule_handle(contracts.TTL_SCHEDULE)
     first = (await schedule.describe()).info.num_actions
 

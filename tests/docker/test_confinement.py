@@ -1,4 +1,4 @@
-"""What a workspace's container may do and use: as Docker was told, and as it is from inside."""
+"""What a workspace's container can do and use: its configuration, and the view from inside."""
 
 import subprocess
 import uuid
@@ -57,7 +57,7 @@ async def start(harness: DockerHarness, limits: Limits | None = None, image_ref:
 async def told(
     harness: DockerHarness, limits: Limits | None = None, image_ref: str = IMAGE
 ) -> dict[str, Any]:
-    """What Docker was told about a container that was started so."""
+    """Return the configuration of a container that was started with these options."""
     return dict(harness.engine.inspect(await start(harness, limits, image_ref))["HostConfig"])
 
 
@@ -85,12 +85,12 @@ async def test_it_has_no_privileges_and_cannot_get_any(harness: DockerHarness) -
     assert sets == {0}
 
 
-async def test_a_program_of_root_s_does_not_make_it_root(harness: DockerHarness) -> None:
+async def test_a_setuid_program_does_not_make_it_root(harness: DockerHarness) -> None:
     workspace_id = await start(harness)
     program = harness.engine.home(workspace_id) / "whoami"
     docker("cp", f"{container_name(workspace_id)}:/usr/bin/id", str(program))
     program.chmod(0o4755)
-    # Anywhere else that is what it would do.
+    # Outside such a container, this makes it root.
     home = f"{volume_name(workspace_id)}:{HOME}"
     elsewhere = ("--rm", "--user=1000", f"--volume={home}", f"--entrypoint={HOME}/whoami", IMAGE, "-u")
     assert docker("run", *elsewhere) == "0"
@@ -105,14 +105,14 @@ async def test_it_writes_where_it_should_and_nowhere_else(harness: DockerHarness
     assert inside(workspace_id, "sh", "-c", run_there).stdout == "ran\n"
 
 
-async def test_its_root_is_read_only_where_the_image_allows_it(harness: DockerHarness) -> None:
-    # An image is a promise that the IDE in it gets by without, so others are left alone.
+async def test_its_root_is_read_only_if_the_image_allows_it(harness: DockerHarness) -> None:
+    # Only the label of an image promises that its IDE works with a read-only root.
     label_image(IMAGE, "codehub.io/read-only-root=false", WRITABLE_IMAGE)
     assert (await told(harness))["ReadonlyRootfs"]
     assert not (await told(harness, image_ref=WRITABLE_IMAGE))["ReadonlyRootfs"]
 
 
-async def test_it_sees_its_home_and_nothing_else_of_the_machine(harness: DockerHarness) -> None:
+async def test_it_sees_its_home_and_no_other_data_of_the_machine(harness: DockerHarness) -> None:
     workspace_id = await start(harness)
     container = harness.engine.inspect(workspace_id)
     [mount] = container["Mounts"]
@@ -145,13 +145,13 @@ async def test_its_limits_are_those_of_the_settings(
     assert found == (memory, memory, nano_cpus, pids)
 
 
-async def test_what_takes_more_memory_than_allowed_is_killed(harness: DockerHarness) -> None:
+async def test_a_process_that_exceeds_the_memory_limit_is_killed(harness: DockerHarness) -> None:
     workspace_id = await start(harness, Limits(memory_bytes=64 * MIB))
     assert inside(workspace_id, "python3", "-c", TAKE_MEMORY.format(8 * MIB)).returncode == 0
     assert inside(workspace_id, "python3", "-c", TAKE_MEMORY.format(128 * MIB)).returncode == KILLED
 
 
-async def test_there_are_no_more_processes_than_allowed(harness: DockerHarness) -> None:
+async def test_there_are_no_more_processes_than_the_limit(harness: DockerHarness) -> None:
     workspace_id = await start(harness, Limits(pids=50))
     started = int(inside(workspace_id, "python3", "-c", START_THREADS).stdout)
     assert 0 < started < 50

@@ -1,4 +1,4 @@
-"""Containers of workspaces: left alone while they run, made anew where they have changed, one at most."""
+"""Containers of workspaces: kept while they run, recreated after changes, at most one for each."""
 
 import asyncio
 import uuid
@@ -34,7 +34,7 @@ async def harness() -> AsyncIterator[DockerHarness]:
 
 @pytest.fixture
 async def workspace_id(harness: DockerHarness) -> WorkspaceId:
-    """A workspace with a volume."""
+    """Create a workspace with a volume."""
     workspace_id = new_workspace_id()
     await harness.volumes.provision(workspace_id)
     return workspace_id
@@ -45,7 +45,7 @@ def new_workspace_id() -> WorkspaceId:
 
 
 def label_image(image: str, label: str, name: str) -> None:
-    """Make another image that differs in a label."""
+    """Build another image that differs in a label."""
     container = docker("create", image)
     docker("commit", "--change", f"LABEL {label}", container, name)
     docker("rm", container)
@@ -58,7 +58,7 @@ def ignore(_: Progress) -> None:
 async def start(
     harness: DockerHarness, workspace_id: WorkspaceId, image_ref: str = IMAGE, **changes: object
 ) -> str:
-    """Start it with options that were changed so; its container's id."""
+    """Start the workspace with changed options. Return the id of its container."""
     instances = DockerInstances(harness.engine.client, harness.engine.with_options(**changes))
     await instances.start(InstanceRequest(workspace_id, image_ref), ignore)
     assert await harness.instances.observe(workspace_id) is ContainerFact.READY
@@ -69,7 +69,7 @@ def patient(options: DockerOptions, **changes: Any) -> DockerOptions:  # noqa: A
     return replace(options, timeouts=replace(options.timeouts, **changes))
 
 
-async def test_an_exited_container_that_is_right_is_started_again(
+async def test_an_exited_container_with_the_right_configuration_is_started_again(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     before = await start(harness, workspace_id)
@@ -78,7 +78,7 @@ async def test_an_exited_container_that_is_right_is_started_again(
 
 
 async def test_a_created_container_is_started(harness: DockerHarness, workspace_id: WorkspaceId) -> None:
-    """As a worker leaves it that died between the two."""
+    """A worker that dies between the two calls leaves one."""
     before = await start(harness, workspace_id)
     wanted = harness.engine.inspect(workspace_id)["Config"]["Labels"]
     await harness.instances.stop(workspace_id)
@@ -98,7 +98,7 @@ async def test_a_running_container_is_left_alone_though_limits_and_image_have_ch
     assert await start(harness, workspace_id, DEAF_IMAGE) == before
 
 
-async def test_an_exited_container_with_other_limits_is_made_anew(
+async def test_an_exited_container_with_other_limits_is_recreated(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     before = await start(harness, workspace_id)
@@ -108,7 +108,7 @@ async def test_an_exited_container_with_other_limits_is_made_anew(
     assert harness.engine.inspect(workspace_id)["HostConfig"]["PidsLimit"] == 99
 
 
-async def test_an_exited_container_of_another_image_is_made_anew(
+async def test_an_exited_container_of_another_image_is_recreated(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     build(DEAF_IMAGE, "tiny-ide.Dockerfile", "FLAG=deaf")
@@ -118,7 +118,7 @@ async def test_an_exited_container_of_another_image_is_made_anew(
     assert harness.engine.inspect(workspace_id)["Config"]["Image"] == DEAF_IMAGE
 
 
-async def test_an_exited_container_is_made_anew_when_its_image_s_name_has_moved_on(
+async def test_an_exited_container_is_recreated_when_its_image_name_means_another_image(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     docker("tag", IMAGE, MOVING_IMAGE)
@@ -129,7 +129,7 @@ async def test_an_exited_container_is_made_anew_when_its_image_s_name_has_moved_
     assert await start(harness, workspace_id, MOVING_IMAGE) != before
 
 
-async def test_a_container_that_we_did_not_make_is_made_anew_though_it_runs(
+async def test_a_running_container_that_codehub_did_not_create_is_recreated(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     name = container_name(workspace_id)
@@ -142,10 +142,10 @@ async def test_a_container_that_we_did_not_make_is_made_anew_though_it_runs(
     assert mount["Name"] == volume_name(workspace_id)
 
 
-async def test_a_container_whose_network_was_made_anew_is_made_anew(
+async def test_a_container_whose_network_was_recreated_is_recreated(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
-    """It would stay with the old one, which is not there any more, and could never start again."""
+    """It would refer to the old network, which is gone, and could never start again."""
     with own_network(harness.engine) as network:
         before = await start(harness, workspace_id, network=network)
         harness.kill(workspace_id)
@@ -153,7 +153,7 @@ async def test_a_container_whose_network_was_made_anew_is_made_anew(
         assert await start(harness, workspace_id, network=network) != before
 
 
-async def test_an_ide_that_ignores_the_request_to_end_is_killed(
+async def test_an_ide_that_ignores_sigterm_is_killed(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     build(DEAF_IMAGE, "tiny-ide.Dockerfile", "FLAG=deaf")
@@ -163,18 +163,18 @@ async def test_an_ide_that_ignores_the_request_to_end_is_killed(
     assert harness.engine.containers("--all") == []
 
 
-async def test_an_ide_is_asked_to_end_before_it_is_killed(
+async def test_an_ide_is_terminated_before_it_is_killed(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
-    # If it were killed only, this would be a grace that nobody can wait for.
+    # If it were only killed, the test would time out in this grace.
     polite = DockerInstances(harness.engine.client, patient(harness.engine.options, stop=3600))
     async with asyncio.timeout(DEADLINE_SECONDS):
         await polite.stop(workspace_id)
     assert harness.engine.containers("--all") == []
 
 
-async def test_a_container_that_runs_without_answering_is_unhealthy(
+async def test_a_container_that_runs_without_responding_is_unhealthy(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     starting = asyncio.create_task(start(harness, workspace_id, NEVER_READY_IMAGE))
@@ -199,7 +199,7 @@ async def test_an_ide_that_is_not_ready_in_time_is_quoted_and_removed(
     assert harness.engine.containers("--all") == []
 
 
-async def test_what_an_ide_says_is_heard_while_it_runs(
+async def test_the_output_of_an_ide_can_be_followed_while_it_runs(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -215,7 +215,7 @@ async def test_what_an_ide_says_is_heard_while_it_runs(
     assert heard == b"listening\nhello\n"
 
 
-async def test_what_belongs_to_another_installation_is_not_listed(
+async def test_containers_of_another_installation_are_not_listed(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -230,7 +230,7 @@ async def test_what_belongs_to_another_installation_is_not_listed(
         assert await neighbour.volumes.list_all() == [foreign]
 
 
-async def test_many_starts_and_stops_at_once_leave_one_container_at_most(
+async def test_many_concurrent_starts_and_stops_leave_at_most_one_container(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     request = InstanceRequest(workspace_id, IMAGE)

@@ -1,4 +1,4 @@
-"""The control plane as containers of its image, on real servers: a workspace lives its whole life."""
+"""The control plane as containers of its image, on real servers: a workspace goes through its lifecycle."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,13 +22,13 @@ from tests.images.conftest import CONTROL_PLANE_IMAGE
 from tests.images.restrictions import RESTRICTED
 
 SOCKET = Path(URL.removeprefix("unix://"))
-# In seconds: what docker-compose.yml gives them to end.
+# In seconds, the same stop grace as in docker-compose.yml.
 GRACE = {"api": 20, "worker": 30, "proxy": 30}
 
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """Its containers, which are told everything by their environment."""
+    """The containers of the control plane, configured by their environment."""
 
     project: str
     settings: Path
@@ -36,11 +36,11 @@ class ControlPlane:
     url: str
 
     def run(self, *command: str) -> str:
-        """Wait for its end; what it printed."""
+        """Wait until it ends and return its output."""
         return docker("run", "--rm", *self._options(), CONTROL_PLANE_IMAGE, *command)
 
     async def start(self, service: str) -> None:
-        """Return when it says that it is ready."""
+        """Return when it is ready."""
         name = self.name(service)
         docker(
             *("run", "--detach", "--name", name, *self._options()),
@@ -54,7 +54,7 @@ class ControlPlane:
         await until(is_ready, f"the {service} is ready")
 
     def stop(self, service: str) -> int:
-        """Its exit code; one that is still there after its grace is killed."""
+        """Return its exit code. Kill it after its grace."""
         docker("stop", "--time", str(GRACE[service]), self.name(service))
         return int(docker("inspect", "--format", "{{.State.ExitCode}}", self.name(service)))
 
@@ -67,7 +67,7 @@ class ControlPlane:
     def _options(self) -> tuple[str, ...]:
         return (
             *("--network", "host", "--label", f"{PROJECT_LABEL}={self.project}", *RESTRICTED),
-            # Not as root: it may use the engine because its group may.
+            # Not as root: its group has access to the engine.
             *("--volume", f"{SOCKET}:{SOCKET}", "--group-add", str(SOCKET.stat().st_gid)),
             *("--env-file", str(self.settings)),
         )
@@ -75,7 +75,7 @@ class ControlPlane:
 
 @asynccontextmanager
 async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
-    """Nothing of it runs yet; in the end, the engine has nothing of it."""
+    """Prepare a control plane that does not run yet, and remove everything that it created."""
     need_docker(CONTROL_PLANE_IMAGE)
     build(IMAGE, "tiny-ide.Dockerfile")
     ports = choose_ports(["api", "proxy"], {})
@@ -87,7 +87,7 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
         try:
             yield started
         finally:
-            # Before what they made is removed: they would make it anew.
+            # Stop it before removing its objects, which it would recreate.
             if services := {started.name(each) for each in GRACE}.intersection(engine.containers("--all")):
                 docker("rm", "--force", *services)
 
@@ -108,13 +108,13 @@ def settings_of(project: str, ports: Mapping[str, int]) -> dict[str, str]:
 
 
 def write_settings(file: Path, values: Mapping[str, str]) -> None:
-    """Passwords are among them."""
+    """They include passwords."""
     file.touch(mode=0o600)
     file.write_text("".join(f"{name}={value}\n" for name, value in values.items()))
 
 
 @pytest.mark.timeout(600)
-async def test_a_workspace_lives_through_every_state(tmp_path: Path) -> None:
+async def test_a_workspace_goes_through_every_state(tmp_path: Path) -> None:
     async with control_plane(tmp_path) as running:
         assert "empty → " in running.run("codehub", "migrate")
         for service in GRACE:
@@ -150,7 +150,7 @@ async def live(person: Person) -> None:
 
 
 async def list_home(person: Person, workspace_id: WorkspaceId) -> list[str]:
-    """What the tiny IDE sees, asked through the front door."""
+    """Return what the tiny IDE sees, through the proxy."""
     answer = await person.client.get(f"/w/{workspace_id}/list/home/coder")
     assert answer.status_code == HTTPStatus.OK, answer.text
     names: list[str] = answer.json()

@@ -1,4 +1,4 @@
-"""Kill -9 the worker around every activity while workspaces are containers: it converges, no byte is lost."""
+"""Kill the worker around every activity of the Docker backend: it converges and no byte is lost."""
 
 from functools import partial
 from pathlib import Path

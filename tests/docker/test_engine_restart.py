@@ -1,4 +1,4 @@
-"""The engine itself ends in the middle of an operation, asked or killed: it converges, nothing is lost."""
+"""The engine stops or is killed in the middle of an operation: it converges and nothing is lost."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 
 @pytest.fixture
 def restart_log(tmp_path: Path) -> Path:
-    """Where the new engine writes; a developer's own engine is left alone."""
+    """Where the new engine writes its log; a developer's own engine is left alone."""
     if os.environ.get("CI") != "true":
         pytest.skip("it would restart this machine's engine")
     return tmp_path / "dockerd.log"
@@ -34,7 +34,7 @@ def engine_answers() -> bool:
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-async def test_a_restarted_engine_costs_nothing(
+async def test_a_restarted_engine_loses_nothing(
     number: signal.Signals, restart_log: Path, servers: Servers, tmp_path: Path
 ) -> None:
     async with open_docker_deployment(servers, tmp_path, **SWEEPS) as deployment:

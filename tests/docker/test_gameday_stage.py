@@ -1,4 +1,4 @@
-"""A stage with the Docker backend."""
+"""A game day stage with the Docker backend."""
 
 from pathlib import Path
 

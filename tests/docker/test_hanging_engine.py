@@ -1,4 +1,4 @@
-"""An engine that takes connections and never answers: nobody waits longer than they said they would."""
+"""An engine that accepts connections and never responds: every call ends after its timeout."""
 
 import asyncio
 import uuid
@@ -52,12 +52,12 @@ async def hanging_engine(socket: Path, *, greets: bool) -> AsyncIterator[str]:
     try:
         yield f"unix://{socket}"
     finally:
-        # It cannot be taken down while somebody waits for its words.
+        # It cannot be shut down while a client waits for its response.
         ended.set()
         await runner.cleanup()
 
 
-async def test_nobody_waits_forever(hanging: Docker) -> None:
+async def test_no_call_waits_forever(hanging: Docker) -> None:
     instances = DockerInstances(hanging, OPTIONS)
     volumes = DockerVolumes(hanging, OPTIONS)
     jobs = DockerStorageJobs(hanging, OPTIONS, STORE)

@@ -1,4 +1,4 @@
-"""From inside a workspace nobody is reached but the world: no neighbour, and nothing of the control plane."""
+"""A workspace can reach the internet, but no other workspace and nothing of the control plane."""
 
 import json
 import socket
@@ -26,7 +26,7 @@ from tests.docker.networks import own_network
 LOOPBACK = "127.0.0.1"
 IDE_PORT = 8080
 SERVERS = {"postgres", "redis", "s3.s3", "temporal"}
-# Tries all of them at once, for what is dropped on the way answers nothing until the time is up.
+# Tries all of them at once, because dropped packets cost the whole timeout.
 PROBE = """
 import json, sys
 from concurrent.futures import ThreadPoolExecutor
@@ -49,7 +49,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A running workspace, as the machine sees it."""
+    """A running workspace and its addresses."""
 
     workspace_id: WorkspaceId
     address: str
@@ -57,7 +57,7 @@ class Neighbour:
     published_port: int
 
     def reached(self, *addresses: Address) -> set[Address]:
-        """Those that take a connection from inside."""
+        """Return the addresses that accept a connection from inside."""
         tried = sorted(addresses)
         arguments = (container_name(self.workspace_id), "python3", "-c", PROBE, json.dumps(tried))
         answers = json.loads(docker("exec", *arguments))
@@ -88,14 +88,14 @@ def listening(host: str) -> Iterator[int]:
 
 
 def own_addresses() -> set[str]:
-    """Under which this machine can be called."""
+    """Return the addresses of this machine."""
     interfaces = psutil.net_if_addrs().values()
     return {each.address for addresses in interfaces for each in addresses if each.family == socket.AF_INET}
 
 
 async def test_no_workspace_reaches_another(harness: DockerHarness) -> None:
     one, other = await start_neighbour(harness), await start_neighbour(harness)
-    # It is there, and this machine reaches it.
+    # It exists, and this machine reaches it.
     there = Upstream(other.address, IDE_PORT, keep_prefix=True)
     assert await ask(there, other.workspace_id, "health") == "ok"
     itself = (LOOPBACK, IDE_PORT)
@@ -113,7 +113,7 @@ async def test_no_workspace_reaches_the_control_plane(harness: DockerHarness, se
         inner = {(host, port) for host in own_addresses() for port in (*ports.values(), api_port)}
         for port in (*(ports[server] for server in SERVERS), api_port):
             socket.create_connection((LOOPBACK, port)).close()
-        # Only by this one does the probe show that it would have reached the others.
+        # This one shows that the probe would have reached the others.
         careless = (neighbour.gateway, careless_port)
         assert neighbour.reached(careless, *inner) == {careless}
 
@@ -126,7 +126,7 @@ async def start_on(harness: DockerHarness, network: str) -> WorkspaceId:
     return workspace_id
 
 
-async def test_a_network_that_lets_neighbours_talk_is_refused(harness: DockerHarness) -> None:
+async def test_a_network_without_isolation_is_refused(harness: DockerHarness) -> None:
     with own_network(harness.engine) as name:
         docker("network", "create", name)
         with pytest.raises(Transient, match=f"The network {name} lets workspaces reach each other") as caught:
@@ -135,7 +135,7 @@ async def test_a_network_that_lets_neighbours_talk_is_refused(harness: DockerHar
         assert harness.engine.containers("--all") == []
 
 
-async def test_the_network_is_made_without_a_way_between_workspaces(harness: DockerHarness) -> None:
+async def test_the_network_is_created_with_isolation(harness: DockerHarness) -> None:
     with own_network(harness.engine) as name:
         workspace_id = await start_on(harness, name)
         [network] = json.loads(docker("network", "inspect", name))

@@ -1,4 +1,4 @@
-"""Storage jobs as containers: every attribute comes back, no secret shows, and nobody is left behind."""
+"""Storage jobs as containers: all attributes are restored, no secret shows, and no container is left."""
 
 import asyncio
 import ipaddress
@@ -61,7 +61,7 @@ async def harness(bucket: Bucket) -> AsyncIterator[DockerHarness]:
 
 @pytest.fixture
 def workspace_id(harness: DockerHarness) -> WorkspaceId:
-    """A workspace with a home."""
+    """Create a workspace with a home."""
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     harness.write_home(workspace_id, {"thesis": b"three years of work"})
     return workspace_id
@@ -85,7 +85,7 @@ def inspect_job(workspace_id: WorkspaceId) -> dict[str, Any]:
     return dict(found)
 
 
-async def test_a_home_comes_back_down_to_the_last_attribute(
+async def test_a_home_is_restored_with_all_attributes(
     harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     home = harness.engine.home(workspace_id)
@@ -100,7 +100,7 @@ async def test_a_home_comes_back_down_to_the_last_attribute(
     assert await volumes.observe(workspace_id) is VolumeFact.PRESENT
 
 
-async def test_credentials_are_nowhere_to_be_seen(
+async def test_credentials_appear_nowhere(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     with harness.stalled():
@@ -117,7 +117,7 @@ async def test_credentials_are_nowhere_to_be_seen(
 
 
 def kept_of(container: dict[str, Any]) -> list[Path]:
-    """What the engine writes down about it."""
+    """Return what the engine stores about the container."""
     files = [each for each in Path(container["HostsPath"]).parent.rglob("*") if each.is_file()]
     assert "config.v2.json" in [each.name for each in files]
     return files
@@ -133,7 +133,7 @@ def visible_of(process: psutil.Process) -> list[str]:
     return [*process.cmdline(), *(f"{name}={value}" for name, value in process.environ().items())]
 
 
-async def test_a_job_that_archives_may_only_read(
+async def test_an_archive_job_can_only_read(
     harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     with harness.stalled():
@@ -141,13 +141,13 @@ async def test_a_job_that_archives_may_only_read(
         container = inspect_job(workspace_id)
         await job.cancel()
     check_confined(container, {"CAP_DAC_READ_SEARCH"})
-    # Others have 1024.
+    # The default is 1024.
     assert container["HostConfig"]["CpuShares"] == 341
     [mount] = container["Mounts"]
     assert (mount["Name"], mount["Destination"], mount["RW"]) == (volume_name(workspace_id), "/data", False)
 
 
-async def test_a_job_that_restores_may_only_write_a_home(
+async def test_a_restore_job_can_only_write_a_home(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     await harness.jobs.archive(workspace_id, key, ignore)
@@ -174,7 +174,7 @@ def check_confined(container: dict[str, Any], capabilities: set[str]) -> None:
     assert not host["Privileged"]
 
 
-def test_an_empty_archive_is_made_without_a_home_and_without_capabilities() -> None:
+def test_an_empty_archive_needs_no_home_and_no_capabilities() -> None:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     store = ArchiveStore("bucket", "id", "secret")
     host = job_configuration("create-empty", workspace_id, store, DockerOptions())["HostConfig"]
@@ -188,7 +188,7 @@ async def until_job_runs(harness: DockerHarness, workspace_id: WorkspaceId) -> N
     await until(runs, "the job runs")
 
 
-async def test_a_job_whose_caller_was_killed_ends_and_makes_way_for_another(
+async def test_a_job_whose_caller_was_killed_ends_and_another_can_start(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     store = store_of(bucket)
@@ -213,7 +213,7 @@ async def test_a_job_whose_caller_was_killed_ends_and_makes_way_for_another(
     assert harness.engine.containers("--all") == []
 
 
-async def test_an_ended_job_does_not_hold_the_volume(
+async def test_an_ended_job_does_not_block_removal_of_the_volume(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
     labels = [
@@ -227,7 +227,7 @@ async def test_an_ended_job_does_not_hold_the_volume(
     assert (harness.engine.containers("--all"), harness.engine.volumes()) == ([], [])
 
 
-async def test_a_running_job_holds_the_volume(
+async def test_a_running_job_blocks_removal_of_the_volume(
     harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     with harness.stalled():
@@ -251,7 +251,7 @@ async def test_a_killed_job_is_a_failed_action(
     assert await bucket.keys() == []
 
 
-async def test_a_home_that_vanishes_before_its_job_is_not_replaced(
+async def test_a_home_that_disappears_before_its_job_is_not_replaced(
     harness: DockerHarness, workspace_id: WorkspaceId, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create = harness.engine.client.containers.create
@@ -268,7 +268,7 @@ async def test_a_home_that_vanishes_before_its_job_is_not_replaced(
     assert volume_name(workspace_id) not in docker("volume", "ls", "--quiet").split()
 
 
-async def test_a_store_on_loopback_is_reached_through_the_machine_s_network(
+async def test_a_store_on_loopback_is_reached_through_the_host_network(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     assert "//127.0.0.1:" in bucket.server.endpoint_url
@@ -280,7 +280,7 @@ async def test_a_store_on_loopback_is_reached_through_the_machine_s_network(
     assert meta_key(key) in await bucket.keys()
 
 
-async def test_a_store_elsewhere_is_reached_through_the_given_network(
+async def test_a_store_elsewhere_is_reached_through_the_configured_network(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     with own_network(harness.engine) as name:
@@ -288,7 +288,7 @@ async def test_a_store_elsewhere_is_reached_through_the_given_network(
         await check_that_jobs_use(name, harness, bucket, workspace_id, key, job_network=name)
 
 
-async def test_a_store_elsewhere_is_reached_through_docker_s_default_network(
+async def test_a_store_elsewhere_is_reached_through_the_default_network(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     await check_that_jobs_use("bridge", harness, bucket, workspace_id, key, job_network=None)
@@ -314,7 +314,7 @@ async def check_that_jobs_use(
 
 @asynccontextmanager
 async def store_at(host: str, bucket: Bucket) -> AsyncIterator[tuple[ArchiveStore, set[str]]]:
-    """The store under another address, and who has called there."""
+    """The store under another address, and a record of its clients."""
     callers: set[str] = set()
     port = int(bucket.server.endpoint_url.rpartition(":")[2])
 

@@ -1,4 +1,4 @@
-"""What a sweep costs the engine: two questions, however many workspaces there are."""
+"""A sweep sends two requests to the engine, however many workspaces there are."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,7 +19,7 @@ from testkit.rows import new_workspace_id
 
 @asynccontextmanager
 async def listened_to(socket: Path, paths: list[str]) -> AsyncIterator[str]:
-    """The URL of the real engine, with somebody between who notes what is asked."""
+    """Return the URL of the real engine behind a proxy that records requests."""
     connector = UnixConnector(URL.removeprefix(UNIX_SCHEME))
 
     async def pass_on(request: web.Request) -> web.Response:

@@ -1,4 +1,4 @@
-"""Homes of M1 become Docker volumes; what M1 still runs, or a volume that exists, keeps them out."""
+"""Homes of M1 become Docker volumes, unless M1 still uses them or the volume already exists."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ COMPLETE = {"storage.volume_ready": {"status": "True", "reason": "Complete", "me
 
 
 async def add_m1_workspace(deployment: Deployment, directory: Path) -> WorkspaceId:
-    """A workspace that M1 had stopped, as it was carried over, and its home."""
+    """Create a stopped workspace of M1 with its home, as it was migrated."""
     workspace_id = new_workspace_id()
     key = f"users/{deployment.owner}/workspaces/{workspace_id}/home"
     (directory / key).parent.mkdir(parents=True)
@@ -59,11 +59,11 @@ async def test_a_home_of_m1_becomes_a_volume(servers: Servers, tmp_path: Path) -
 
 
 @pytest.mark.timeout(600)
-async def test_what_is_there_already_is_left_alone(servers: Servers, tmp_path: Path) -> None:
+async def test_an_existing_volume_is_left_alone(servers: Servers, tmp_path: Path) -> None:
     async with open_docker_deployment(servers, tmp_path / "data") as deployment:
         workspace_id = await add_m1_workspace(deployment, tmp_path / "m1")
         container, volume = container_name(workspace_id), volume_name(workspace_id)
-        # M1 knew none of our labels.
+        # M1 did not use these labels.
         docker("create", "--name", container, deployment.image_ref)
         try:
             assert f"its container {container} still exists" in await import_homes(

@@ -1,4 +1,4 @@
-"""Another engine, or one that was wiped, instead of the one with the homes: nothing is judged or lost."""
+"""With another engine, or a wiped one, nothing is judged or lost."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def marker_of(deployment: Deployment) -> str:
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("module", ["worker", "api", "proxy"])
-async def test_a_process_on_another_engine_ends_with_a_sentence(
+async def test_a_process_on_another_engine_exits_with_an_explanation(
     deployment: Deployment, other: StandInEngine, module: str
 ) -> None:
     sentence = await refused(deployment, module, CODEHUB_DOCKER_URL=other.url)
@@ -79,7 +79,7 @@ async def test_an_engine_that_was_wiped_while_a_worker_runs_is_not_judged(deploy
     assert docker("volume", "ls", "--quiet", "--filter", f"name={workspace_id}") == ""
 
 
-async def test_a_marker_that_lost_its_label_is_made_again() -> None:
+async def test_a_marker_without_its_label_is_recreated() -> None:
     async with opened_engine() as engine:
         store = DockerHomeStore(engine.client, engine.options, URL)
         docker("volume", "create", engine.options.marker_name)
@@ -88,14 +88,14 @@ async def test_a_marker_that_lost_its_label_is_made_again() -> None:
         assert await store.read_identity() == identity
 
 
-async def test_the_engine_is_asked_for_its_own_id_again_after_it_was_away(
+async def test_the_id_of_the_engine_is_read_again_after_an_outage(
     other: StandInEngine,
 ) -> None:
     async with open_engine(other.url) as engine:
         store = DockerHomeStore(engine, DockerOptions(), other.url)
         identity = await store.create_identity()
         other.engine_id = "another engine"
-        # Cached: it cannot change while the engine runs.
+        # Cached, because it cannot change while the engine runs.
         assert await store.read_identity() == identity
         other.is_shutting_down = True
         with pytest.raises(Transient):

@@ -1,4 +1,4 @@
-"""Images that are not here: fetched while people watch, or refused in the registry's own words."""
+"""Missing images: pulled with progress, or refused with the registry's message."""
 
 import asyncio
 import gc
@@ -31,7 +31,7 @@ Events = tuple[dict[str, object], ...]
 
 @dataclass
 class Registry:
-    """An engine that lacks an image, and how its pull goes."""
+    """An engine that lacks an image, and the events of its pull."""
 
     events: Events
     breaks_off: bool = False
@@ -75,7 +75,7 @@ async def engine_of(registry: Registry, directory: Path) -> AsyncIterator[Docker
         async with open_engine(f"unix://{directory}/docker.sock") as engine:
             yield engine
     finally:
-        # It cannot be taken down while somebody waits for its words.
+        # It cannot be shut down while a client waits for its response.
         registry.ended.set()
         await runner.cleanup()
 
@@ -88,7 +88,7 @@ def extracting(layer: str, current: int, total: int) -> dict[str, object]:
     return {"status": "Extracting", "id": layer, "progressDetail": {"current": current, "total": total}}
 
 
-async def test_progress_is_the_sum_of_the_layers_first_pulled_and_then_unpacked(tmp_path: Path) -> None:
+async def test_progress_is_the_sum_of_the_layers_first_downloaded_and_then_extracted(tmp_path: Path) -> None:
     registry = Registry(
         (
             {"status": "Pulling from team/ide", "id": "1"},
@@ -120,8 +120,8 @@ async def test_progress_is_the_sum_of_the_layers_first_pulled_and_then_unpacked(
     ]
 
 
-async def test_only_what_has_come_further_is_reported(tmp_path: Path) -> None:
-    """Else a pull that stands still would look as if it moved."""
+async def test_only_advances_are_reported(tmp_path: Path) -> None:
+    """Otherwise a stalled pull would look as if it made progress."""
     registry = Registry(
         (
             downloading("one", 10, 100),
@@ -137,7 +137,7 @@ async def test_only_what_has_come_further_is_reported(tmp_path: Path) -> None:
     assert [report.done for report in reports] == [0, 10]
 
 
-async def test_an_engine_that_tells_only_how_long_it_unpacks_makes_progress(tmp_path: Path) -> None:
+async def test_an_engine_that_reports_only_the_time_of_an_extraction_makes_progress(tmp_path: Path) -> None:
     timed: dict[str, object] = {
         "status": "Extracting",
         "id": "one",
@@ -149,7 +149,7 @@ async def test_an_engine_that_tells_only_how_long_it_unpacks_makes_progress(tmp_
     assert len(reports) == 2
 
 
-async def test_the_registry_s_words_are_passed_on(tmp_path: Path) -> None:
+async def test_the_message_of_the_registry_is_passed_on(tmp_path: Path) -> None:
     words = "pull access denied for team/ide, repository does not exist"
     registry = Registry(({"errorDetail": {"message": words}, "error": words},))
     async with engine_of(registry, tmp_path) as engine:
@@ -161,17 +161,17 @@ async def test_the_registry_s_words_are_passed_on(tmp_path: Path) -> None:
     )
 
 
-async def test_a_pull_that_the_engine_breaks_off_can_be_tried_again(tmp_path: Path) -> None:
-    """As when it is restarted: nobody has said that there is no such image."""
+async def test_a_pull_that_the_engine_interrupts_can_be_retried(tmp_path: Path) -> None:
+    """As after a restart: this does not mean that the image does not exist."""
     async with engine_of(Registry((downloading("one", 1, 2),), breaks_off=True), tmp_path) as engine:
         with pytest.raises(Transient) as caught, translate_change_errors():
             await ensure_image(engine, REFERENCE, lambda _: None)
     assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-# The client closes what it gave up only when it is collected.
+# The client closes an abandoned connection only when it is garbage collected.
 @pytest.mark.filterwarnings("ignore:Exception ignored in.*Connection:pytest.PytestUnraisableExceptionWarning")
-async def test_a_pull_that_stands_still_can_be_tried_again(tmp_path: Path) -> None:
+async def test_a_stalled_pull_can_be_retried(tmp_path: Path) -> None:
     async def step() -> None:
         monitor = StepMonitor(FakeProgressBoard(), timedelta(seconds=1))
         async with monitor.watch("start", WorkspaceId("one")) as report:
@@ -187,9 +187,9 @@ async def test_a_pull_that_stands_still_can_be_tried_again(tmp_path: Path) -> No
         gc.collect()
 
 
-async def test_docker_s_words_are_passed_on_when_there_is_no_registry() -> None:
+async def test_the_message_of_docker_is_passed_on_without_a_registry() -> None:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
-    # Nobody listens there, so it is refused at once.
+    # No server listens there, so it is refused at once.
     reference = "127.0.0.1:1/team/ide:1"
     async with opened_docker_harness() as harness:
         await harness.volumes.provision(workspace_id)

@@ -1,4 +1,4 @@
-"""A container that stalls after its limits were changed runs on; the new limits apply at the next start."""
+"""A container that stalls after its limits were changed keeps running; they apply at the next start."""
 
 from pathlib import Path
 
@@ -25,9 +25,7 @@ async def until_told(deployment: Deployment, workspace_id: WorkspaceId, sentence
 
 
 @pytest.mark.timeout(600)
-async def test_a_container_that_stalls_is_not_made_anew_for_its_limits(
-    servers: Servers, tmp_path: Path
-) -> None:
+async def test_a_stalled_container_is_not_recreated_for_its_limits(servers: Servers, tmp_path: Path) -> None:
     async with open_docker_deployment(servers, tmp_path, **SWEEP_OFTEN) as deployment:
         with deployment.worker_process():
             workspace_id = await deployment.create(DesiredState.RUNNING)
