@@ -26,7 +26,7 @@ S3_ELSEWHERE = {
 
 @dataclass(frozen=True)
 class CommandRun:
-    """The exit code of a command and what it printed, errors last."""
+    """The exit code of a command and its output, errors last."""
 
     code: int
     stdout: str

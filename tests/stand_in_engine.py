@@ -1,4 +1,4 @@
-"""Something that answers like a Docker engine, on a UNIX socket: as much as a look at it asks for."""
+"""A stand-in for a Docker engine on a UNIX socket, with the calls of a probe."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -14,7 +14,7 @@ VERSION = {"Version": "99.1", "ApiVersion": "1.41"}
 
 @dataclass
 class StandInEngine:
-    """Which images and volumes it has, which images it could pull, and what was asked of it."""
+    """Its images and volumes, the images that it can pull, and the requests that it received."""
 
     url: str
     images: set[str] = field(default_factory=set)
@@ -23,7 +23,7 @@ class StandInEngine:
     registry_answers: asyncio.Event = field(default_factory=asyncio.Event)
     is_shutting_down: bool = False
     engine_id: str = field(default_factory=lambda: str(uuid4()))
-    # The labels of each.
+    # By name, with their labels.
     volumes: dict[str, dict[str, str] | None] = field(default_factory=dict)
 
     async def version(self, _request: web.Request) -> web.Response:
@@ -42,7 +42,7 @@ class StandInEngine:
         self.pulled.append(image)
         await self.registry_answers.wait()
         if image not in self.in_registry:
-            # As the real one does: the status has been sent by the time it knows.
+            # Like a real engine, which has sent the status before it knows.
             return web.json_response({"error": "pull access denied,\nrepository does not exist."})
         self.images.add(image)
         return web.json_response({"status": f"Downloaded {image}"})
@@ -95,6 +95,6 @@ async def stand_in_engine(socket: Path, images: Iterable[str] = ()) -> AsyncIter
     try:
         yield engine
     finally:
-        # It cannot be taken down while a pull waits.
+        # It cannot be shut down while a pull waits.
         engine.registry_answers.set()
         await runner.cleanup()

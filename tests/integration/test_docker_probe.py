@@ -15,7 +15,7 @@ from testkit.needs import do_without_engine
 from tests.stand_in_engine import StandInEngine, stand_in_engine
 
 WORKSPACE, JOB = IMAGES = ("codehub-workspace:latest", "codehub-storage-job:latest")
-# A tar with nothing in it.
+# An empty tar.
 EMPTY_IMAGE = b"\0" * 10240
 NO_REGISTRY = "127.0.0.1:1/codehub-workspace:latest"
 
@@ -28,7 +28,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[StandInEngine]:
 
 @pytest.fixture
 def docker_url() -> str:
-    """A real engine; CI has one."""
+    """The URL of a real engine; CI has one."""
     url = Settings().docker.url
     path = url.removeprefix("unix://")
     if not Path(path).is_socket():
@@ -38,7 +38,7 @@ def docker_url() -> str:
 
 @pytest.fixture
 async def real_image(docker_url: str) -> AsyncIterator[str]:
-    """An image of the real engine, gone afterwards."""
+    """Create an image on the real engine, and remove it afterwards."""
     name = f"codehub-test-{uuid4().hex}"
     connector = aiohttp.UnixConnector(docker_url.removeprefix("unix://"))
     async with aiohttp.ClientSession("http://docker", connector=connector) as session:
@@ -54,7 +54,7 @@ async def real_image(docker_url: str) -> AsyncIterator[str]:
 
 @pytest.fixture
 def silent_socket(tmp_path: Path) -> Iterator[Path]:
-    """It takes connections and never says a word."""
+    """A socket that accepts connections and never responds."""
     path = tmp_path / "silent.sock"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
@@ -68,14 +68,14 @@ async def test_a_real_engine_has_its_images(docker_url: str, real_image: str) ->
     assert found.version[0].isdigit()
 
 
-async def test_a_real_engine_lacks_what_nobody_built(docker_url: str, real_image: str) -> None:
+async def test_a_real_engine_reports_missing_images(docker_url: str, real_image: str) -> None:
     missing = f"{real_image}-not"
     found = await probe_docker(docker_url, [real_image, missing])
     assert found.missing == (missing,)
     assert found.problem == f"Docker has no image {missing}"
 
 
-async def test_a_real_engine_says_why_it_cannot_pull(docker_url: str) -> None:
+async def test_a_real_engine_explains_why_it_cannot_pull(docker_url: str) -> None:
     said: list[str] = []
     found = await probe_and_pull(docker_url, [NO_REGISTRY], said.append)
     assert said == [f"Docker has no image {NO_REGISTRY}: pulling it (at most 60 s) ..."]
@@ -84,25 +84,25 @@ async def test_a_real_engine_says_why_it_cannot_pull(docker_url: str) -> None:
     assert found.remedy == "pull or build the missing image, or choose another one"
 
 
-async def test_no_socket(tmp_path: Path) -> None:
+async def test_a_missing_socket(tmp_path: Path) -> None:
     found = await probe_and_pull(f"unix://{tmp_path}/none.sock", IMAGES, pytest.fail)
     assert (found.version, found.problem, found.remedy) == ("", "Docker does not answer", "start Docker")
 
 
-async def test_a_socket_that_nobody_listens_on(tmp_path: Path) -> None:
+async def test_a_socket_without_a_listener(tmp_path: Path) -> None:
     left_behind = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as gone:
         gone.bind(str(left_behind))
     assert (await probe_docker(f"unix://{left_behind}", IMAGES)).problem == "Docker does not answer"
 
 
-async def test_a_socket_that_never_answers(silent_socket: Path) -> None:
+async def test_a_socket_that_never_responds(silent_socket: Path) -> None:
     found = await probe_docker(f"unix://{silent_socket}", IMAGES, seconds=0.2)
     assert found.problem.startswith("Docker does not answer within")
     assert found.remedy == "restart Docker"
 
 
-async def test_something_else_that_answers(tmp_path: Path) -> None:
+async def test_another_server_that_responds(tmp_path: Path) -> None:
     async def greet(_request: web.Request) -> web.Response:
         return web.Response(text="hello")
 
@@ -123,7 +123,7 @@ async def test_an_engine_with_both_images(engine: StandInEngine) -> None:
     assert (found.version, found.problem, engine.pulled) == ("99.1", "", [])
 
 
-async def test_a_look_pulls_nothing(engine: StandInEngine) -> None:
+async def test_a_probe_pulls_nothing(engine: StandInEngine) -> None:
     found = await probe_docker(engine.url, IMAGES)
     assert found.missing == IMAGES
     assert found.problem == f"Docker has no image {WORKSPACE} and no image {JOB}"
@@ -131,7 +131,7 @@ async def test_a_look_pulls_nothing(engine: StandInEngine) -> None:
     assert engine.pulled == []
 
 
-async def test_what_is_missing_is_pulled(engine: StandInEngine) -> None:
+async def test_missing_images_are_pulled(engine: StandInEngine) -> None:
     said: list[str] = []
     engine.images.add(WORKSPACE)
     engine.in_registry.add(JOB)
@@ -150,7 +150,7 @@ async def test_a_refused_pull_ends_the_attempts(engine: StandInEngine) -> None:
     assert found.remedy == "`make images` builds it"
 
 
-async def test_a_pull_that_takes_too_long_is_given_up(engine: StandInEngine) -> None:
+async def test_a_pull_that_takes_too_long_is_abandoned(engine: StandInEngine) -> None:
     engine.registry_answers.clear()
     found = await probe_and_pull(engine.url, [WORKSPACE], lambda _words: None, pull_seconds=0.2)
     assert found.problem.startswith(f"Docker has no image {WORKSPACE} and cannot pull it (not within")

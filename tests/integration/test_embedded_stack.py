@@ -1,4 +1,4 @@
-"""The real servers of the one-machine stack: accidents, stops and starts cost no data."""
+"""The real embedded servers: crashes, stops and starts lose no data."""
 
 import asyncio
 import json
@@ -56,7 +56,7 @@ class Contents:
         await temporal.start_workflow("Nobody", id=self.mark, task_queue="nobody")
 
     async def found(self) -> list[str]:
-        """The servers that still have it."""
+        """Return the servers that still have the data."""
         checks = {"postgres": self._row, "redis": self._key, "s3": self._object, "temporal": self._workflow}
         return [name for name, check in checks.items() if await check()]
 
@@ -103,7 +103,7 @@ async def stack(data_dir: Path) -> AsyncIterator[EmbeddedStack]:
         yield running
 
 
-async def test_killed_servers_come_back_with_their_data(stack: EmbeddedStack) -> None:
+async def test_killed_servers_restart_with_their_data(stack: EmbeddedStack) -> None:
     contents = Contents(stack.environment)
     await contents.write()
     before = pids(stack)
@@ -126,7 +126,7 @@ async def test_everything_listens_on_loopback_only(stack: EmbeddedStack) -> None
     assert listening["temporal"] > 4
 
 
-async def test_no_secret_is_seen_by_others(stack: EmbeddedStack, data_dir: Path) -> None:
+async def test_no_secret_is_visible_to_other_users(stack: EmbeddedStack, data_dir: Path) -> None:
     secrets = list(asdict(load_or_create_credentials(stack.data.credentials)).values())
     arguments = [
         argument
@@ -141,7 +141,7 @@ async def test_no_secret_is_seen_by_others(stack: EmbeddedStack, data_dir: Path)
     assert [secret for secret in secrets for text in texts if secret.encode() in text] == []
 
 
-async def test_servers_ask_for_their_password(stack: EmbeddedStack) -> None:
+async def test_servers_require_their_password(stack: EmbeddedStack) -> None:
     environment = stack.environment
     async with redis.asyncio.from_url(
         f"redis://{environment['CODEHUB_REDIS_URL'].partition('@')[2]}"
@@ -151,7 +151,7 @@ async def test_servers_ask_for_their_password(stack: EmbeddedStack) -> None:
     port = int(environment["CODEHUB_S3_ENDPOINT_URL"].rpartition(":")[2])
     assert await http_status(port, "/codehub") == 403
     ports = json.loads(stack.data.ports.read_text())["ports"]
-    # The parts behind the gateway would hand out every archive to whoever asks.
+    # Without a key, the parts behind the gateway would serve every archive to any local user.
     assert await http_status(ports["s3.filer"], "/buckets/codehub/") == 401
 
 
@@ -161,7 +161,7 @@ async def test_data_directory_has_one_stack_at_a_time(stack: EmbeddedStack, data
     assert stack.data.state.exists()
 
 
-async def test_stacks_run_side_by_side_and_share_what_is_external(
+async def test_stacks_run_side_by_side_and_share_external_servers(
     stack: EmbeddedStack, tmp_path: Path
 ) -> None:
     shared = {
@@ -195,7 +195,7 @@ async def test_stopped_stack_leaves_nothing_and_finds_its_data_again(
     sockets = {f"seaweedfs-{server}-grpc-{ports[f's3.{server}.grpc']}.sock" for server in SERVERS}
     assert [name for name in sockets if (Path("/tmp") / name).exists()] == []  # noqa: S108
     with ExitStack() as others:
-        # Somebody took a few of the ports meanwhile.
+        # Another process took some of the ports meanwhile.
         for name in TAKEN:
             others.enter_context(socket.create_server(("127.0.0.1", ports[name])))
         async with EmbeddedStack(data_dir, Settings()) as second:

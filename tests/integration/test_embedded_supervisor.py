@@ -1,4 +1,4 @@
-"""A child is managed running: crashes, starts that fail, ends that take too long."""
+"""A managed process keeps its child running through crashes, failed starts and slow stops."""
 
 import asyncio
 import os
@@ -16,18 +16,18 @@ from codehub.embedded.supervisor import ManagedProcess
 from testkit.processes import process_tree, wait_until_ended
 
 SHELL = "/bin/sh"
-# Says that it is ready, then waits for signals.
+# Reports that it is ready, then waits for signals.
 SERVE = "touch ready; while :; do sleep 60 & wait; done"
 
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How long the pauses are is tested elsewhere."""
+    """The delays have tests of their own."""
     monkeypatch.setattr(supervisor_module, "restart_delay", lambda _crashes: 0.01)
 
 
 class History:
-    """All that was said about a child."""
+    """All statuses of a child."""
 
     def __init__(self) -> None:
         self.statuses: list[ChildStatus] = []
@@ -66,7 +66,7 @@ async def managed(described: Child, observer: Callable[[ChildStatus], None]) -> 
         await process.stop()
 
 
-async def test_crashed_child_is_started_again_and_that_is_said(tmp_path: Path) -> None:
+async def test_a_crashed_child_is_restarted_and_the_crash_is_reported(tmp_path: Path) -> None:
     history = History()
     async with managed(child(tmp_path, SERVE), history) as process:
         await process.start()
@@ -80,7 +80,7 @@ async def test_crashed_child_is_started_again_and_that_is_said(tmp_path: Path) -
     assert history.states[-2:] == [ChildState.STOPPING, ChildState.STOPPED]
 
 
-async def test_wanted_restart_is_no_crash(tmp_path: Path) -> None:
+async def test_a_requested_restart_is_not_a_crash(tmp_path: Path) -> None:
     history = History()
     async with managed(child(tmp_path, SERVE), history) as process:
         await process.start()
@@ -90,21 +90,21 @@ async def test_wanted_restart_is_no_crash(tmp_path: Path) -> None:
     assert ChildState.RESTARTING not in history.states
 
 
-async def test_child_that_never_starts_is_given_up_with_its_log(tmp_path: Path) -> None:
+async def test_a_child_that_never_starts_fails_with_its_log(tmp_path: Path) -> None:
     async with managed(child(tmp_path, "echo no luck >&2; exit 7"), History()) as process:
         with pytest.raises(StartFailed, match="Child did not start: it ended with exit code 7") as failed:
             await process.start()
     assert failed.value.log.read_text() == "no luck\n" * 3
 
 
-async def test_child_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
+async def test_a_child_that_does_not_become_ready_is_ended(tmp_path: Path) -> None:
     described = replace(child(tmp_path, "exec sleep 60"), start_seconds=0.05)
     async with managed(described, History()) as process:
         with pytest.raises(StartFailed, match="not ready within"):
             await process.start()
 
 
-async def test_program_that_is_not_there_is_named(tmp_path: Path) -> None:
+async def test_a_missing_program_is_named(tmp_path: Path) -> None:
     described = replace(child(tmp_path, ""), command=("no-such-program",))
     async with managed(described, History()) as process:
         with pytest.raises(StartFailed, match="no-such-program"):
@@ -120,7 +120,7 @@ async def test_failed_preparation_is_the_reason(tmp_path: Path) -> None:
             await process.start()
 
 
-async def test_stubborn_child_is_killed_in_the_end_with_all_that_it_started(tmp_path: Path) -> None:
+async def test_a_child_that_ignores_sigterm_is_killed_with_its_group(tmp_path: Path) -> None:
     script = f"trap '' TERM; {SERVE}"
     async with managed(replace(child(tmp_path, script), stop_seconds=0.1), History()) as process:
         await process.start()
@@ -130,7 +130,7 @@ async def test_stubborn_child_is_killed_in_the_end_with_all_that_it_started(tmp_
     assert wait_until_ended(family) == []
 
 
-async def test_stop_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+async def test_a_stop_during_the_start_leaves_nothing(tmp_path: Path) -> None:
     spawned: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def observer(status: ChildStatus) -> None:
@@ -145,7 +145,7 @@ async def test_stop_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
     assert wait_until_ended(family) == []
 
 
-async def test_child_has_a_session_of_its_own(tmp_path: Path) -> None:
+async def test_a_child_has_a_session_of_its_own(tmp_path: Path) -> None:
     async with managed(child(tmp_path, SERVE), History()) as process:
         await process.start()
         pid = process.status.pid or 0
@@ -153,7 +153,7 @@ async def test_child_has_a_session_of_its_own(tmp_path: Path) -> None:
         assert fields[2:4] == [str(pid), str(pid)]
 
 
-async def test_stop_signal_is_the_one_that_the_child_wants(tmp_path: Path) -> None:
+async def test_the_stop_signal_is_that_of_the_child(tmp_path: Path) -> None:
     script = f"trap 'echo bye; exit' INT; {SERVE}"
     async with managed(replace(child(tmp_path, script), stop_signal=signal.SIGINT), History()) as process:
         await process.start()
@@ -161,8 +161,8 @@ async def test_stop_signal_is_the_one_that_the_child_wants(tmp_path: Path) -> No
         assert process.log.read_text() == "bye\n"
 
 
-async def test_what_a_child_put_into_another_session_goes_on(tmp_path: Path) -> None:
-    # So do the web IDEs of workspaces, which the worker starts.
+async def test_a_process_in_another_session_keeps_running(tmp_path: Path) -> None:
+    # Like the IDEs of workspaces, which the worker starts.
     async with managed(child(tmp_path, f"setsid sleep 60 & {SERVE}"), History()) as process:
         await process.start()
         _, *members = process_tree(process.status.pid or 0)
@@ -173,7 +173,7 @@ async def test_what_a_child_put_into_another_session_goes_on(tmp_path: Path) -> 
     assert wait_until_ended(members) == []
 
 
-async def test_mistake_in_a_check_is_no_end_of_supervision(tmp_path: Path) -> None:
+async def test_an_error_in_a_readiness_check_does_not_end_the_supervision(tmp_path: Path) -> None:
     looks = iter([False])
 
     async def is_ready() -> bool:

@@ -1,4 +1,4 @@
-"""Local instances outlive their worker, are never mistaken for another process, and leave nobody behind."""
+"""Local instances outlive their worker, are never confused with other processes, and leave none behind."""
 
 import asyncio
 import contextlib
@@ -110,7 +110,7 @@ async def test_a_worker_killed_right_after_it_spawned_does_not_cause_a_second_in
 async def test_a_record_without_processes_is_an_exited_instance(
     harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
-    """As after a reboot, when another process may have every number that was ever written down."""
+    """As after a reboot, when other processes can have all recorded process ids."""
     harness.root.instance(workspace_id).mkdir()
     InstanceState(IMAGE, 1, "token").write(harness.root.instance(workspace_id))
     assert await harness.instances.observe(workspace_id) is ContainerFact.NOT_READY
@@ -118,7 +118,7 @@ async def test_a_record_without_processes_is_an_exited_instance(
     assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
-async def test_a_process_that_took_over_an_id_is_never_signalled(
+async def test_a_process_that_reuses_a_process_id_is_never_signaled(
     harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -145,7 +145,7 @@ async def test_children_that_left_the_group_end_with_their_instance(
 
 
 async def end_ide(harness: LocalHarness, upstream: Upstream | None, workspace_id: WorkspaceId) -> None:
-    """Have the IDE exit, and wait until that is seen."""
+    """Let the IDE exit, and wait until the provider sees it."""
     with contextlib.suppress(ConnectionError):
         await ask(upstream, workspace_id, "exit")
 
@@ -155,7 +155,7 @@ async def end_ide(harness: LocalHarness, upstream: Upstream | None, workspace_id
     await until(exited, "the IDE has exited")
 
 
-async def test_children_that_outlive_their_ide_are_cleared_away_by_stop(
+async def test_stop_ends_children_that_outlive_their_ide(
     harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -167,7 +167,7 @@ async def test_children_that_outlive_their_ide_are_cleared_away_by_stop(
     assert harness.pids(workspace_id) == []
 
 
-async def test_an_ide_that_ended_is_replaced_at_once_though_its_children_outlived_it(
+async def test_an_exited_ide_is_replaced_at_once_though_its_children_outlived_it(
     harness: LocalHarness, workspace_id: WorkspaceId
 ) -> None:
     await start(harness, workspace_id)
@@ -180,7 +180,7 @@ async def test_an_ide_that_ended_is_replaced_at_once_though_its_children_outlive
     assert not set(harness.pids(workspace_id)) & set(before)
 
 
-async def test_an_ide_that_ignores_the_request_to_end_is_killed(tmp_path: Path) -> None:
+async def test_an_ide_that_ignores_sigterm_is_killed(tmp_path: Path) -> None:
     harness = LocalHarness(tmp_path, sandboxed=False, timeouts=Timeouts(stop=0.2))
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await harness.volumes.provision(workspace_id)
@@ -199,7 +199,7 @@ async def test_an_ide_that_never_becomes_ready_is_stopped_and_quoted(tmp_path: P
     assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
-async def test_nothing_of_our_environment_reaches_the_ide(
+async def test_nothing_of_the_worker_s_environment_reaches_the_ide(
     harness: LocalHarness, workspace_id: WorkspaceId, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEHUB_S3_SECRET_KEY", "very-secret")
@@ -207,12 +207,12 @@ async def test_nothing_of_our_environment_reaches_the_ide(
     await start(harness, workspace_id)
     answer = await ask(await harness.instances.find_upstream(workspace_id), workspace_id, "environ")
     system = {"PATH", "HOME", "TMPDIR", "USER", "SHELL", "LANG", "TERM"}
-    # PWD is the sandbox's own contribution, LC_CTYPE that of Python.
+    # The sandbox adds PWD, and Python adds LC_CTYPE.
     assert json.loads(answer).keys() - {"PWD", "LC_CTYPE"} == system | {processes.MARKER_VARIABLE, "TOKEN"}
     assert "very-secret" not in answer
 
 
-async def test_the_token_is_kept_from_other_eyes(harness: LocalHarness, workspace_id: WorkspaceId) -> None:
+async def test_only_the_owner_can_read_the_token(harness: LocalHarness, workspace_id: WorkspaceId) -> None:
     await start(harness, workspace_id)
     directory = harness.root.instance(workspace_id)
     state = read_state(directory)

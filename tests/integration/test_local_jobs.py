@@ -1,4 +1,4 @@
-"""Jobs as subprocesses: they end with their worker, keep their lock until they have, and show no secret."""
+"""Storage jobs as subprocesses: they end with their worker, hold a lock until then, and show no secret."""
 
 import asyncio
 import os
@@ -49,7 +49,7 @@ def root(tmp_path: Path) -> LocalRoot:
 
 @pytest.fixture
 def mute_endpoint() -> Iterator[str]:
-    """A store that takes connections and never answers, so that jobs never end by themselves."""
+    """A store that accepts connections and never responds, so that jobs do not end by themselves."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
@@ -94,7 +94,7 @@ async def test_no_secret_is_visible_from_outside(
     assert "CODEHUB_" not in visible
 
 
-async def test_an_archive_lets_the_rest_of_the_machine_go_first(jobs: LocalStorageJobs) -> None:
+async def test_an_archive_job_has_a_low_priority(jobs: LocalStorageJobs) -> None:
     task = await begin(jobs)
     (job,) = running_jobs()
     niceness, processors = job.nice(), set(job.cpu_affinity())
@@ -106,7 +106,7 @@ async def test_an_archive_lets_the_rest_of_the_machine_go_first(jobs: LocalStora
     assert processors == (ours - {min(ours)} or ours)
 
 
-async def test_a_job_that_does_not_end_when_asked_is_killed(jobs: LocalStorageJobs) -> None:
+async def test_a_job_that_ignores_sigterm_is_killed(jobs: LocalStorageJobs) -> None:
     task = await begin(jobs)
     (job,) = running_jobs()
     job.suspend()
@@ -114,7 +114,7 @@ async def test_a_job_that_does_not_end_when_asked_is_killed(jobs: LocalStorageJo
     assert not job.is_running()
 
 
-async def test_a_job_ends_after_its_worker_and_until_then_keeps_others_out(
+async def test_a_job_ends_after_its_worker_and_blocks_other_jobs_until_then(
     jobs: LocalStorageJobs, root: LocalRoot, mute_endpoint: str
 ) -> None:
     worker = await asyncio.create_subprocess_exec(
@@ -130,12 +130,12 @@ async def test_a_job_ends_after_its_worker_and_until_then_keeps_others_out(
     with pytest.raises(Transient, match="Another job is still using this volume"):
         await jobs.restore(WORKSPACE_ID, KEY, lambda _: None, UNRECORDED)
     job.resume()
-    # Not when it is a zombie: then threads of it may still be ending, and hold the lock until they have.
+    # A zombie is not enough: its threads can still run and hold the lock.
     await eventually(lambda: is_free(root))
     await end(await begin(jobs))
 
 
-async def test_a_root_that_is_not_there_is_unreachable(jobs: LocalStorageJobs, root: LocalRoot) -> None:
+async def test_a_missing_root_is_unreachable(jobs: LocalStorageJobs, root: LocalRoot) -> None:
     (root.path / ".codehub-root").unlink()
     for work in (
         jobs.archive(WORKSPACE_ID, KEY, lambda _: None),
@@ -167,7 +167,7 @@ def failure_of(returncode: int, *lines: bytes, complaint: str = "") -> Failure:
         (-signal.SIGKILL, Transient, ErrorReason.ACTION_FAILED),
     ],
 )
-def test_a_job_without_a_last_word_is_judged_by_its_status(
+def test_a_job_without_a_final_message_is_judged_by_its_exit_status(
     code: int, kind: type[Failure], reason: ErrorReason
 ) -> None:
     failure = failure_of(code, complaint="MemoryError")
@@ -175,7 +175,7 @@ def test_a_job_without_a_last_word_is_judged_by_its_status(
     assert "MemoryError" in failure.message
 
 
-def test_the_last_word_of_a_job_is_passed_on_but_not_endlessly() -> None:
+def test_the_final_message_of_a_job_is_passed_on_with_a_limit() -> None:
     line = b'{"event": "error", "reason": "DataLost", "message": "' + b"gone " * 1000 + b'"}'
     failure = failure_of(10, line)
     assert failure.reason is ErrorReason.DATA_LOST
@@ -192,7 +192,7 @@ def test_progress_is_passed_on_and_noise_is_not() -> None:
     assert reports == [Progress("upload", 5, None)]
 
 
-def test_a_job_that_stands_still_reports_nothing_although_it_goes_on_talking() -> None:
+def test_a_stalled_job_reports_nothing_although_it_repeats_its_progress() -> None:
     reports: list[Progress] = []
     output = JobOutput(reports.append)
     for work in (7, 7, 7, 8):

@@ -1,4 +1,4 @@
-"""The real JupyterLab, in its sandbox where there is one."""
+"""The real JupyterLab, in its sandbox if there is one."""
 
 import asyncio
 import importlib.util
@@ -24,7 +24,7 @@ from codehub.ports import InstanceRequest, Upstream
 from testkit.needs import do_without
 
 HEALTH_SECONDS = 5
-# About one listing in twenty failed.
+# Without the fix, about one listing in twenty failed.
 RENAMES = 200
 
 
@@ -54,7 +54,7 @@ def session_with(upstream: Upstream) -> ClientSession:
     return ClientSession(f"http://{upstream.host}:{upstream.port}", headers=upstream.headers)
 
 
-async def test_jupyterlab_serves_its_workspace_to_those_who_have_the_token(tmp_path: Path) -> None:
+async def test_jupyterlab_serves_its_workspace_to_clients_with_the_token(tmp_path: Path) -> None:
     async with running_jupyterlab(tmp_path) as (workspace_id, upstream):
         assert upstream.keep_prefix
         for path in ("lab", "api/contents", "api/terminals", "api/kernelspecs"):
@@ -92,11 +92,11 @@ async def test_jupyterlab_lists_a_directory_while_a_file_in_it_is_renamed(tmp_pa
         assert set(seen) == {HTTPStatus.OK}, seen
 
 
-async def test_a_checkpoint_that_vanishes_is_none(tmp_path: Path) -> None:
+async def test_a_checkpoint_that_disappears_is_left_out(tmp_path: Path) -> None:
     contents = runpy.run_path(str(RUN_JUPYTERLAB))["Contents"](root_dir=str(tmp_path))
 
     class Checkpoints(type(contents.checkpoints)):  # type: ignore[misc]
-        """Is asked for the model of a checkpoint that it has just found."""
+        """Removes a checkpoint between its discovery and its model."""
 
         async def checkpoint_model(self, checkpoint_id: str, os_path: str) -> object:
             Path(os_path).unlink()
@@ -109,11 +109,11 @@ async def test_a_checkpoint_that_vanishes_is_none(tmp_path: Path) -> None:
     assert await contents.list_checkpoints("notes.txt") == []
 
 
-async def test_a_file_that_vanishes_is_left_out_of_the_listing_of_its_directory(tmp_path: Path) -> None:
+async def test_a_file_that_disappears_is_left_out_of_the_listing_of_its_directory(tmp_path: Path) -> None:
     program = runpy.run_path(str(RUN_JUPYTERLAB))
 
     class Contents(program["Contents"]):  # type: ignore[misc, valid-type]
-        """Is asked about a file between the two looks at it."""
+        """Removes a file between the two reads of it."""
 
         def should_list(self, name: str) -> bool:
             if name == "vanishing.txt":

@@ -1,4 +1,4 @@
-"""What an instance in its sandbox can see, and what it cannot."""
+"""What an instance can see in its sandbox."""
 
 import json
 import sys
@@ -39,7 +39,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[LocalHarness]:
 
 @pytest.fixture
 async def list_inside(harness: LocalHarness) -> Lister:
-    """What the instance sees in a directory; None if it sees no such directory."""
+    """Return what the instance sees in a directory, or None if it does not see the directory."""
     await harness.instances.start(InstanceRequest(OWN, IMAGE), lambda _: None)
     upstream = await harness.instances.find_upstream(OWN)
 
@@ -56,7 +56,7 @@ async def test_the_home_is_the_volume(harness: LocalHarness, list_inside: Lister
     assert await list_inside("/home") == ["coder"]
 
 
-async def test_other_homes_and_our_data_are_out_of_sight(harness: LocalHarness, list_inside: Lister) -> None:
+async def test_other_homes_and_codehub_s_data_are_hidden(harness: LocalHarness, list_inside: Lister) -> None:
     assert await list_inside(str(harness.root.volume(OTHER))) is None
     assert await list_inside(str(harness.root.path)) is None
     assert await list_inside(str(harness.root.instance(OWN))) is None
@@ -72,22 +72,20 @@ async def test_it_has_its_own_temporary_directory(list_inside: Lister) -> None:
         inside = await list_inside("/tmp")  # noqa: S108 (the one inside)
     assert inside is not None
     assert Path(ours.name).name not in inside
-    # Nothing but the way to what the IDE needs, where that lives below it.
+    # Only the path to what the IDE needs, if that is below it.
     needed = (Path(sys.prefix), Path(sys.base_prefix), Path(__file__))
     assert set(inside) <= {path.parts[2] for path in needed if path.is_relative_to("/tmp")}  # noqa: S108
 
 
-async def test_passwords_and_host_keys_are_out_of_sight(list_inside: Lister) -> None:
+async def test_passwords_and_host_keys_are_hidden(list_inside: Lister) -> None:
     configuration = await list_inside("/etc")
     assert configuration is not None
     assert "passwd" in configuration
     assert not {"shadow", "gshadow", "ssh", "sudoers"} & set(configuration)
 
 
-async def test_its_life_is_in_the_hands_of_the_sandbox_alone(
-    harness: LocalHarness, list_inside: Lister
-) -> None:
-    """A process inside that had the descriptor could give the lock up and be taken for dead."""
+async def test_only_the_sandbox_holds_the_alive_lock(harness: LocalHarness, list_inside: Lister) -> None:
+    """A process inside could release the lock, and the instance would count as dead."""
     lock = harness.root.instance(OWN) / LOCK_NAME
     assert await list_inside("/home/coder") == []
     holders = [pid for pid in harness.pids(OWN) if holds(pid, lock)]

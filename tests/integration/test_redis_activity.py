@@ -1,4 +1,4 @@
-"""The buffer keeps the latest use of each workspace until the database has it."""
+"""The activity buffer keeps the latest use of each workspace until the database has it."""
 
 from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime, timedelta
@@ -65,7 +65,7 @@ async def test_the_oldest_are_taken_first_and_stay(activity: ActivityBuffer) -> 
 
 
 @pytest.mark.parametrize("finer", [4e-4, 4.9e-7])
-async def test_a_time_that_is_finer_than_ours_is_discarded_too(
+async def test_a_time_that_is_finer_than_a_microsecond_is_discarded_too(
     activity: ActivityBuffer, redis_client: Redis, finer: float
 ) -> None:
     await redis_client.zadd(ACTIVITY_KEY, {FIRST: NOON.timestamp() + finer, SECOND: 1 + finer})
@@ -73,7 +73,7 @@ async def test_a_time_that_is_finer_than_ours_is_discarded_too(
     assert await used(activity) == {}
 
 
-async def test_what_was_stored_is_discarded(activity: ActivityBuffer) -> None:
+async def test_stored_uses_are_discarded(activity: ActivityBuffer) -> None:
     await activity.record({FIRST: NOON, SECOND: LATER, THIRD: NOON})
     await activity.discard(await used(activity, 2))
     assert await used(activity, ALL) == {SECOND: LATER}
@@ -116,7 +116,7 @@ async def test_nothing_to_record_or_discard_is_fine(activity: ActivityBuffer) ->
         (FIRST.encode(), -1e18),
     ],
 )
-async def test_what_is_no_use_of_a_workspace_is_passed_over_once_and_removed(
+async def test_invalid_entries_are_counted_once_and_removed(
     activity: ActivityBuffer, redis_client: Redis, member: bytes, score: float
 ) -> None:
     await redis_client.zadd(ACTIVITY_KEY, {member: score})
@@ -127,14 +127,14 @@ async def test_what_is_no_use_of_a_workspace_is_passed_over_once_and_removed(
     assert (await activity.take(ALL)).rejected == 0
 
 
-async def test_a_use_replaces_a_time_that_was_none(activity: ActivityBuffer, redis_client: Redis) -> None:
+async def test_a_use_replaces_an_invalid_time(activity: ActivityBuffer, redis_client: Redis) -> None:
     await redis_client.zadd(ACTIVITY_KEY, {FIRST: float("inf")})
     await activity.take(ALL)
     await activity.record({FIRST: NOON})
     assert await used(activity) == {FIRST: NOON}
 
 
-async def test_an_outage_is_told_as_unreachable(unreachable: ActivityBuffer) -> None:
+async def test_an_outage_is_unreachable(unreachable: ActivityBuffer) -> None:
     for call in (unreachable.record({FIRST: NOON}), unreachable.take(1), unreachable.discard({FIRST: NOON})):
         with pytest.raises(Transient) as caught:
             await call

@@ -1,4 +1,4 @@
-"""Progress in Redis: under which key, for how long, and with a Redis that is of no help."""
+"""Progress in Redis: its key, its lifetime, and outages."""
 
 import asyncio
 
@@ -43,21 +43,21 @@ async def test_every_post_is_kept_for_ten_seconds_from_then(redis_client: Redis)
         "[" * 99_999,
     ],
 )
-async def test_what_is_not_progress_is_nothing(redis_client: Redis, content: str | bytes) -> None:
+async def test_an_invalid_entry_is_no_progress(redis_client: Redis, content: str | bytes) -> None:
     await redis_client.set(KEY, content)
     board = RedisProgressBoard(redis_client)
     assert await posted(board, ONE) is None
     assert not await board.read([ONE])
 
 
-async def test_what_is_not_progress_hides_that_of_no_other(redis_client: Redis) -> None:
+async def test_an_invalid_entry_does_not_hide_other_progress(redis_client: Redis) -> None:
     board = RedisProgressBoard(redis_client)
     await redis_client.set(KEY, "nonsense")
     await board.post(WorkspaceId("other"), Progress("download"))
     assert await board.read([ONE, WorkspaceId("other")]) == {WorkspaceId("other"): Progress("download")}
 
 
-async def test_nobody_waits_for_a_redis_that_never_answers() -> None:
+async def test_no_call_waits_for_a_redis_that_never_responds() -> None:
     async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
         writer.close()

@@ -1,4 +1,4 @@
-"""Live updates survive whatever happens to Redis and to the connection with it."""
+"""Live updates survive outages of Redis and of the connection to it."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ Messages = asyncio.Queue[BusMessage]
 
 @asynccontextmanager
 async def running(subscription: RedisEventSubscription) -> AsyncIterator[Messages]:
-    """Of one that is up."""
+    """Wait until the subscription is connected."""
     messages: Messages = asyncio.Queue()
     task = asyncio.create_task(subscription.run(messages.put_nowait))
     try:
@@ -60,7 +60,7 @@ async def running(subscription: RedisEventSubscription) -> AsyncIterator[Message
 
 @asynccontextmanager
 async def frozen(server: RedisServer) -> AsyncIterator[None]:
-    """It says nothing, and its connections stay open."""
+    """Pause Redis; its connections stay open."""
     assert server._process is not None
     os.kill(server._process.pid, signal.SIGSTOP)
     try:
@@ -77,11 +77,11 @@ async def logged(caplog: pytest.LogCaptureFixture, words: str) -> None:
 
 
 async def subscriptions(client: Redis) -> int:
-    """How many subscribers there are, each with all of its channels on one connection."""
+    """Return the number of subscribers, each with all of its channels on one connection."""
     return sum(connection["sub"] != "0" for connection in await client.client_list(_type="pubsub"))
 
 
-async def test_one_connection_hears_for_everybody_and_only_for_them(
+async def test_one_connection_serves_all_followed_users_and_no_others(
     redis_server: RedisServer, redis_client: Redis
 ) -> None:
     users = [str(uuid4()) for _ in range(300)]
@@ -130,7 +130,7 @@ async def test_a_long_outage_is_logged_once(tmp_path: Path, caplog: pytest.LogCa
     assert caplog.text.count("Redis is back: live updates continue") == 1
 
 
-async def test_redis_may_come_later_than_its_subscriber(tmp_path: Path) -> None:
+async def test_redis_can_start_later_than_its_subscriber(tmp_path: Path) -> None:
     with running_redis(tmp_path) as server:
         server.kill()
         subscription = RedisEventSubscription(server.url, WATCHFUL)
@@ -170,7 +170,7 @@ async def test_an_idle_connection_is_kept(
     assert "no live updates" not in caplog.text
 
 
-async def test_who_is_confirmed_too_late_is_told_to_look_again(tmp_path: Path) -> None:
+async def test_a_user_who_is_confirmed_too_late_gets_a_resync(tmp_path: Path) -> None:
     with running_redis(tmp_path) as server:
         subscription = RedisEventSubscription(server.url, PATIENT)
         async with running(subscription) as messages:
@@ -187,7 +187,7 @@ async def test_only_the_last_of_several_confirmations_counts(redis_client: Redis
         await connection.open({"ann"})
         await connection.update(set(), {"ann"})
         await connection.update({"ann"}, set())
-        # That of the first subscription, which Redis has left since.
+        # The confirmation of the first subscription, which has ended since.
         connection.confirm("ann")
         assert not connection.is_subscribed("ann")
         connection.confirm("ann")
@@ -209,7 +209,7 @@ class Table:
 
 
 async def name_in(client: LiveClient) -> str:
-    """In the next frame that is about the workspace."""
+    """Return the state in the next frame about the workspace."""
     while True:
         async with asyncio.timeout(DEADLINE_SECONDS):
             data = json.loads((await anext(client)).partition(b"data: ")[2])
@@ -218,7 +218,7 @@ async def name_in(client: LiveClient) -> str:
             return str(workspace["name"])
 
 
-async def test_a_browser_hears_of_what_changed_while_redis_was_down(tmp_path: Path) -> None:
+async def test_a_browser_gets_what_changed_while_redis_was_down(tmp_path: Path) -> None:
     table = Table()
     with running_redis(tmp_path) as server:
         subscription = RedisEventSubscription(server.url, QUICK)

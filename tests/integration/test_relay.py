@@ -1,4 +1,4 @@
-"""One relay at a time tells Redis what changed in PostgreSQL, whatever ends meanwhile."""
+"""One relay at a time sends the changes of PostgreSQL to Redis, through crashes and outages."""
 
 import asyncio
 import json
@@ -26,10 +26,10 @@ from worker.relay import APPLICATION_NAME, RELAY_LOCK, EventRelay, RelayBus, Rel
 
 __all__ = ["redis_client", "redis_server"]
 
-# It hears of the end of its connection, and need not ask.
+# It notices the end of its connection without checks.
 QUICK = RelayTiming(election=0.02, check=600, first_delay=0.02, max_delay=0.1, gather=0.01)
 NEVER_AGAIN = RelayTiming(election=0.02, first_delay=600)
-# PostgreSQL shows the two halves of the lock's number.
+# PostgreSQL shows the two halves of the lock's key.
 HOLDER = text(
     "SELECT pid FROM pg_locks JOIN pg_database ON pg_database.oid = database WHERE locktype = 'advisory' "
     "AND classid::bigint << 32 | objid::bigint = :lock AND datname = current_database()"
@@ -44,7 +44,7 @@ Message = tuple[str, dict[str, str]]
 
 
 class Listener:
-    """Everything on the channels of all users and on the one for all, in order."""
+    """All messages on the channels of all users and on the resync channel, in order."""
 
     def __init__(self, subscription: PubSub) -> None:
         self._subscription = subscription
@@ -55,7 +55,7 @@ class Listener:
         return message["channel"], json.loads(message["data"])
 
     async def until(self, last: Message) -> list[Message]:
-        """What comes before the one that is known to be the last."""
+        """Return the messages before the last one."""
         messages = []
         while (message := await self.next()) != last:
             messages.append(message)
@@ -66,7 +66,7 @@ class Listener:
 async def listening(client: Redis) -> AsyncIterator[Listener]:
     async with client.pubsub(ignore_subscribe_messages=True) as subscription:
         await subscription.psubscribe(user_channel("*"), RESYNC_CHANNEL)
-        # Redis has confirmed both before anything is published.
+        # Wait until Redis has confirmed both subscriptions.
         for _ in range(2):
             await subscription.get_message(timeout=DEADLINE_SECONDS)
         yield Listener(subscription)
@@ -176,7 +176,7 @@ async def test_revoked_credentials_reach_the_channel_of_their_user(
         assert await listener.next() == (user_channel(str(owner)), expected)
 
 
-async def test_a_use_or_a_foreign_notification_reaches_nobody(
+async def test_a_use_or_an_invalid_notification_is_not_sent(
     database: Database,
     database_url: str,
     bus: RedisEventBus,
@@ -196,7 +196,7 @@ async def test_a_use_or_a_foreign_notification_reaches_nobody(
     assert caplog.text.count("ignored an invalid notification") == len(foreign)
 
 
-async def test_two_relays_announce_each_change_once(
+async def test_two_relays_send_each_change_once(
     database: Database,
     database_url: str,
     bus: RedisEventBus,
@@ -247,7 +247,7 @@ async def test_another_relay_takes_over_when_the_first_is_cancelled(
 async def test_a_frozen_relay_does_not_keep_the_lock(
     database: Database, database_url: str, bus: RedisEventBus, listener: Listener
 ) -> None:
-    # It never asks whether the connection lives, as if its process had been stopped.
+    # It never checks its connection, like a frozen process.
     frozen = RelayTiming(check=600, silence=0.1, first_delay=600)
     async with relaying(database_url, bus, frozen):
         assert await listener.next() == RESYNC

@@ -1,4 +1,4 @@
-"""Many changes become few messages, and none is forgotten."""
+"""Many changes become few messages, and no change is lost."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ ONE, OTHER = Subject("ann", "one"), Subject("bob", "other")
 
 
 class Viewer:
-    """A bus that looks at the row during each message, as a server of live updates would."""
+    """A bus that reads the row during each message, as a server of live updates does."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -75,7 +75,7 @@ async def workspaces(database: Database) -> list[str]:
 
 @pytest.fixture
 async def marker(database: Database) -> str:
-    """One that is changed last: its message comes after all that were waiting before."""
+    """Change a last workspace: its message comes after all waiting ones."""
     async with database.transaction() as session:
         return await add_workspace(session, await add_user(session))
 
@@ -97,11 +97,11 @@ async def relaying(url: str, viewer: Viewer) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_a_burst_comes_in_few_messages_and_the_last_state_of_each_is_announced(
+async def test_a_burst_becomes_few_messages_with_the_last_state_of_each_workspace(
     database_url: str, viewer: Viewer, writer: Connection, workspaces: list[str], marker: str
 ) -> None:
     async with relaying(database_url, viewer):
-        # While one message is on its way, however long that takes, the others gather.
+        # While one message is being sent, the others collect.
         viewer.open.clear()
         for step in range(100):
             for workspace_id in workspaces:
@@ -113,7 +113,7 @@ async def test_a_burst_comes_in_few_messages_and_the_last_state_of_each_is_annou
 
 
 @pytest.mark.parametrize("failures", [1, 5])
-async def test_what_changed_during_an_outage_of_the_bus_is_announced_after_it(
+async def test_changes_during_an_outage_of_the_bus_are_sent_after_it(
     database_url: str,
     viewer: Viewer,
     writer: Connection,
@@ -130,7 +130,7 @@ async def test_what_changed_during_an_outage_of_the_bus_is_announced_after_it(
     assert viewer.names == dict.fromkeys(workspaces, "changed") | {marker: "end"}
 
 
-async def test_a_message_that_cannot_be_sent_does_not_silence_the_others(
+async def test_a_message_that_cannot_be_sent_does_not_block_the_others(
     database_url: str,
     viewer: Viewer,
     writer: Connection,
@@ -150,7 +150,7 @@ def drain(messages: PendingMessages) -> list[tuple[Subject | None, str]]:
     return list(iter(messages.take, None))
 
 
-def test_nobody_knows_what_happened_before_the_first_notice() -> None:
+def test_the_first_message_is_a_resync() -> None:
     messages = PendingMessages()
     messages.add(ONE, UPDATED)
     assert drain(messages) == [(None, RESYNC), (ONE, UPDATED)]
@@ -176,7 +176,7 @@ def test_a_newer_event_replaces_one_that_could_not_be_sent() -> None:
     assert drain(messages) == [(OTHER, UPDATED), (ONE, DELETED)]
 
 
-def test_more_than_can_be_kept_becomes_one_resync() -> None:
+def test_too_many_messages_become_one_resync() -> None:
     messages = PendingMessages(capacity=100)
     messages.take()
     for number in range(101):

@@ -1,4 +1,4 @@
-"""A connection that is open but carries nothing stops the events only for a moment."""
+"""A connection that is open but carries no data interrupts live updates only for a moment."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -30,7 +30,7 @@ class Resyncs:
 
 @pytest.fixture
 async def connection(postgres_server: postgres.Server, tmp_path: Path) -> AsyncIterator[FaultRelay]:
-    """A connection to PostgreSQL, through a socket in `tmp_path`."""
+    """A connection to PostgreSQL through a socket in `tmp_path`."""
     relay = FaultRelay(Path(postgres_server.address) / SOCKET, listen_on=tmp_path / SOCKET)
     async with relay.opened():
         yield relay
@@ -45,7 +45,7 @@ async def test_a_relay_reconnects_when_its_connection_has_gone_silent(
     async with asyncio.timeout(DEADLINE_SECONDS):
         await bus.queue.get()
         connection.go_silent()
-        # Only open connections are silent now.
+        # Only the existing connections are silent now.
         connection.resume()
         await bus.queue.get()
     relay.cancel()

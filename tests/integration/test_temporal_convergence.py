@@ -1,4 +1,4 @@
-"""A wake starts the workspace's workflow or reaches its run; an outage is not the caller's problem."""
+"""A wake starts the workflow of a workspace or signals its run, and never raises for an outage."""
 
 import asyncio
 import socket
@@ -36,7 +36,7 @@ class Seen:
 
 @workflow.defn(name=contracts.WORKSPACE_WORKFLOW, sandboxed=False)
 class CountingWorkflow:
-    """Stands in for the real one: counts wakes until it is told to finish."""
+    """A fake workflow that counts wakes until it may finish."""
 
     def __init__(self) -> None:
         self.wakes = 0
@@ -86,7 +86,7 @@ async def test_a_wake_starts_the_workflow_of_the_workspace(
     assert await finish(temporal_client, workspace_id) == Seen(workspace_id, OWNER, wakes=1)
 
 
-async def test_fifty_wakes_at_once_reach_one_run(
+async def test_fifty_wakes_at_once_signal_one_run(
     temporal_client: Client, convergence: TemporalConvergence, workspace_id: WorkspaceId
 ) -> None:
     await asyncio.gather(*(convergence.wake(workspace_id, OWNER) for _ in range(50)))
@@ -102,7 +102,7 @@ async def test_a_wake_after_the_run_has_completed_starts_another(
     assert await finish(temporal_client, workspace_id) == Seen(workspace_id, OWNER, wakes=1)
 
 
-async def test_the_run_reads_well_and_may_take_as_long_as_it_needs(
+async def test_the_run_has_a_readable_summary_and_no_timeout(
     temporal_client: Client, convergence: TemporalConvergence, workspace_id: WorkspaceId
 ) -> None:
     await convergence.wake(workspace_id, OWNER)
@@ -127,7 +127,7 @@ async def test_a_wake_without_temporal_returns_and_is_logged(
     assert workspace_id in record.getMessage()
 
 
-async def test_a_wake_does_not_wait_long_for_a_server_that_never_answers(
+async def test_a_wake_does_not_wait_long_for_a_server_that_never_responds(
     workspace_id: WorkspaceId, caplog: pytest.LogCaptureFixture
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -145,9 +145,7 @@ async def test_a_refused_wake_returns_and_is_logged(
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
-async def test_the_same_client_wakes_again_once_temporal_is_there(
-    workspace_id: WorkspaceId, tmp_path: Path
-) -> None:
+async def test_the_same_client_works_once_temporal_is_back(workspace_id: WorkspaceId, tmp_path: Path) -> None:
     port = free_port()
     client = await connect(f"127.0.0.1:{port}", "default", lazy=True)
     convergence = TemporalConvergence(client, "any")

@@ -1,4 +1,4 @@
-"""Every worker sets up the schedules when it starts; they end up as the settings say."""
+"""Every worker creates the schedules when it starts; they match the settings."""
 
 import asyncio
 import uuid
@@ -32,14 +32,14 @@ SCHEDULES = (
     contracts.OBSERVE_SCHEDULE,
     contracts.RETENTION_SCHEDULE,
 )
-# Long ones, so that nothing starts by itself during a test.
+# Long periods, so that nothing starts by itself during a test.
 PERIODS = SchedulePeriods(
     ttl=timedelta(days=60),
     gc=timedelta(days=90),
     observe=timedelta(days=30),
     retention=timedelta(days=120),
 )
-# A retention that was missed is caught up on: the next one would be a whole period later.
+# A missed retention run is made up for, because the next one would be a whole period later.
 CATCHUP_WINDOWS = dict.fromkeys(SCHEDULES, timedelta(seconds=10)) | {
     contracts.RETENTION_SCHEDULE: PERIODS.retention
 }
@@ -47,7 +47,7 @@ CATCHUP_WINDOWS = dict.fromkeys(SCHEDULES, timedelta(seconds=10)) | {
 
 @workflow.defn(name="ObserveWorkflow", sandboxed=False)
 class Sweep:
-    """Stands in for the real one."""
+    """A fake workflow."""
 
     @workflow.run
     async def run(self) -> str:
@@ -56,7 +56,7 @@ class Sweep:
 
 @pytest.fixture
 async def client(temporal_client: Client) -> AsyncIterator[Client]:
-    """A server that has no schedules, before and after."""
+    """Remove all schedules before and after the test."""
     yield temporal_client
     for schedule_id in SCHEDULES:
         await temporal_client.get_schedule_handle(schedule_id).delete()
@@ -70,7 +70,7 @@ async def intervals(client: Client) -> list[list[ScheduleIntervalSpec]]:
     return [list(each.schedule.spec.intervals) for each in (await describe(client)).values()]
 
 
-async def test_the_periods_are_those_of_the_specification(client: Client) -> None:
+async def test_the_default_periods_are_those_of_the_contract(client: Client) -> None:
     await ensure_schedules(client, QUEUE, SchedulePeriods())
     assert await intervals(client) == [
         [ScheduleIntervalSpec(every=timedelta(seconds=60))],
@@ -104,8 +104,8 @@ async def test_a_schedule_that_is_due_runs_its_workflow(client: Client) -> None:
     schedule = client.get_schedule_handle(contracts.OBSERVE_SCHEDULE)
 
     async def has_started() -> bool:
-        # The server drops a call that it gets to later than the catch-up window, so it is called again:
-        # what runs already is not started a second time.
+        # The server drops a call that it handles after the catch-up window, so repeat it:
+        # a running workflow is not started twice.
         await schedule.trigger()
         return bool((await schedule.describe()).info.recent_actions)
 
@@ -116,7 +116,7 @@ async def test_a_schedule_that_is_due_runs_its_workflow(client: Client) -> None:
         assert await client.get_workflow_handle(action.action.workflow_id).result() == "swept"
 
 
-async def test_several_workers_may_set_them_up_at_once(client: Client) -> None:
+async def test_several_workers_can_create_them_at_once(client: Client) -> None:
     for _ in range(2):
         await asyncio.gather(*(ensure_schedules(client, QUEUE, PERIODS) for _ in range(5)))
     assert await intervals(client) == [

@@ -1,4 +1,4 @@
-"""Workflows can be found by what they are about."""
+"""Workflows can be found by their search attributes."""
 
 import asyncio
 import sys
@@ -25,7 +25,7 @@ KEYWORD = IndexedValueType.INDEXED_VALUE_TYPE_KEYWORD
 
 
 class Refusing(ServiceClient):
-    """The way to a server that does not let us do one thing, as Temporal Cloud does not."""
+    """A client of a server that refuses one call, like Temporal Cloud."""
 
     def __init__(self, real: ServiceClient, refused: str) -> None:
         super().__init__(real.config)
@@ -56,7 +56,7 @@ def server(tmp_path: Path) -> Iterator[TemporalServer]:
 
 @pytest.fixture
 async def client(server: TemporalServer) -> Client:
-    """A client of a server that has never heard of us."""
+    """A client of a server without CodeHub's search attributes."""
     return await connect(server.address, "default")
 
 
@@ -66,14 +66,14 @@ async def registered(client: Client) -> dict[str, int]:
 
 
 async def find(client: Client, query: str) -> list[str]:
-    """Workflow ids, as soon as there are any: the list trails behind."""
+    """Return the workflow ids of a query, as soon as there are any: visibility is delayed."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while not (found := [run.id async for run in client.list_workflows(query)]):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
     return found
 
 
-async def test_several_workers_may_register_them_at_once_and_again(client: Client) -> None:
+async def test_several_workers_can_register_them_at_once_and_again(client: Client) -> None:
     assert await registered(client) == {}
     for _ in range(2):
         await asyncio.gather(*(ensure_search_attributes(client) for _ in range(5)))
@@ -86,7 +86,7 @@ async def add(client: Client, **types: IndexedValueType.ValueType) -> None:
     await client.operator_service.add_search_attributes(request)
 
 
-async def test_an_attribute_of_another_type_is_told_in_a_sentence(client: Client) -> None:
+async def test_an_attribute_of_another_type_is_explained(client: Client) -> None:
     await add(client, Operation=IndexedValueType.INDEXED_VALUE_TYPE_INT)
     with pytest.raises(SearchAttributesUnusable) as raised:
         await ensure_search_attributes(client)
@@ -97,7 +97,7 @@ async def test_an_attribute_of_another_type_is_told_in_a_sentence(client: Client
     assert set(await registered(client)) == {"Operation"}
 
 
-async def test_where_adding_is_not_allowed_a_sentence_says_what_to_add(
+async def test_without_permission_to_add_the_error_says_what_to_add(
     client: Client, server: TemporalServer
 ) -> None:
     await add(client, Phase=KEYWORD)
@@ -109,7 +109,7 @@ async def test_where_adding_is_not_allowed_a_sentence_says_what_to_add(
         "The Temporal namespace default lacks the search attributes WorkspaceId, OwnerId, Operation of the "
         "type Keyword, and CodeHub cannot add them (not for you): have an operator run `temporal operator "
     )
-    # What it says to run is all that is needed.
+    # The suggested command is sufficient.
     command = words.partition("`")[2].partition("`")[0].split()
     program = Path(sys.executable).with_name(command[0])
     run = await asyncio.create_subprocess_exec(program, *command[1:], "--address", server.address)
@@ -117,13 +117,13 @@ async def test_where_adding_is_not_allowed_a_sentence_says_what_to_add(
     await ensure_search_attributes(guarded)
 
 
-async def test_where_there_is_no_room_for_more_a_sentence_says_so(client: Client) -> None:
+async def test_a_full_namespace_is_explained(client: Client) -> None:
     await add(client, **{f"Theirs{number}": KEYWORD for number in range(10)})
     with pytest.raises(SearchAttributesUnusable, match="CodeHub cannot add them"):
         await ensure_search_attributes(client)
 
 
-async def test_where_looking_is_not_allowed_it_goes_on(
+async def test_without_permission_to_list_it_continues(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     await ensure_search_attributes(Client(Refusing(client.service_client, "list_search_attributes")))

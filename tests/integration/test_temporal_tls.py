@@ -1,4 +1,4 @@
-"""Temporal by TLS, with certificates on both sides: a real server behind something that speaks TLS."""
+"""Temporal over TLS, with certificates on both sides: a real server behind a TLS endpoint."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """Another authority, whom nobody trusts."""
+    """Another authority, which is not trusted."""
     return Authority.make(tmp_path_factory.mktemp("stranger"))
 
 
@@ -37,7 +37,7 @@ def client_identity(authority: Authority) -> Identity:
 
 @pytest.fixture
 async def address(authority: Authority, temporal_server: TemporalServer) -> AsyncIterator[str]:
-    """Of an endpoint that insists on a client's certificate."""
+    """The settings for an endpoint that requires a client certificate."""
     async with tls_endpoint(authority.issue(HOST), temporal_server.port, authority) as port:
         yield f"127.0.0.1:{port}"
 
@@ -61,7 +61,7 @@ async def version_through(variables: dict[str, str]) -> str:
     return await temporal_version(await connect_temporal(load_settings(variables)))
 
 
-async def test_a_client_with_its_certificate_is_let_in(variables: dict[str, str]) -> None:
+async def test_a_client_with_its_certificate_is_accepted(variables: dict[str, str]) -> None:
     assert await version_through(variables)
 
 
@@ -101,12 +101,12 @@ async def test_a_server_of_another_name_is_not_trusted(variables: dict[str, str]
         await version_through({**variables, "CODEHUB_TEMPORAL_TLS_SERVER_NAME": "other.test"})
 
 
-async def test_a_server_with_tls_does_not_answer_in_the_clear(address: str) -> None:
+async def test_a_server_with_tls_refuses_plain_connections(address: str) -> None:
     with pytest.raises(TemporalUnavailable, match="without TLS"):
         await version_through({"CODEHUB_TEMPORAL_ADDRESS": address})
 
 
-async def test_a_server_that_asks_for_no_certificate_needs_only_its_authority(
+async def test_a_server_that_requires_no_client_certificate_needs_only_its_authority(
     authority: Authority, temporal_server: TemporalServer, variables: dict[str, str]
 ) -> None:
     async with tls_endpoint(authority.issue(HOST), temporal_server.port) as port:
@@ -115,7 +115,7 @@ async def test_a_server_that_asks_for_no_certificate_needs_only_its_authority(
         assert await version_through({**plain, "CODEHUB_TEMPORAL_ADDRESS": f"127.0.0.1:{port}"})
 
 
-async def test_an_api_key_is_sent_by_tls(variables: dict[str, str]) -> None:
+async def test_an_api_key_is_sent_over_tls(variables: dict[str, str]) -> None:
     assert await version_through({**variables, "CODEHUB_TEMPORAL_API_KEY": "key"})
 
 
@@ -129,7 +129,7 @@ async def test_an_api_key_is_sent_by_tls(variables: dict[str, str]) -> None:
         ("KEY_FILE", "nothing", "must be the private key of CODEHUB_TEMPORAL_TLS_CERT_FILE"),
     ],
 )
-async def test_a_file_that_is_not_right_is_told_in_a_sentence(
+async def test_an_invalid_file_is_explained(
     variables: dict[str, str], tmp_path: Path, name: str, content: str | None, words: str
 ) -> None:
     variable, path = f"CODEHUB_TEMPORAL_TLS_{name}", tmp_path / "file.pem"
@@ -141,7 +141,7 @@ async def test_a_file_that_is_not_right_is_told_in_a_sentence(
     assert problem.startswith(f"{variable}={path}: {words}")
 
 
-async def test_the_key_of_another_certificate_is_told_in_a_sentence(
+async def test_the_key_of_another_certificate_is_explained(
     variables: dict[str, str], authority: Authority
 ) -> None:
     other = authority.issue("somebody-else")
@@ -151,7 +151,7 @@ async def test_the_key_of_another_certificate_is_told_in_a_sentence(
         )
 
 
-def test_a_worker_that_cannot_reach_temporal_ends_with_a_sentence() -> None:
+def test_a_worker_that_cannot_reach_temporal_exits_with_an_explanation() -> None:
     run = subprocess.run(
         (sys.executable, "-m", "worker"),
         env={"CODEHUB_TEMPORAL_ADDRESS": "127.0.0.1:9"},

@@ -36,7 +36,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         assert status["running"]
         assert status["pid"] == first.process.pid
         assert status["urls"] == {"Temporal Web UI": temporal_ui}
-        # Servers alone run no workspaces.
+        # The servers alone run no workspaces.
         assert status["instance_backend"] is None
         states = {part["name"]: part["state"] for part in status["parts"]}
         assert states == {"postgres": "running", "redis": "running", "s3": "external", "temporal": "running"}
@@ -53,7 +53,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         assert await stored_hash_matches(settings_of_test, password)
         assert password not in everything_below(Path(settings_of_test["CODEHUB_DATA_DIR"]) / "logs")
 
-        # An accident of the supervisor itself takes everything along.
+        # A crash of the supervisor itself ends everything.
         family += process_tree(first.process.pid)
         first.process.send_signal(signal.SIGKILL)
         assert wait_until_ended(family) == []
@@ -64,7 +64,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
 
     with up(settings_of_test, SERVERS_ONLY) as again:
         again.read_until("CodeHub is ready")
-        # The account is there already, so nothing is shown.
+        # The account already exists, so no password is shown.
         assert not [line for line in again.said if "password" in line or "Database schema" in line]
         assert await stored_hash_matches(settings_of_test, password)
         table = codehub(settings_of_test, "status")
@@ -78,7 +78,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
     assert codehub(settings_of_test, "down").stdout.startswith("CodeHub is not running on")
 
 
-def test_start_that_fails_shows_the_log_and_how_to_go_on(settings_of_test: dict[str, str]) -> None:
+def test_a_failed_start_shows_the_log_and_what_to_do(settings_of_test: dict[str, str]) -> None:
     redis = Path(settings_of_test["CODEHUB_DATA_DIR"]) / "redis"
     (redis / "appendonly.aof").mkdir(parents=True)
     with up(settings_of_test, SERVERS_ONLY) as failing:
@@ -90,7 +90,7 @@ def test_start_that_fails_shows_the_log_and_how_to_go_on(settings_of_test: dict[
         assert failing.process.wait() == 1
 
 
-def test_ctrl_c_while_starting_stops_all(settings_of_test: dict[str, str]) -> None:
+def test_ctrl_c_during_the_start_stops_everything(settings_of_test: dict[str, str]) -> None:
     with up(settings_of_test, SERVERS_ONLY) as starting:
         starting.read_until("running")
         family = process_tree(starting.process.pid)

@@ -1,4 +1,4 @@
-"""`codehub up` says what runs workspaces, tells its processes, and keeps to it."""
+"""`codehub up` announces the backend, passes it to its processes, and keeps it."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ def with_docker(without_docker: dict[str, str], engine: StandInEngine) -> dict[s
 
 
 async def says(running: Up, pattern: str) -> str:
-    """In a thread, because the stand-in engine lives in this process."""
+    """Run in a thread, because the stand-in engine lives in this process."""
     return (await asyncio.to_thread(running.read_until, pattern)).rstrip()
 
 
@@ -77,9 +77,7 @@ async def add_row(variables: dict[str, str], data: DataDir, **columns: str) -> N
         await add_workspace(session, await add_user(session), **columns)
 
 
-async def test_a_new_directory_gets_docker_where_it_answers(
-    with_docker: dict[str, str], data: DataDir
-) -> None:
+async def test_a_new_directory_uses_docker_if_it_works(with_docker: dict[str, str], data: DataDir) -> None:
     with up(with_docker) as first:
         assert await says(first, "Workspaces run") == IN_DOCKER
         await says(first, "PostgreSQL +running")
@@ -94,7 +92,7 @@ async def test_a_new_directory_gets_docker_where_it_answers(
     assert recorded_backend(data) == "local-docker"
 
 
-async def test_the_backend_stays_although_docker_comes(
+async def test_the_backend_stays_local_when_docker_becomes_available(
     with_docker: dict[str, str], without_docker: dict[str, str], data: DataDir
 ) -> None:
     with up(without_docker) as first:
@@ -112,7 +110,7 @@ async def test_the_backend_stays_although_docker_comes(
     assert recorded_backend(data) == "local"
 
 
-async def test_homes_of_m1_are_imported_before_anything_looks_at_them(
+async def test_homes_of_m1_are_imported_before_anything_observes_them(
     without_docker: dict[str, str], data: DataDir
 ) -> None:
     with up(without_docker) as first:
@@ -136,7 +134,7 @@ async def test_a_directory_of_an_older_version_stays_local(
         await stop(running)
 
 
-async def test_homes_in_docker_wait_for_docker(without_docker: dict[str, str], data: DataDir) -> None:
+async def test_homes_in_docker_need_docker(without_docker: dict[str, str], data: DataDir) -> None:
     data.create()
     record_backend(data, "local-docker")
     with up(without_docker) as refused:
@@ -148,7 +146,7 @@ async def test_homes_in_docker_wait_for_docker(without_docker: dict[str, str], d
     assert recorded_backend(data) == "local-docker"
 
 
-async def test_what_workspaces_need_is_missing_before_anything_starts(
+async def test_missing_requirements_are_reported_before_anything_starts(
     without_docker: dict[str, str], data: DataDir, tmp_path: Path
 ) -> None:
     with up({**without_docker, "PATH": str(tmp_path)}) as refused:
@@ -158,15 +156,15 @@ async def test_what_workspaces_need_is_missing_before_anything_starts(
     assert recorded_backend(data) is None
 
 
-async def test_docker_that_was_asked_for_must_be_there(without_docker: dict[str, str], data: DataDir) -> None:
+async def test_a_configured_docker_must_work(without_docker: dict[str, str], data: DataDir) -> None:
     with up({**without_docker, VARIABLE: "local-docker"}) as refused:
         await says(refused, f"^{VARIABLE} is local-docker, but Docker does not answer: .* to local")
         assert await asyncio.to_thread(refused.process.wait) == 1
-    # Nothing was decided, so the next start may find something else.
+    # Nothing was recorded, so the next start can choose another backend.
     assert recorded_backend(data) is None
 
 
-async def test_images_are_pulled_before_it_is_given_up(
+async def test_images_are_pulled_before_the_start_is_abandoned(
     with_docker: dict[str, str], engine: StandInEngine
 ) -> None:
     engine.images.clear()
@@ -193,7 +191,7 @@ async def test_ctrl_c_ends_a_pull(with_docker: dict[str, str], engine: StandInEn
     assert recorded_backend(data) is None
 
 
-async def test_homes_that_were_moved_are_refused_until_a_person_adopts_them(
+async def test_moved_homes_are_refused_until_a_person_adopts_them(
     without_docker: dict[str, str], data: DataDir
 ) -> None:
     with up(without_docker) as first:
@@ -216,7 +214,7 @@ async def test_homes_that_were_moved_are_refused_until_a_person_adopts_them(
 
 
 def worker_environment(variables: dict[str, str]) -> str | None:
-    """What the worker was told, once it runs."""
+    """Return the environment of the worker once it runs."""
     status = json.loads(codehub(variables, "status", "--json").stdout)
     pids = [part["pid"] for part in status["parts"] if part["name"] == "worker" and part["pid"]]
     try:

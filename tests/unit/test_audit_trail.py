@@ -1,4 +1,4 @@
-"""The audit trail's one word for what happened."""
+"""The kind of event between two snapshots."""
 
 from dataclasses import replace
 
@@ -35,7 +35,7 @@ BROKEN = replace(standby(), phase=Phase.ERROR, error_reason=ErrorReason.DATA_LOS
         ),
     ],
 )
-def test_what_happened_between_two_snapshots(
+def test_the_kind_of_event_between_two_snapshots(
     before: Snapshot, after: Snapshot, kind: EventKind | None
 ) -> None:
     assert event_kind(before, after) is kind

@@ -1,4 +1,4 @@
-"""What the Temporal Web UI shows, and what a failed attempt is called."""
+"""Descriptions in the Temporal Web UI, and the reasons of failed attempts."""
 
 from dataclasses import replace
 
@@ -20,7 +20,7 @@ from workflows.descriptions import NO_DATABASE, describe, failure_of, interrupti
 
 
 def child_error(*causes: BaseException) -> ChildWorkflowError:
-    """An error of a child workflow with this chain of causes."""
+    """Return an error of a child workflow with this chain of causes."""
     error = ChildWorkflowError(
         "child failed",
         namespace="default",
@@ -71,12 +71,12 @@ def test_a_step_that_took_too_long_is_a_timeout(kind: TimeoutType) -> None:
     )
 
 
-def test_a_worker_that_was_lost_too_often_is_tried_again() -> None:
+def test_a_worker_that_was_lost_too_often_is_a_failed_action() -> None:
     reason, _ = failure_of(child_error(activity_error(), timeout(TimeoutType.HEARTBEAT)))
     assert reason is ErrorReason.ACTION_FAILED
 
 
-def test_what_nobody_foresaw_is_a_failed_action() -> None:
+def test_an_unexpected_error_is_a_failed_action() -> None:
     assert failure_of(child_error(TerminatedError("by an operator"))) == (
         ErrorReason.ACTION_FAILED,
         "TerminatedError: by an operator",
@@ -101,7 +101,7 @@ def interrupted(cause: BaseException) -> ActivityError:
     return error
 
 
-def test_only_the_database_is_told_as_an_outage_of_the_database() -> None:
+def test_only_an_outage_of_the_database_is_described_as_one() -> None:
     away = interrupted(ApplicationError("down", type="DatabaseUnavailable"))
     late = interrupted(TimeoutError("late", type=TimeoutType.START_TO_CLOSE, last_heartbeat_details=[]))
     assert interruption_of(away) == interruption_of(late) == NO_DATABASE

@@ -1,4 +1,4 @@
-"""What `codehub up` has workspaces run on, for everything that can be the case."""
+"""The backend that `codehub up` chooses in every case."""
 
 from itertools import product
 from pathlib import Path
@@ -38,7 +38,7 @@ LOCAL_WITHOUT_IMAGE = (
     f"Workspaces run as processes on this machine: Docker has no image {IMAGE} and cannot pull it "
     "(no such host); `make images` builds it."
 )
-# By what a person set, what was recorded, and what was found of Docker.
+# By the setting, the record and the result of the Docker probe.
 CHOICES = {
     (None, None, USABLE): (LOCAL_DOCKER, IN_DOCKER),
     (None, None, AWAY): (LOCAL, "Workspaces run as processes on this machine: Docker does not answer."),
@@ -70,19 +70,19 @@ REFUSALS = {
     (LOCAL_DOCKER, None, EMPTY): f"{SET}{EMPTY.problem}: `make images` builds it{OR_LOCAL}",
     (LOCAL_DOCKER, LOCAL, AWAY): f"{SET}Docker does not answer: start Docker{OR_LOCAL}",
     (LOCAL_DOCKER, LOCAL, EMPTY): f"{SET}{EMPTY.problem}: `make images` builds it{OR_LOCAL}",
-    # Not "or set it to local": the homes would stay behind.
+    # Without "or set it to local", because the homes would stay behind.
     (LOCAL_DOCKER, LOCAL_DOCKER, AWAY): f"{RECORDED}Docker does not answer: start Docker.",
     (LOCAL_DOCKER, LOCAL_DOCKER, EMPTY): f"{RECORDED}{EMPTY.problem}: `make images` builds it.",
 }
 BACKENDS = (None, LOCAL, LOCAL_DOCKER)
 
 
-def test_the_tables_name_every_case() -> None:
+def test_the_tables_cover_every_case() -> None:
     assert {*CHOICES, *REFUSALS} == set(product(BACKENDS, BACKENDS, (USABLE, AWAY, EMPTY)))
 
 
 @pytest.mark.parametrize(("case", "expected"), CHOICES.items())
-def test_choice(case: tuple[str | None, str | None, DockerStatus], expected: tuple[str, str]) -> None:
+def test_the_choice(case: tuple[str | None, str | None, DockerStatus], expected: tuple[str, str]) -> None:
     choice = decide_backend(*case, IMAGE)
     assert (choice.backend, choice.sentence) == expected
 
@@ -96,12 +96,12 @@ def test_homes_in_docker_are_not_left_behind(
     assert str(refused.value) == message
 
 
-def test_another_backend_is_taken_at_its_word() -> None:
+def test_any_other_configured_backend_is_used() -> None:
     sentence = "Workspaces run as pods on Kubernetes, as CODEHUB_WORKSPACES_INSTANCE_BACKEND says."
     assert decide_backend("k8s", None, AWAY, IMAGE).sentence == sentence
 
 
-def test_docker_is_asked_only_where_it_matters() -> None:
+def test_docker_is_probed_only_if_it_matters() -> None:
     asked = {case for case in product(BACKENDS, BACKENDS) if needs_docker_probe(*case)}
     assert asked == {
         (None, None),
@@ -123,11 +123,11 @@ def test_docker_is_asked_only_where_it_matters() -> None:
         ({"CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": "jupyterlab"}, None),
     ],
 )
-def test_a_person_chooses_by_setting_a_backend(variables: dict[str, str], chosen: str | None) -> None:
+def test_setting_a_backend_chooses_it(variables: dict[str, str], chosen: str | None) -> None:
     assert configured_backend(load_settings(variables)) == chosen
 
 
-def test_docker_needs_the_images_that_are_set_and_its_own_otherwise() -> None:
+def test_docker_needs_the_configured_images_or_the_defaults() -> None:
     assert docker_images(load_settings({})) == (IMAGE, "codehub-storage-job:latest")
     variables = {"CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": "ours:1", "CODEHUB_DOCKER_JOB_IMAGE": "job:2"}
     assert docker_images(load_settings(variables)) == ("ours:1", "job:2")
@@ -140,15 +140,15 @@ def test_a_directory_without_homes_has_no_backend_yet(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("backend", [LOCAL, LOCAL_DOCKER])
-def test_a_record_is_kept(tmp_path: Path, backend: str) -> None:
+def test_the_backend_is_recorded(tmp_path: Path, backend: str) -> None:
     record_backend(DataDir(tmp_path), backend)
-    # Whatever else lies there.
+    # Even if there are other files.
     DataDir(tmp_path).local_homes.mkdir()
     assert recorded_backend(DataDir(tmp_path)) == backend
 
 
 @pytest.mark.parametrize("text", [None, "", "{", '{"instance_backend": "floppy"}'])
-def test_homes_without_a_readable_record_are_local_ones(tmp_path: Path, text: str | None) -> None:
+def test_homes_without_a_readable_record_are_local(tmp_path: Path, text: str | None) -> None:
     data = DataDir(tmp_path)
     data.local_homes.mkdir()
     if text is not None:
@@ -156,6 +156,6 @@ def test_homes_without_a_readable_record_are_local_ones(tmp_path: Path, text: st
     assert recorded_backend(data) == LOCAL
 
 
-def test_local_homes_are_where_the_local_backend_has_them(tmp_path: Path) -> None:
+def test_local_homes_are_where_the_local_backend_keeps_them(tmp_path: Path) -> None:
     settings = load_settings({"CODEHUB_DATA_DIR": str(tmp_path)})
     assert DataDir(tmp_path).local_homes == local_root_of(settings)

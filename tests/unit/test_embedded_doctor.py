@@ -1,4 +1,4 @@
-"""`codehub doctor` and the words of `codehub status`."""
+"""`codehub doctor` and the durations of `codehub status`."""
 
 import asyncio
 import io
@@ -23,7 +23,7 @@ from tests.stand_in_engine import stand_in_engine
 
 
 def found(data_dir: Path, **environment: str) -> dict[str, Finding]:
-    """On a machine without Docker, unless the environment leads to one."""
+    """Run on a machine without Docker, unless the environment names an engine."""
     nowhere = f"unix://{data_dir.parent}/none.sock"
     settings = load_settings(
         {"CODEHUB_DATA_DIR": str(data_dir), "CODEHUB_DOCKER_URL": nowhere, **environment}
@@ -35,7 +35,7 @@ def without_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
 
 
-def test_doctor_looks_at_everything_that_matters(tmp_path: Path) -> None:
+def test_doctor_checks_everything_that_matters(tmp_path: Path) -> None:
     assert list(found(tmp_path / "not there yet")) == [
         "Python",
         "data directory",
@@ -52,7 +52,7 @@ def test_doctor_looks_at_everything_that_matters(tmp_path: Path) -> None:
     assert not (tmp_path / "not there yet").exists()
 
 
-def test_what_is_missing_comes_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_program_comes_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     without_programs(monkeypatch)
     findings = found(tmp_path)
     assert (findings["tar"].found, findings["tar"].required) == (False, True)
@@ -65,13 +65,13 @@ def test_what_is_missing_comes_with_a_remedy(tmp_path: Path, monkeypatch: pytest
 
 def test_a_storage_job_that_cannot_start_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found(tmp_path)["storage job"].found
-    # As where a package is broken or does not fit the machine.
+    # As with a broken package or one for another machine.
     monkeypatch.setattr(sys, "executable", shutil.which("false"))
     finding = found(tmp_path)["storage job"]
     assert (finding.found, finding.required, finding.detail) == (False, True, "does not start")
 
 
-def test_the_bubblewrap_of_the_package_is_used_where_the_system_has_none(
+def test_the_bubblewrap_of_the_package_is_used_if_the_system_has_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -90,7 +90,7 @@ def test_docker_is_required_only_for_its_backend(tmp_path: Path) -> None:
     assert found(tmp_path)["Docker"].required
 
 
-def test_docker_that_is_away_comes_with_a_remedy(tmp_path: Path) -> None:
+def test_docker_that_is_down_comes_with_a_remedy(tmp_path: Path) -> None:
     docker = found(tmp_path)["Docker"]
     assert (docker.found, docker.detail, docker.remedy) == (False, "Docker does not answer", "start Docker")
 
@@ -108,11 +108,11 @@ async def test_docker_is_shown_with_its_images(tmp_path: Path, monkeypatch: pyte
     assert complete["Docker"] == Finding(
         "Docker", True, f"engine 99.1 with {images[0]}, {images[1]}", "", required=False
     )
-    # Workspaces would run in Docker: nothing else is needed for them.
+    # Workspaces would run in Docker, so nothing else is required.
     assert (lacking["tar"].required, complete["tar"].required) == (True, False)
 
 
-def test_exit_code_says_whether_something_required_is_missing(
+def test_the_exit_code_tells_whether_a_requirement_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CODEHUB_DATA_DIR", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Files of the data directory: private where they hold secrets, never half written, logs kept for a while."""
+"""Files of the data directory: private if they hold secrets, written atomically, with rotated logs."""
 
 import json
 import stat
@@ -22,7 +22,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_credentials_are_made_once_and_for_their_owner_only(data: DataDir) -> None:
+def test_credentials_are_created_once_and_only_their_owner_can_read_them(data: DataDir) -> None:
     credentials = load_or_create_credentials(data.credentials)
     assert mode(data.credentials) == 0o600
     assert mode(data.root) == 0o700
@@ -30,7 +30,7 @@ def test_credentials_are_made_once_and_for_their_owner_only(data: DataDir) -> No
     assert len(set(json.loads(data.credentials.read_text()).values())) == 5
 
 
-def test_credentials_do_not_show_themselves(data: DataDir) -> None:
+def test_credentials_have_no_readable_repr(data: DataDir) -> None:
     credentials = load_or_create_credentials(data.credentials)
     assert credentials.database_password not in repr(credentials)
 
@@ -43,7 +43,7 @@ def test_damaged_credentials_are_not_replaced(data: DataDir) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[1]", "{"])
-def test_damaged_json_counts_as_nothing(tmp_path: Path, text: str) -> None:
+def test_damaged_json_counts_as_empty(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     assert read_json(tmp_path / "x.json") == {}
 
@@ -58,14 +58,14 @@ def test_the_last_logs_are_kept(tmp_path: Path) -> None:
     assert mode(log) == 0o600
 
 
-def test_the_end_of_a_log_is_shown(tmp_path: Path) -> None:
+def test_the_last_lines_of_a_log_are_shown(tmp_path: Path) -> None:
     log = tmp_path / "x.log"
     log.write_text("\n".join(f"{'line':>100} {number}" for number in range(1000)))
     assert [line.split()[1] for line in last_lines(log, 2)] == ["998", "999"]
     assert last_lines(tmp_path / "missing.log", 2) == []
 
 
-def test_one_at_a_time_has_the_data_directory(data: DataDir) -> None:
+def test_only_one_process_holds_the_data_directory(data: DataDir) -> None:
     with lock_data_dir(data):
         assert is_locked(data)
         with pytest.raises(AlreadyRunning, match=str(data.root)), lock_data_dir(data):
@@ -73,14 +73,14 @@ def test_one_at_a_time_has_the_data_directory(data: DataDir) -> None:
     assert not is_locked(data)
 
 
-def test_state_of_a_process_that_is_gone_is_not_believed(data: DataDir) -> None:
+def test_the_state_of_a_dead_process_is_ignored(data: DataDir) -> None:
     write_state(data, [], {})
     assert read_running_stack(data) is None
     with lock_data_dir(data):
         running = read_running_stack(data)
         assert running is not None
         assert running.supervisor() is not None
-        # Somebody else has the number now.
+        # Another process has the id now.
         content = json.loads(data.state.read_text())
         data.state.write_text(json.dumps({**content, "started": content["started"] - 60}))
         assert read_running_stack(data) is None

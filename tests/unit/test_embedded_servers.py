@@ -1,4 +1,4 @@
-"""Which servers are embedded, what leads to them, and that no secret is on a command line."""
+"""Which servers are embedded, how to reach them, and that no secret is on a command line."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -76,11 +76,11 @@ def test_no_secret_is_on_a_command_line_or_shown(config: StackConfig) -> None:
     assert config.credentials.redis_password not in repr(config)
 
 
-def test_other_commands_find_the_same_servers(config: StackConfig, data: DataDir) -> None:
+def test_other_commands_use_the_same_servers(config: StackConfig, data: DataDir) -> None:
     assert environment(load_config(data, Settings())) == environment(config)
 
 
-def test_ports_of_an_embedded_server_outlast_a_time_with_an_external_one(
+def test_ports_of_an_embedded_server_are_kept_while_it_is_external(
     data: DataDir, config: StackConfig
 ) -> None:
     prepare_config(data, load_settings(EXTERNAL))

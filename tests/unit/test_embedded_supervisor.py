@@ -1,4 +1,4 @@
-"""When a crashed child is started again."""
+"""Delays before a crashed child is restarted."""
 
 import pytest
 
@@ -12,16 +12,16 @@ from codehub.embedded.supervisor import (
 )
 
 
-def test_delays_double_and_then_stay_slow() -> None:
+def test_delays_double_and_then_stay_constant() -> None:
     delays = [restart_delay(crashes) for crashes in range(1, 9)]
     assert delays == [0.25, 0.5, 1, 2, 4, SLOW_DELAY_SECONDS, SLOW_DELAY_SECONDS, SLOW_DELAY_SECONDS]
 
 
-def test_quick_crashes_add_up() -> None:
+def test_quick_crashes_are_counted() -> None:
     assert count_crashes(2, ran_seconds=STABLE_SECONDS - 1) == 3
 
 
-def test_child_that_ran_well_begins_a_new_row() -> None:
+def test_a_child_that_ran_long_enough_starts_over() -> None:
     assert count_crashes(5, ran_seconds=STABLE_SECONDS) == 1
 
 

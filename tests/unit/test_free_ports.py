@@ -1,4 +1,4 @@
-"""Ports are chosen once, kept, and chosen anew only where somebody else has them."""
+"""Ports are chosen once, kept, and replaced only if they are taken."""
 
 import random
 import socket
@@ -18,7 +18,7 @@ input()
 """
 
 
-def test_every_name_gets_a_port_of_its_own() -> None:
+def test_every_name_gets_its_own_port() -> None:
     ports = choose_ports(NAMES, {})
     assert list(ports) == NAMES
     assert len(set(ports.values())) == len(NAMES)
@@ -34,7 +34,7 @@ def test_free_ports_are_kept() -> None:
     assert choose_ports(NAMES, remembered) == remembered
 
 
-def test_taken_port_is_chosen_anew() -> None:
+def test_a_taken_port_is_replaced() -> None:
     remembered = choose_ports(NAMES, {})
     with socket.create_server((LOOPBACK, remembered["port-3"])):
         chosen = choose_ports(NAMES, remembered)
@@ -42,13 +42,13 @@ def test_taken_port_is_chosen_anew() -> None:
     assert {**chosen, "port-3": 0} == {**remembered, "port-3": 0}
 
 
-def test_port_that_somebody_serves_on_all_interfaces_is_taken() -> None:
+def test_a_port_that_is_served_on_all_interfaces_is_taken() -> None:
     remembered = choose_ports(["one"], {})
     with socket.create_server(("0.0.0.0", remembered["one"])):  # noqa: S104 (that is the point)
         assert choose_ports(["one"], remembered) != remembered
 
 
-def test_port_that_another_process_has_chosen_is_left_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_that_another_process_has_chosen_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its server may not listen yet."""
     command = [sys.executable, "-c", CHOOSE_AND_WAIT]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
@@ -61,7 +61,7 @@ def test_port_that_another_process_has_chosen_is_left_to_it(monkeypatch: pytest.
     assert choose_ports(["ours"], {})["ours"] == theirs
 
 
-def test_port_that_two_names_remember_goes_to_one_of_them() -> None:
+def test_a_port_that_two_names_remember_goes_to_one_of_them() -> None:
     port = choose_ports(["first"], {})["first"]
     ports = choose_ports(["first", "second"], {"first": port, "second": port})
     assert ports["first"] == port

@@ -1,4 +1,4 @@
-"""Which IDE an image_ref names on this machine."""
+"""Which IDE an image_ref selects on this machine."""
 
 import pytest
 
@@ -27,12 +27,12 @@ IDES = {"code-server": IDE, "jupyterlab": IDE}
         ("code-server", "code-server"),
     ],
 )
-def test_an_image_names_an_ide_and_none_means_the_first(image_ref: str, name: str) -> None:
+def test_an_image_ref_names_an_ide_and_an_empty_one_means_the_first(image_ref: str, name: str) -> None:
     assert resolve_ide(IDES, image_ref) == name
 
 
 @pytest.mark.parametrize("image_ref", ["debian:12", "JupyterLab", "default "])
-def test_an_unknown_image_is_refused_with_the_names_that_are_allowed(image_ref: str) -> None:
+def test_an_unknown_image_is_refused_with_the_available_names(image_ref: str) -> None:
     with pytest.raises(Permanent, match="default, code-server, jupyterlab") as caught:
         resolve_ide(IDES, image_ref)
     assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
@@ -43,7 +43,7 @@ def test_a_machine_without_any_ide_says_what_to_install() -> None:
         resolve_ide({}, "default")
 
 
-def test_code_server_is_preferred_where_it_is_on_the_path(
+def test_code_server_is_preferred_if_it_is_on_the_path(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     package, directory = tmp_path_factory.mktemp("package"), tmp_path_factory.mktemp("bin")
@@ -60,7 +60,7 @@ def test_code_server_is_preferred_where_it_is_on_the_path(
     assert ide.visible == (package,)
 
 
-def test_the_gaps_in_a_description_are_filled() -> None:
+def test_placeholders_are_filled() -> None:
     launch = LaunchValues(WorkspaceId("one"), 80, "secret", "/home/coder", "/private")
     assert (
         launch.fill("{id} {port} {token} {home} {private} {other}")

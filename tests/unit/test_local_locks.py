@@ -1,4 +1,4 @@
-"""Locks end with their holders, and nobody holds a lock file that is no longer the one in place."""
+"""Locks end with their holders, and a replaced lock file does not count."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ def lock(tmp_path: Path) -> Path:
     return tmp_path / "lock"
 
 
-def test_a_life_lasts_as_long_as_any_process_that_inherited_it(lock: Path) -> None:
+def test_a_lock_lasts_as_long_as_any_process_that_inherited_it(lock: Path) -> None:
     assert not is_locked(lock)
     life = acquire_alive_lock(lock)
     child = subprocess.Popen(("/bin/sleep", "1000"), pass_fds=(life,))
@@ -29,7 +29,7 @@ def test_a_life_lasts_as_long_as_any_process_that_inherited_it(lock: Path) -> No
     assert not is_locked(lock)
 
 
-def test_only_one_holds_a_lock_and_it_leaves_no_file(lock: Path) -> None:
+def test_a_lock_has_one_holder_and_leaves_no_file(lock: Path) -> None:
     with try_lock(lock):
         with pytest.raises(BlockingIOError), try_lock(lock):
             pass
@@ -39,7 +39,7 @@ def test_only_one_holds_a_lock_and_it_leaves_no_file(lock: Path) -> None:
         pass
 
 
-def test_a_file_that_was_replaced_before_it_was_locked_guards_nothing(
+def test_a_file_that_was_replaced_before_it_was_locked_does_not_count(
     lock: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def open_too_early(path: Path) -> int:
@@ -53,7 +53,7 @@ def test_a_file_that_was_replaced_before_it_was_locked_guards_nothing(
         pass
 
 
-async def test_those_who_wait_get_their_turn_one_by_one(lock: Path) -> None:
+async def test_waiting_callers_get_the_lock_one_by_one(lock: Path) -> None:
     inside: list[int] = []
 
     async def visit(number: int) -> None:

@@ -1,4 +1,4 @@
-"""The output of an instance does not fill the disk, and what is left of it can be read."""
+"""The log of an instance has a limited size, and its last part can be read."""
 
 import os
 import uuid
@@ -52,7 +52,7 @@ def test_the_tail_reaches_back_into_older_parts(log: Log) -> None:
     assert log.tail(0) == (b"", 4)
 
 
-def test_reading_on_after_a_rotation_begins_anew(log: Log) -> None:
+def test_reading_after_a_rotation_starts_over(log: Log) -> None:
     append(log, b"a rather long first line\n")
     _, offset = log.tail(10)
     assert log.read_since(offset) == (b"", offset)
@@ -61,13 +61,13 @@ def test_reading_on_after_a_rotation_begins_anew(log: Log) -> None:
     assert log.read_since(offset) == (b"next\n", 5)
 
 
-def test_where_nothing_was_written_there_is_nothing_to_read(log: Log) -> None:
+def test_a_missing_log_is_empty(log: Log) -> None:
     log.rotate()
     assert log.tail(10) == (b"", 0)
     assert log.read_since(7) == (b"", 0)
 
 
-async def test_looking_at_all_instances_rotates_their_logs(tmp_path: Path) -> None:
+async def test_listing_all_instances_rotates_their_logs(tmp_path: Path) -> None:
     root = LocalRoot.at(tmp_path)
     root.prepare()
     workspace_id = WorkspaceId(str(uuid.uuid4()))

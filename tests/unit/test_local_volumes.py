@@ -1,4 +1,4 @@
-"""Volumes as directories: crashes, disks that are not mounted, and homes that resist."""
+"""Volumes as directories: crashes, unmounted disks, and homes that are hard to remove."""
 
 import fcntl
 import os
@@ -61,7 +61,7 @@ async def test_a_volume_is_private(root: LocalRoot, volumes: LocalVolumes, works
     assert root.volume(workspace_id).stat().st_mode & 0o777 == 0o700
 
 
-async def test_what_a_crash_left_in_the_trash_is_no_volume_and_goes(
+async def test_trash_that_a_crash_left_is_not_a_volume_and_is_removed(
     root: LocalRoot, volumes: LocalVolumes, workspace_id: WorkspaceId
 ) -> None:
     leftover = root.volumes / f"{TRASH_PREFIX}{root.volume(workspace_id).name}-0123"
@@ -71,7 +71,9 @@ async def test_what_a_crash_left_in_the_trash_is_no_volume_and_goes(
     assert not leftover.exists()
 
 
-async def test_what_somebody_else_is_removing_is_left_to_them(root: LocalRoot, volumes: LocalVolumes) -> None:
+async def test_trash_that_is_being_removed_elsewhere_is_left_alone(
+    root: LocalRoot, volumes: LocalVolumes
+) -> None:
     trash = root.volumes / f"{TRASH_PREFIX}x"
     trash.mkdir()
     descriptor = os.open(trash, os.O_RDONLY)
@@ -83,7 +85,7 @@ async def test_what_somebody_else_is_removing_is_left_to_them(root: LocalRoot, v
     assert not trash.exists()
 
 
-async def test_what_is_not_named_like_a_volume_is_none(root: LocalRoot, volumes: LocalVolumes) -> None:
+async def test_a_directory_with_another_name_is_not_a_volume(root: LocalRoot, volumes: LocalVolumes) -> None:
     for name in ("lost+found", "ws-1-home", f"{uuid.uuid4()}", f"ws-{uuid.uuid4()}"):
         (root.volumes / name).mkdir()
     (root.volumes / f"ws-{uuid.uuid4()}-home").touch()
@@ -104,7 +106,7 @@ async def test_a_home_full_of_read_only_directories_can_be_removed(
     assert (root.path / SENTINEL).exists()
 
 
-async def test_a_volume_that_a_job_works_on_is_not_removed(
+async def test_a_volume_that_a_job_uses_is_not_removed(
     root: LocalRoot, volumes: LocalVolumes, workspace_id: WorkspaceId
 ) -> None:
     await volumes.provision(workspace_id)
@@ -116,7 +118,7 @@ async def test_a_volume_that_a_job_works_on_is_not_removed(
     assert list(root.locks.iterdir()) == []
 
 
-async def test_a_name_that_is_no_id_is_refused(volumes: LocalVolumes) -> None:
+async def test_an_invalid_id_is_refused(volumes: LocalVolumes) -> None:
     with pytest.raises(ValueError, match="not a canonical UUID"):
         await volumes.provision(WorkspaceId("../../etc"))
 

@@ -1,4 +1,4 @@
-"""Timeouts of steps come from settings: nothing in the workflows can cut one short."""
+"""The timeouts of steps come from settings: no limit of the workflows is shorter."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from codehub.settings.types import GREATEST_STEP_SECONDS
 from workflows.policies import ARCHIVE, CHANGE, RESTORE, START, STEP_TIMEOUT, StepPolicy
 
 STEPS = {"archive": ARCHIVE, "restore": RESTORE, "start": START, "change": CHANGE}
-# Of every setting that says how long a step, or a part of one, may take.
+# Every setting that limits a step or a part of one.
 LONGEST = {
     "CODEHUB_DOCKER_START_SECONDS": str(GREATEST_STEP_SECONDS),
     "CODEHUB_DOCKER_STOP_SECONDS": str(GREATEST_STEP_SECONDS),
@@ -20,7 +20,7 @@ LONGEST = {
 
 
 @pytest.mark.parametrize("policy", STEPS.values(), ids=STEPS)
-def test_no_setting_allows_a_step_to_take_as_long_as_the_backstop(policy: StepPolicy) -> None:
+def test_no_setting_allows_a_step_to_reach_the_step_timeout(policy: StepPolicy) -> None:
     settings = load_settings(LONGEST)
     longest = stall_of(settings) + timedelta(seconds=settings.docker.start_seconds)
     assert policy.options["start_to_close_timeout"] == STEP_TIMEOUT
@@ -28,21 +28,21 @@ def test_no_setting_allows_a_step_to_take_as_long_as_the_backstop(policy: StepPo
 
 
 @pytest.mark.parametrize("variable", LONGEST)
-def test_a_longer_time_than_the_backstop_covers_is_refused(variable: str) -> None:
+def test_a_setting_beyond_the_step_timeout_is_refused(variable: str) -> None:
     with pytest.raises(Exception, match=f"{variable}=86401: must be a whole number of seconds, 1 to 86400"):
         load_settings({variable: str(GREATEST_STEP_SECONDS + 1)})
 
 
 @pytest.mark.parametrize("policy", STEPS.values(), ids=STEPS)
-def test_the_wait_for_a_slot_counts_against_no_timeout(policy: StepPolicy) -> None:
+def test_waiting_for_a_slot_counts_against_no_timeout(policy: StepPolicy) -> None:
     assert not {"schedule_to_close_timeout", "schedule_to_start_timeout"} & policy.options.keys()
 
 
-def test_each_kind_of_step_has_a_queue_of_its_own() -> None:
+def test_each_kind_of_step_has_its_own_queue() -> None:
     assert {policy.queue for policy in STEPS.values()} == set(StepQueue)
 
 
-def test_a_stop_may_take_its_own_time_before_it_counts_as_stalled() -> None:
+def test_a_stop_has_its_own_time_before_it_counts_as_stalled() -> None:
     settings = load_settings({"CODEHUB_DOCKER_STOP_SECONDS": "900", "CODEHUB_WORKER_STALL_SECONDS": "600"})
     assert policy_of(settings).stall == timedelta(seconds=1500)
 

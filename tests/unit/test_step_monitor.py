@@ -1,4 +1,4 @@
-"""A step beats for Temporal and shows its progress to people, but does not wait for anybody to see it."""
+"""A step sends heartbeats and shows its progress to people, but never waits for the progress board."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ SOON, NEVER = 0.01, 600.0
 
 
 class SilentBoard(FakeProgressBoard):
-    """Takes forever until it is freed."""
+    """Blocks until it is freed."""
 
     def __init__(self) -> None:
         super().__init__(NEVER)
@@ -38,7 +38,7 @@ class SilentBoard(FakeProgressBoard):
 
 
 class Beats(list[Progress]):
-    """What Temporal hears of a step."""
+    """The heartbeats of a step."""
 
     async def during(self, step: Callable[[], Awaitable[None]]) -> None:
         environment = ActivityEnvironment()
@@ -69,7 +69,9 @@ async def test_progress_is_shown_at_once_and_no_longer_than_the_step(monkeypatch
     await until_shown(board, None)
 
 
-async def test_every_beat_tells_temporal_and_people_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_heartbeat_has_the_latest_progress_for_temporal_and_people(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     beat_every(SOON, monkeypatch)
     board, beats = FakeProgressBoard(NEVER), Beats()
 
@@ -85,7 +87,7 @@ async def test_every_beat_tells_temporal_and_people_the_latest(monkeypatch: pyte
     await beats.during(step)
 
 
-async def test_a_step_that_fails_shows_nothing_any_more(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_step_clears_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     beat_every(SOON, monkeypatch)
     board = FakeProgressBoard(NEVER)
 
@@ -99,7 +101,7 @@ async def test_a_step_that_fails_shows_nothing_any_more(monkeypatch: pytest.Monk
     await until_shown(board, None)
 
 
-async def test_a_board_that_does_not_answer_holds_up_neither_beats_nor_the_step(
+async def test_a_board_that_does_not_respond_delays_neither_heartbeats_nor_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     beat_every(SOON, monkeypatch)
@@ -123,7 +125,7 @@ async def test_a_board_that_does_not_answer_holds_up_neither_beats_nor_the_step(
 
 
 class Clock:
-    """The event loop's time, moved by the test alone."""
+    """The time of the event loop, moved only by the test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 0.0
@@ -131,12 +133,12 @@ class Clock:
 
     async def advance(self, seconds: float) -> None:
         self.now += seconds
-        # Once for what is due now, once for what that leads to.
+        # Once for what is due, and once for what follows from it.
         for _ in range(2):
             await asyncio.sleep(0)
 
 
-async def test_a_step_that_makes_progress_is_not_ended_however_long_it_takes(
+async def test_a_step_that_makes_progress_is_not_cancelled_however_long_it_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock(monkeypatch)
@@ -146,7 +148,7 @@ async def test_a_step_that_makes_progress_is_not_ended_however_long_it_takes(
             report(HALFWAY)
 
 
-async def test_a_step_that_makes_no_progress_is_ended_and_can_be_tried_again(
+async def test_a_step_without_progress_is_cancelled_and_can_be_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     clock = Clock(monkeypatch)
@@ -161,7 +163,7 @@ async def test_a_step_that_makes_no_progress_is_ended_and_can_be_tried_again(
     assert caught.value.reason is ErrorReason.ACTION_FAILED
 
 
-async def test_a_report_that_comes_too_late_does_not_disturb_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_late_report_does_not_disturb_the_cancellation(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(monkeypatch)
 
     async def step() -> None:

@@ -1,4 +1,4 @@
-"""The steps of an operation, read from the history of its workflow."""
+"""Steps of an operation, read from the history of its workflow."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -31,7 +31,7 @@ def at(second: int) -> datetime:
 
 
 def event(second: int, **attributes: object) -> HistoryEvent:
-    """One whose number is the second at which it happened."""
+    """Return an event whose number is the second at which it happened."""
     made = HistoryEvent(event_id=second, **attributes)  # type: ignore[arg-type]
     made.event_time.FromDatetime(at(second))
     return made
@@ -72,7 +72,7 @@ def only_step(
         ("stopping", ["stop_instance"]),
     ],
 )
-def test_recorded_histories_tell_their_steps(operation: str, names: list[str]) -> None:
+def test_recorded_histories_contain_their_steps(operation: str, names: list[str]) -> None:
     text = (HISTORIES / f"{operation}.json").read_text()
     steps = read_run(OperationRun(WorkflowHistory.from_json(operation, text).events, (), None), 2)
     assert [step.name for step in steps] == names
@@ -83,7 +83,7 @@ def test_recorded_histories_tell_their_steps(operation: str, names: list[str]) -
         assert step.scheduled_at <= step.started_at <= step.ended_at
 
 
-def test_a_step_that_was_tried_again_tells_why() -> None:
+def test_a_retried_step_has_its_last_error() -> None:
     done = event(
         9, activity_task_completed_event_attributes=ActivityTaskCompletedEventAttributes(scheduled_event_id=1)
     )
@@ -98,23 +98,23 @@ def test_a_step_that_took_too_long_has_failed() -> None:
     assert (step.result, step.ended_at, step.error) == (StepResult.FAILED, at(9), "too late")
 
 
-def test_a_cancelled_step_is_told_as_such() -> None:
+def test_a_cancelled_step_is_reported_as_cancelled() -> None:
     cancelled = ActivityTaskCanceledEventAttributes(scheduled_event_id=1)
     step = only_step(SCHEDULED, event(2, activity_task_canceled_event_attributes=cancelled))
     assert (step.result, step.started_at, step.ended_at) == (StepResult.CANCELLED, None, at(2))
 
 
-def test_a_step_under_way_tells_its_last_try() -> None:
+def test_a_running_step_has_its_last_attempt() -> None:
     step = only_step(SCHEDULED, waiting=[pending(attempt=3, last_failure=LOST)])
     assert step == StepRecord("upload", 1, StepResult.RUNNING, at(1), at(3), None, 3, LOST.message)
 
 
-def test_a_step_that_nobody_has_taken_yet_has_not_started() -> None:
+def test_a_step_that_waits_for_a_worker_has_not_started() -> None:
     step = only_step(SCHEDULED, waiting=[PendingActivityInfo(activity_id="1", attempt=1)])
     assert step == StepRecord("upload", 1, StepResult.RUNNING, at(1))
 
 
-def test_what_has_ended_meanwhile_is_not_under_way() -> None:
+def test_a_step_that_has_ended_meanwhile_is_not_running() -> None:
     done = ActivityTaskCompletedEventAttributes(scheduled_event_id=1)
     ended = event(9, activity_task_completed_event_attributes=done)
     waiting = [pending(attempt=7), PendingActivityInfo(activity_id="of a later look")]
@@ -122,6 +122,6 @@ def test_what_has_ended_meanwhile_is_not_under_way() -> None:
     assert (step.result, step.attempts) == (StepResult.COMPLETED, 2)
 
 
-def test_no_step_goes_on_after_the_end_of_its_workflow() -> None:
+def test_no_step_continues_after_the_end_of_its_workflow() -> None:
     step = only_step(SCHEDULED, closed_at=at(7))
     assert (step.result, step.ended_at) == (StepResult.CANCELLED, at(7))
