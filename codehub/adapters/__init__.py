@@ -1,1 +1,1 @@
-"""Ports made real, one package per technology; they do not import each other."""
+"""Implementations of the ports, one package for each technology; they do not import each other."""

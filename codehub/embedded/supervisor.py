@@ -39,7 +39,7 @@ def count_crashes(before: int, ran_seconds: float, stable_seconds: float = STABL
 
 
 def is_crash_loop(crashes: int) -> bool:
-    """Return whether a person should look at it."""
+    """Return whether there were so many crashes that a person should check the child."""
     return crashes >= CRASH_LOOP_CRASHES
 
 

@@ -12,7 +12,7 @@ LOG_NAME = "output.log"
 
 @dataclass(frozen=True)
 class InstanceState:
-    """How to reach an instance. Whether it runs is told by its lock, not here."""
+    """How to reach an instance. Its lock tells whether it runs."""
 
     ide: str
     port: int

@@ -47,7 +47,7 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class InstanceRecord:
-    """What is on the disk about an instance. An exited instance exists until it is stopped."""
+    """The files and the lock of an instance. An exited instance exists until it is stopped."""
 
     exists: bool
     alive: bool

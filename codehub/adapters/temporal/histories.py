@@ -132,7 +132,7 @@ def _to_datetime(timestamp: dict[str, int]) -> datetime:
 
 
 TIMEOUT_SECONDS = 3.0
-# By how much the clocks of workers and server may differ.
+# The clocks of workers and the server can differ by this much.
 SLACK = timedelta(minutes=1)
 MOST_RUNS = 50
 

@@ -1,4 +1,4 @@
-"""What the embedded servers share."""
+"""The configuration and the probes that all embedded servers use."""
 
 import asyncio
 from collections.abc import Callable, Mapping
