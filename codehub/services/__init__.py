@@ -1,1 +1,1 @@
-"""What a caller may ask for: one short transaction each, wake afterwards."""
+"""The requests that callers can make: each is one short transaction; callers wake the workflow afterwards."""

@@ -1,4 +1,4 @@
-"""Why a request cannot be served. The API translates these; nothing here knows HTTP."""
+"""Why a request is refused. The API translates these to HTTP."""
 
 import math
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from codehub.domain.states import Operation, Phase
 
 
 class RequestRefused(Exception):
-    """Something that the caller can understand and act on; the message is for a person."""
+    """A refused request; the message tells a person what to do."""
 
 
 class WorkspaceNotFound(RequestRefused):
@@ -24,18 +24,18 @@ class WorkspaceNotFound(RequestRefused):
 
 
 class OperationInProgress(RequestRefused):
-    """One operation at a time, run to its end."""
+    """Another operation is in progress."""
 
     def __init__(self, operation: Operation, since: datetime | None) -> None:
-        super().__init__(f"{operation} is under way; ask again when it has ended.")
+        super().__init__(f"{operation} is in progress; try again when it has finished.")
         self.operation = operation
         self.since = since
 
 
 class InvalidState(RequestRefused):
-    """What was asked for does not go with the state that the workspace is in.
+    """The state of the workspace does not allow the request.
 
-    `choices` are those that *recover* accepts, where it was asked for another or none.
+    `choices` are what *recover* accepts, if the request was to recover.
     """
 
     def __init__(self, phase: Phase, message: str, choices: Sequence[RecoverChoice] = ()) -> None:
@@ -45,39 +45,43 @@ class InvalidState(RequestRefused):
 
 
 class VersionConflict(RequestRefused):
-    """The caller decided on a version that is no longer the present one."""
+    """The request was based on an older version of the workspace."""
 
     def __init__(self, current_version: int) -> None:
-        super().__init__("The workspace has changed since you read it; read it again and repeat the request.")
+        super().__init__("The workspace has changed since you read it; read it and try again.")
         self.current_version = current_version
 
 
 class IdempotencyConflict(RequestRefused):
-    """The key of an earlier request came with another request."""
+    """A different request used this key earlier."""
 
     def __init__(self) -> None:
-        super().__init__("This idempotency key was used for another request; use a new key for each request.")
+        super().__init__(
+            "This idempotency key belongs to a different request; use a new key for each request."
+        )
 
 
 class LimitExceeded(RequestRefused):
-    """No place is left; `running` lists the owner's own, because other people's are not theirs to see."""
+    """No running slot is left; `running` lists only the workspaces of the owner."""
 
     def __init__(self, scope: LimitScope, running: Sequence[RunningWorkspace]) -> None:
-        whose = "You already run" if scope is LimitScope.USER else "CodeHub already runs"
-        super().__init__(f"{whose} as many workspaces as allowed; stop one first.")
+        runs = "You are already running" if scope is LimitScope.USER else "CodeHub is already running"
+        super().__init__(f"{runs} the maximum number of workspaces; stop one first.")
         self.scope = scope
         self.running = tuple(running)
 
 
 class SignInRefused(RequestRefused):
-    """No such user, a wrong password or a disabled user: nobody is told which."""
+    """Unknown user, wrong password or disabled user; the message does not say which."""
 
-    def __init__(self, message: str = "User name or password is wrong; an administrator can help.") -> None:
+    def __init__(
+        self, message: str = "User name or password is wrong; ask an administrator for help."
+    ) -> None:
         super().__init__(message)
 
 
 class LockedOut(RequestRefused):
-    """Too many wrong passwords in a row; the right one is not looked at either."""
+    """Too many wrong passwords in a row; until the lock ends, no password is checked."""
 
     def __init__(self, retry_after: timedelta) -> None:
         seconds = math.ceil(retry_after.total_seconds())
@@ -90,65 +94,65 @@ class CredentialNotFound(RequestRefused):
     """The user has no such session or token."""
 
     def __init__(self) -> None:
-        super().__init__("There is no such session or token; it may have been revoked already.")
+        super().__init__("There is no such session or token; it may already be revoked.")
 
 
 class TooManyTokens(RequestRefused):
-    """A user may hold only so many at once."""
+    """The user has the maximum number of tokens."""
 
     def __init__(self, limit: int) -> None:
-        super().__init__(f"You already have {limit} tokens, which is as many as allowed; revoke one first.")
+        super().__init__(f"You already have {limit} tokens, the maximum; revoke one first.")
         self.limit = limit
 
 
 class InvalidTokenName(RequestRefused):
-    """A token has a name that its owner will recognise it by."""
+    """The name of a token is empty, too long or not printable."""
 
     def __init__(self, longest: int) -> None:
         super().__init__(f"Give the token a name of 1 to {longest} printable characters.")
 
 
 class InvalidExpiry(RequestRefused):
-    """A token cannot have expired before it was made."""
+    """The expiry of a new token is not in the future."""
 
     def __init__(self) -> None:
-        super().__init__("Let the token expire in the future, or never.")
+        super().__init__("Choose an expiry in the future, or none.")
 
 
 class UserNotFound(RequestRefused):
     """There is no such user."""
 
     def __init__(self) -> None:
-        super().__init__("There is no such user; look at the list of users for the right name.")
+        super().__init__("There is no such user; check the name in the list of users.")
 
 
 class UsernameTaken(RequestRefused):
-    """Names differ by more than upper and lower case."""
+    """Another user has the name, in upper or lower case."""
 
     def __init__(self, username: str) -> None:
-        super().__init__(f"There is a user {username} already; choose another name.")
+        super().__init__(f"There is already a user {username}; choose another name.")
         self.username = username
 
 
 class InvalidUsername(RequestRefused):
-    """A name that nobody can have."""
+    """The user name breaks the rules."""
 
     def __init__(self) -> None:
         super().__init__(
             "Choose a user name of 1 to 64 letters (a to z), digits, dots, underscores, hyphens and @, "
-            "which starts with a letter or a digit."
+            "starting with a letter or a digit."
         )
 
 
 class InvalidPassword(RequestRefused):
-    """A password that nobody can have."""
+    """The password is too short or too long."""
 
     def __init__(self, shortest: int, longest: int) -> None:
         super().__init__(f"Choose a password of {shortest} to {longest} characters.")
 
 
 class LastAdmin(RequestRefused):
-    """Without an administrator nobody could make one."""
+    """The last enabled administrator must stay one."""
 
     def __init__(self) -> None:
-        super().__init__("This is the last administrator; make somebody else an administrator first.")
+        super().__init__("This is the last administrator; make another user an administrator first.")

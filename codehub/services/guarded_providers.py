@@ -1,6 +1,6 @@
-"""The providers behind a guard: while the store of homes is not the recorded one, they do not answer.
+"""Providers that fail while the home store is not the recorded one.
 
-A change is made only after the store was confirmed, and an answer counts only if it was confirmed afterwards.
+The store is confirmed before each change, and after each observation.
 """
 
 import contextlib
@@ -28,13 +28,13 @@ from codehub.ports import (
 from codehub.services.home_store import explain_difference
 from codehub.services.outages import is_outage
 
-# A record changes only by `codehub homes adopt`. Changes to homes read it anew, looks use what they know.
+# Only `codehub homes adopt` changes the record. A change reads it again; an observation may use the cache.
 RECORD_SECONDS = 5.0
 
 
 @dataclass
 class HomeGuard:
-    """Confirms that the homes are where the database says they are."""
+    """Confirms that the homes are in the store that the database records."""
 
     database: Database
     backend: str
@@ -49,7 +49,7 @@ class HomeGuard:
         if before_change or self._explain(identity):
             await self._load()
         elif time.monotonic() - self._read_at > self.record_seconds:
-            # While PostgreSQL is away nobody can record another store.
+            # While PostgreSQL is down, the record cannot change.
             with contextlib.suppress(Transient):
                 await self._load()
         if problem := self._explain(identity):
@@ -57,7 +57,7 @@ class HomeGuard:
 
     def _explain(self, identity: str | None) -> str | None:
         if self._recorded is None:
-            return "It is not recorded yet where the homes are; a worker does that when it starts."
+            return "The home store is not recorded yet; a worker records it when it starts."
         return explain_difference(self._recorded, self.backend, self.store, identity)
 
     async def _load(self) -> None:
@@ -73,7 +73,7 @@ class HomeGuard:
 
 @dataclass(frozen=True)
 class GuardedInstances:
-    """Instances, as long as the store of their homes is the recorded one."""
+    """Instances, guarded."""
 
     instances: Instances
     guard: HomeGuard
@@ -118,7 +118,7 @@ class GuardedInstances:
 
 @dataclass(frozen=True)
 class GuardedVolumes:
-    """Volumes, as long as their store is the recorded one."""
+    """Volumes, guarded."""
 
     volumes: Volumes
     guard: HomeGuard
@@ -144,7 +144,7 @@ class GuardedVolumes:
 
 @dataclass(frozen=True)
 class GuardedStorageJobs:
-    """Storage jobs, as long as the store of the homes is the recorded one."""
+    """Storage jobs, guarded."""
 
     jobs: StorageJobs
     guard: HomeGuard

@@ -1,4 +1,4 @@
-"""Refuse to run against a store that does not hold this database's homes."""
+"""Refuse to run where the homes of this database are not: another backend, another store, or still in M1."""
 
 import logging
 from dataclasses import dataclass
@@ -25,7 +25,15 @@ ADOPT = "run `codehub homes adopt`"
 
 
 class WrongHomeStore(Exception):
-    """The homes are somewhere else; the message is for a person."""
+    """The database records another home store; the message is for people."""
+
+
+class WrongBackend(Exception):
+    """Some workspaces belong to another backend; the message is for people."""
+
+
+class HomesNotImported(Exception):
+    """Homes have to be imported from M1 first; the message is for people."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +47,7 @@ class Homes:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The recorded store and the present one, and how many of the expected homes are in the latter."""
+    """The recorded store and the present one, and how many of the expected homes the present one has."""
 
     recorded: RecordedStore | None
     identity: str | None
@@ -48,9 +56,9 @@ class Comparison:
 
 
 async def ensure_home_store(database: Database, homes: Homes) -> None:
-    """Record the store of this backend at the first start; raise WrongHomeStore if another one is recorded.
+    """Record the store at the first start; raise WrongHomeStore if another one is recorded.
 
-    A database from before stores were recorded takes the present one if that has at least one of its homes.
+    A database of an older version accepts the present store if that has at least one of its homes.
     """
     recorded = await _load(database)
     if recorded is None:
@@ -62,21 +70,21 @@ async def ensure_home_store(database: Database, homes: Homes) -> None:
 
 
 async def check_home_store(database: Database, homes: Homes) -> None:
-    """Raise WrongHomeStore if the database records another store; only warn if the store does not answer."""
+    """Raise WrongHomeStore if the database records another store; only warn if the store does not respond."""
     recorded = await _load(database)
     if recorded is None:
         return
     try:
         identity = await homes.store.read_identity()
     except Transient as failure:
-        log.warning("cannot tell yet whether the homes are in %s: %s", homes.store.location, failure)
+        log.warning("cannot check whether the homes are in %s: %s", homes.store.location, failure)
         return
     if problem := explain_difference(recorded, homes.backend, homes.store, identity):
         raise WrongHomeStore(problem)
 
 
 async def compare_home_stores(database: Database, homes: Homes) -> Comparison:
-    """Compare without changing anything."""
+    """Compare the recorded store with the present one; change nothing."""
     identity = await homes.store.read_identity()
     async with database.transaction() as session:
         recorded, expected = await load_home_store(session), await load_homes(session)
@@ -91,7 +99,7 @@ async def compare_home_stores(database: Database, homes: Homes) -> Comparison:
 
 
 async def adopt_home_store(database: Database, homes: Homes, now: datetime) -> None:
-    """Record the store of this backend whatever was recorded; only a person knows that this is right."""
+    """Record the present store, whatever was recorded. Only a person can decide that."""
     identity = await homes.store.create_identity()
     async with database.transaction() as session:
         await replace_home_store(session, homes.backend, identity, homes.store.location, now)
@@ -100,7 +108,7 @@ async def adopt_home_store(database: Database, homes: Homes, now: datetime) -> N
 def explain_difference(
     recorded: RecordedStore, backend: str, store: HomeStore, identity: str | None
 ) -> str | None:
-    """One sentence that says what to do; None if the store is the recorded one."""
+    """Return a sentence that says what to do, or None if the store is the recorded one."""
     if (recorded.backend, recorded.identity) == (backend, identity):
         return None
     found = "is a different store" if identity else "is empty or not mounted"
@@ -108,6 +116,23 @@ def explain_difference(
         f"The homes of this database are in {recorded.location}, but {store.location} {found}, so every home "
         f"would count as lost: start CodeHub where the homes are, or, if you have moved them, {ADOPT}."
     )
+
+
+async def require_backend(session: AsyncSession, configured: str) -> None:
+    """Raise WrongBackend unless all workspaces that are not DELETED belong to this backend."""
+    in_use = await backends_in_use(session)
+    if not in_use <= {configured}:
+        raise WrongBackend(_explain(in_use, configured))
+
+
+async def require_homes_imported(session: AsyncSession) -> None:
+    """Raise HomesNotImported while homes are still in M1's directories."""
+    if (unimported := await find_unimported(session)) is not None:
+        raise HomesNotImported(
+            f"The homes of {unimported.count} workspaces (one is {unimported.example!r}) are still in the "
+            "directories of M1: import them with `codehub migrate --import-homes DIR`, where DIR is the "
+            "directory that has M1's users/ in it, then start CodeHub again."
+        )
 
 
 async def _require_homes(database: Database, homes: Homes) -> None:
@@ -125,17 +150,6 @@ async def _load(database: Database) -> RecordedStore | None:
         return await load_home_store(session)
 
 
-class WrongBackend(Exception):
-    """There are workspaces whose homes the configured backend does not have; the message is for a person."""
-
-
-async def require_backend(session: AsyncSession, configured: str) -> None:
-    """Raise WrongBackend unless every workspace that is not deleted is of this backend."""
-    in_use = await backends_in_use(session)
-    if not in_use <= {configured}:
-        raise WrongBackend(_explain(in_use, configured))
-
-
 def _explain(in_use: set[str], configured: str) -> str:
     others = sorted(in_use - {configured})
     remedy = (
@@ -147,17 +161,3 @@ def _explain(in_use: set[str], configured: str) -> str:
         f"The database holds workspaces of the backend {' and '.join(others)}, but CodeHub is set to run "
         f"{configured}, which does not have their homes: {remedy}, or delete those workspaces first."
     )
-
-
-class HomesNotImported(Exception):
-    """There are homes of M1 to import first; the message is for a person."""
-
-
-async def require_homes_imported(session: AsyncSession) -> None:
-    """Raise HomesNotImported while a workspace's home is still in M1's directories."""
-    if (waiting := await find_unimported(session)) is not None:
-        raise HomesNotImported(
-            f"The homes of {waiting.count} workspaces (one is {waiting.example!r}) are still in the "
-            "directories of M1: import them with `codehub migrate --import-homes DIR`, where DIR is the "
-            "directory that has M1's users/ in it, then start CodeHub again."
-        )

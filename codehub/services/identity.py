@@ -1,4 +1,4 @@
-"""Who is asking: signing in and out, and finding the user of a session or a token."""
+"""Signing in and out, and finding the user of a session or a token."""
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -29,11 +29,11 @@ from codehub.services.credentials import API_TOKEN_PREFIX, hash_token, new_sessi
 from codehub.services.errors import SignInRefused
 from codehub.services.passwords import Passwords, check_password_rules, refuse_unknown_user, try_password
 
-LONGEST_USER_AGENT = 512
+MAX_USER_AGENT_LENGTH = 512
 
 
 class Credential(StrEnum):
-    """What a caller has shown."""
+    """What a caller authenticates with."""
 
     SESSION = "session"
     TOKEN = "token"  # noqa: S105
@@ -41,7 +41,7 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True)
 class Caller:
-    """A user who has proved it, with which credential."""
+    """An authenticated user, and the credential that was used."""
 
     user_id: UUID
     username: str
@@ -57,7 +57,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class SignedIn:
-    """A new session; the token goes into the cookie and is kept nowhere."""
+    """A new session; its token goes into the cookie and is not stored."""
 
     caller: Caller
     token: str = field(repr=False)
@@ -73,7 +73,7 @@ async def sign_in(
     user_agent: str | None,
     now: datetime,
 ) -> SignedIn:
-    """Open a session, or raise SignInRefused or LockedOut, which do not tell whether there is such a user."""
+    """Open a session; raise SignInRefused or LockedOut, which do not reveal whether the user exists."""
     async with database.transaction() as session:
         account = await find_account(session, username)
     if account is None:
@@ -81,7 +81,7 @@ async def sign_in(
     token = new_session_token()
 
     async def open_session(session: AsyncSession, account: Account) -> Caller:
-        new = SessionView(uuid4(), now, now + lifetime, now, _shortened(user_agent))
+        new = SessionView(uuid4(), now, now + lifetime, now, _truncate(user_agent))
         await delete_ended_sessions(session, account.user_id, now)
         await insert_session(session, account.user_id, new, hash_token(token))
         return Caller(
@@ -94,20 +94,20 @@ async def sign_in(
 
 
 async def sign_out(database: Database, session_id: UUID, *, now: datetime) -> None:
-    """End the session; nothing happens if it has ended already."""
+    """End the session; do nothing if it has ended already."""
     async with database.transaction() as session:
         await revoke_sessions(session, now, session_id=session_id)
 
 
 async def find_session(database: Database, token: str, *, now: datetime) -> Caller | None:
-    """Who has the cookie; None if it is unknown, expired or revoked, or the user disabled."""
+    """Return the user of the cookie; None if it is unknown, expired or revoked, or the user disabled."""
     async with database.transaction() as session:
         holder = await use_session(session, hash_token(token), now)
     return _caller(holder, Credential.SESSION)
 
 
 async def find_token(database: Database, token: str, *, now: datetime) -> Caller | None:
-    """Who has the personal token; None if it is unknown, expired or revoked, or the user disabled."""
+    """Return the user of the token; None if it is unknown, expired or revoked, or the user disabled."""
     if not token.startswith(API_TOKEN_PREFIX):
         return None
     async with database.transaction() as session:
@@ -118,7 +118,7 @@ async def find_token(database: Database, token: str, *, now: datetime) -> Caller
 async def change_password(
     database: Database, passwords: Passwords, caller: Caller, current: str, new: str, *, now: datetime
 ) -> None:
-    """Set one's own password, which ends all other sessions; a wrong current one counts like at sign-in."""
+    """Set the caller's password and end the other sessions; a wrong current password counts as a failure."""
     check_password_rules(new)
     async with database.transaction() as session:
         account = await load_account(session, caller.user_id)
@@ -138,7 +138,7 @@ async def change_password(
 
 
 async def _renew_hash(database: Database, passwords: Passwords, account: Account, password: str) -> None:
-    """Only now is the password known, so only now can it be hashed with today's parameters."""
+    """Hash the password with the current parameters if its hash has older ones."""
     if passwords.is_outdated(account.password_hash):
         renewed = await passwords.hash(password)
         async with database.transaction() as session:
@@ -158,6 +158,6 @@ def _caller(holder: Holder | None, credential: Credential) -> Caller | None:
     )
 
 
-def _shortened(user_agent: str | None) -> str | None:
-    # A header is whatever the client sends; PostgreSQL's text has no NUL.
-    return user_agent and user_agent.replace("\0", "")[:LONGEST_USER_AGENT]
+def _truncate(user_agent: str | None) -> str | None:
+    # The header may contain anything; PostgreSQL does not accept NUL.
+    return user_agent and user_agent.replace("\0", "")[:MAX_USER_AGENT_LENGTH]

@@ -1,4 +1,4 @@
-"""Which errors mean that a service is down, and not that somebody made a mistake."""
+"""Which errors mean that a service is down."""
 
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
@@ -15,8 +15,8 @@ OUTAGES = (
     ConnectionError,
     TimeoutError,
 )
-# By the first two characters of PostgreSQL's error code: connection lost, transaction given up for another
-# one's sake, out of resources, cancelled (also by a time limit) or shutting down.
+# The first two characters of PostgreSQL's error code: connection lost, transaction rolled back for another
+# one, out of resources, canceled (also by a time limit) or shutting down.
 OUTAGE_CLASSES = frozenset({"08", "40", "53", "57"})
 
 

@@ -1,4 +1,4 @@
-"""The people who may sign in, as an administrator manages them."""
+"""Managing users."""
 
 import re
 from dataclasses import dataclass
@@ -29,9 +29,12 @@ from codehub.services.passwords import Passwords, check_password_rules, generate
 USERNAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
 
 
+ADMIN_NAME = "admin"
+
+
 @dataclass(frozen=True)
 class UserView:
-    """A user, as an administrator may see it."""
+    """A user, as administrators see it."""
 
     id: UUID
     username: str
@@ -43,21 +46,32 @@ class UserView:
 
 @dataclass(frozen=True)
 class UserChange:
-    """What to change of an account; None leaves it alone."""
+    """What to change; None leaves a field as it is."""
 
     role: str | None = None
     disabled: bool | None = None
     password_hash: str | None = None
 
 
+async def ensure_admin(session: AsyncSession) -> str | None:
+    """Create the first administrator and return its password, which is not stored; None if there is one."""
+    if await has_admin(session):
+        return None
+    password = generate_password()
+    password_hash = await Passwords().hash(password)
+    # Another `codehub up` on the same database may have been faster.
+    created = await insert_account(session, ADMIN_NAME, password_hash, Role.ADMIN, datetime.now(UTC))
+    return password if created else None
+
+
 async def hash_new_password(passwords: Passwords, password: str) -> str:
-    """Raise InvalidPassword unless somebody may have it."""
+    """Hash a new password; raise InvalidPassword if it breaks the rules."""
     check_password_rules(password)
     return await passwords.hash(password)
 
 
 def check_username_rules(username: str) -> None:
-    """Raise InvalidUsername unless somebody may have it."""
+    """Raise InvalidUsername if the name breaks the rules."""
     if not USERNAME.fullmatch(username):
         raise InvalidUsername
 
@@ -83,18 +97,18 @@ async def add_user(
 async def set_password(
     database: Database, passwords: Passwords, username_or_id: str | UUID, password: str, now: datetime
 ) -> UserView:
-    """Set somebody's password: every session ends, and a lock-out is over."""
+    """Set the password of a user; this ends all sessions and a lock."""
     password_hash = await hash_new_password(passwords, password)
     async with database.transaction() as session:
-        account = _found(await _look_up(session, username_or_id))
+        account = _require(await _look_up(session, username_or_id))
         return _view(await _set_password(session, account, password_hash, now))
 
 
 async def change_user(database: Database, user_id: UUID, change: UserChange, *, now: datetime) -> UserView:
-    """All of it or nothing; a role counts at once for open sessions and tokens."""
+    """Make all changes or none; a new role applies to open sessions and tokens at once."""
     async with database.transaction() as session:
         await lock_admins(session)
-        account = _found(await lock_account(session, user_id))
+        account = _require(await lock_account(session, user_id))
         if change.role is not None:
             account = await _set_role(session, account, Role(change.role))
         if change.disabled is not None:
@@ -105,7 +119,7 @@ async def change_user(database: Database, user_id: UUID, change: UserChange, *, 
 
 
 async def disable_user(database: Database, user_id: UUID, *, now: datetime) -> UserView:
-    """Shut somebody out at once: sessions and tokens are revoked, and enabling does not bring them back."""
+    """Disable a user and revoke all sessions and tokens; enabling does not bring them back."""
     return await change_user(database, user_id, UserChange(disabled=True), now=now)
 
 
@@ -114,34 +128,34 @@ async def enable_user(database: Database, user_id: UUID, *, now: datetime) -> Us
 
 
 async def list_users(database: Database, *, after: str | None = None, limit: int) -> list[UserView]:
-    """One page, by name; `after` is the last name of the page before."""
+    """Return one page, ordered by name; `after` is the last name of the previous page."""
     async with database.transaction() as session:
         return [_view(account) for account in await list_accounts(session, after=after, limit=limit)]
 
 
 async def load_user(database: Database, user_id: UUID) -> UserView:
     async with database.transaction() as session:
-        return _view(_found(await load_account(session, user_id)))
+        return _view(_require(await load_account(session, user_id)))
 
 
 async def find_user(database: Database, username: str) -> UserView:
-    """By name, upper or lower case."""
+    """Find a user by name, ignoring case."""
     async with database.transaction() as session:
-        return _view(_found(await find_account(session, username)))
+        return _view(_require(await find_account(session, username)))
 
 
 async def _set_role(session: AsyncSession, account: Account, role: Role) -> Account:
     if role != Role.ADMIN:
-        await _keep_an_admin(session, account)
-    return _found(await update_account(session, account.user_id, role=role))
+        await _require_other_admin(session, account)
+    return _require(await update_account(session, account.user_id, role=role))
 
 
 async def _set_disabled(session: AsyncSession, account: Account, *, disabled: bool, now: datetime) -> Account:
     if not disabled:
-        return _found(await update_account(session, account.user_id, disabled_at=None))
+        return _require(await update_account(session, account.user_id, disabled_at=None))
     if account.disabled_at is None:
-        await _keep_an_admin(session, account)
-        account = _found(await update_account(session, account.user_id, disabled_at=now))
+        await _require_other_admin(session, account)
+        account = _require(await update_account(session, account.user_id, disabled_at=now))
     await revoke_sessions(session, now, user_id=account.user_id)
     await revoke_tokens(session, now, user_id=account.user_id)
     return account
@@ -151,11 +165,11 @@ async def _set_password(
     session: AsyncSession, account: Account, password_hash: str, now: datetime
 ) -> Account:
     await revoke_sessions(session, now, user_id=account.user_id)
-    return _found(await set_password_hash(session, account.user_id, password_hash))
+    return _require(await set_password_hash(session, account.user_id, password_hash))
 
 
-async def _keep_an_admin(session: AsyncSession, account: Account) -> None:
-    """Only while the admins are locked: otherwise two could each take the other for the one that stays."""
+async def _require_other_admin(session: AsyncSession, account: Account) -> None:
+    """Raise LastAdmin if no other administrator is enabled. Call it only under `lock_admins`."""
     is_active_admin = account.role == Role.ADMIN and account.disabled_at is None
     if is_active_admin and not await has_enabled_admin(session, excluding=account.user_id):
         raise LastAdmin
@@ -167,7 +181,7 @@ async def _look_up(session: AsyncSession, username_or_id: str | UUID) -> Account
     return await find_account(session, username_or_id)
 
 
-def _found(account: Account | None) -> Account:
+def _require(account: Account | None) -> Account:
     if account is None:
         raise UserNotFound
     return account
@@ -182,17 +196,3 @@ def _view(account: Account) -> UserView:
         disabled_at=account.disabled_at,
         locked_until=account.failures.locked_until,
     )
-
-
-ADMIN_NAME = "admin"
-
-
-async def ensure_admin(session: AsyncSession) -> str | None:
-    """Create the first administrator and return its password, which is kept nowhere; None if there is one."""
-    if await has_admin(session):
-        return None
-    password = generate_password()
-    password_hash = await Passwords().hash(password)
-    # Another `codehub up` on the same database may have been quicker.
-    created = await insert_account(session, ADMIN_NAME, password_hash, Role.ADMIN, datetime.now(UTC))
-    return password if created else None

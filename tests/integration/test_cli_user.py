@@ -120,7 +120,7 @@ async def test_users_are_listed(codehub: Run, database: Database, monkeypatch: p
 @pytest.mark.parametrize(
     ("arguments", "stdin", "sentence"),
     [
-        (["add", "ANN", "--generate"], "", "There is a user ann already"),
+        (["add", "ANN", "--generate"], "", "There is already a user ann"),
         (["add", "an n", "--generate"], "", "Choose a user name of 1 to 64"),
         (["add", "bob", "--password-stdin"], "short\n", "Choose a password of 8 to 1024"),
         (["add", "bob", "--password-stdin"], "", "Choose a password of 8 to 1024"),

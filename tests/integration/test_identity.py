@@ -162,7 +162,7 @@ async def test_letters_in_one_piece_or_two_are_the_same_password() -> None:
 
 
 async def test_only_so_many_passwords_are_hashed_at_once() -> None:
-    passwords = Passwords(most_at_once=2)
+    passwords = Passwords(max_concurrent=2)
     await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(6)))
     assert len(passwords._threads._threads) == 2
 

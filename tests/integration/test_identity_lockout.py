@@ -168,7 +168,7 @@ async def test_wrong_current_passwords_lock_as_well(database: Database) -> None:
 
 
 def test_memory_for_names_that_nobody_has_is_bounded() -> None:
-    names = UnknownUsers(most=3)
+    names = UnknownUsers(max_names=3)
     for name in ("a", "b", "c", "a", "d"):
         names.count_failure(name, NOW)
     assert [names.failures(name).count for name in "abcd"] == [2, 0, 1, 1]

@@ -146,10 +146,10 @@ async def test_a_missing_root_is_unreachable(jobs: LocalStorageJobs, root: Local
         assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-def failure_of(returncode: int, *lines: bytes, complaint: str = "") -> Failure:
-    output = JobOutput(lambda _: None, complaint)
+def failure_of(returncode: int, *lines: bytes, stderr: str = "") -> Failure:
+    output = JobOutput(lambda _: None, stderr)
     for line in lines:
-        output.take(line)
+        output.feed(line)
     with pytest.raises(Failure) as caught:
         output.check(returncode)
     return caught.value
@@ -170,7 +170,7 @@ def failure_of(returncode: int, *lines: bytes, complaint: str = "") -> Failure:
 def test_a_job_without_a_final_message_is_judged_by_its_exit_status(
     code: int, kind: type[Failure], reason: ErrorReason
 ) -> None:
-    failure = failure_of(code, complaint="MemoryError")
+    failure = failure_of(code, stderr="MemoryError")
     assert (type(failure), failure.reason) == (kind, reason)
     assert "MemoryError" in failure.message
 
@@ -186,9 +186,9 @@ def test_the_final_message_of_a_job_is_passed_on_with_a_limit() -> None:
 def test_progress_is_passed_on_and_noise_is_not() -> None:
     reports: list[Progress] = []
     output = JobOutput(reports.append)
-    output.take(b"Segmentation fault\n")
-    output.take(b"[]\n")
-    output.take(b'{"event": "progress", "phase": "upload", "bytes": 5, "total": null}\n')
+    output.feed(b"Segmentation fault\n")
+    output.feed(b"[]\n")
+    output.feed(b'{"event": "progress", "phase": "upload", "bytes": 5, "total": null}\n')
     assert reports == [Progress("upload", 5, None)]
 
 
@@ -196,7 +196,7 @@ def test_a_stalled_job_reports_nothing_although_it_repeats_its_progress() -> Non
     reports: list[Progress] = []
     output = JobOutput(reports.append)
     for work in (7, 7, 7, 8):
-        output.take(
+        output.feed(
             b'{"event": "progress", "phase": "upload", "bytes": 5, "total": null, "work": %d}\n' % work
         )
     assert reports == [Progress("upload", 5, None)] * 2

@@ -11,7 +11,7 @@ from sqlalchemy import select, text
 from codehub.db.models import ApiToken
 from codehub.db.session import Database
 from codehub.services import users
-from codehub.services.credentials import MOST_TOKENS, CreatedToken, create_token, list_tokens, revoke_token
+from codehub.services.credentials import MAX_TOKENS, CreatedToken, create_token, list_tokens, revoke_token
 from codehub.services.errors import (
     CredentialNotFound,
     InvalidExpiry,
@@ -132,14 +132,14 @@ async def test_nobody_gets_more_tokens_than_allowed_however_many_ask_at_once(dat
     ann, bob = await add(database), await add(database, "bob")
     await create(database, ann.id, days=1)
     later = NOW + DAY
-    asked = MOST_TOKENS + 10
+    asked = MAX_TOKENS + 10
     answers = await asyncio.gather(
         *(create_token(database, ann.id, str(each), expires_at=None, now=later) for each in range(asked)),
         return_exceptions=True,
     )
     created = [answer for answer in answers if isinstance(answer, CreatedToken)]
     # The one that has expired takes no place.
-    assert len(created) == MOST_TOKENS
+    assert len(created) == MAX_TOKENS
     assert {type(each) for each in answers} == {CreatedToken, TooManyTokens}
     await create(database, bob.id)
     await revoke_token(database, ann.id, created[0].view.id, now=later)

@@ -52,7 +52,7 @@ async def test_name_is_taken_in_upper_and_lower_case(database: Database) -> None
 
 @pytest.mark.parametrize("name", ["", "x" * 65, ".ann", "-ann", "@ann", "an n", "ann\n", "änn", "a\0", "a/b"])
 async def test_name_has_to_follow_the_rules(database: Database, name: str) -> None:
-    with pytest.raises(InvalidUsername, match="starts with a letter or a digit"):
+    with pytest.raises(InvalidUsername, match="starting with a letter or a digit"):
         await add(database, name)
 
 

@@ -16,7 +16,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import Phase
 from codehub.services.convergence import (
     FIRST_PAUSE_SECONDS,
-    LONGEST_PAUSE_SECONDS,
+    MAX_PAUSE_SECONDS,
     next_pause,
     wait_until_settled,
 )
@@ -157,4 +157,4 @@ def test_pauses_grow_from_a_tenth_of_a_second_to_one() -> None:
     for _ in range(10):
         pauses.append(next_pause(pauses[-1]))
     assert all(earlier <= later for earlier, later in pairwise(pauses))
-    assert (pauses[0], pauses[-1]) == (0.1, LONGEST_PAUSE_SECONDS)
+    assert (pauses[0], pauses[-1]) == (0.1, MAX_PAUSE_SECONDS)

@@ -34,7 +34,7 @@ class DirectoryJobs:
         """Upload the directory under this key, meta last. Skip the upload if both objects exist."""
         await _wait_for_leftover_job(directory)
         output = await run_job("archive", job_request(self._store, key, str(directory), UNRECORDED), report)
-        return Upload(output.stored_as(key), skipped=output.last["skipped"])
+        return Upload(output.stored_archive(key), skipped=output.last["skipped"])
 
     async def find_difference(self, directory: Path, key: str, report: Report) -> str | None:
         """Read the archive back and compare it with the directory. Return None if they are equal."""

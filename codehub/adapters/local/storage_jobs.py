@@ -29,7 +29,7 @@ class LocalStorageJobs:
 
     async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         output = await self._run("archive", workspace_id, key, report)
-        return output.stored_as(key)
+        return output.stored_archive(key)
 
     async def restore(
         self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
@@ -39,7 +39,7 @@ class LocalStorageJobs:
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         output = await self._run("create-empty", workspace_id, key, report)
-        return output.stored_as(key)
+        return output.stored_archive(key)
 
     async def _run(
         self,
@@ -127,7 +127,7 @@ async def _exchange(process: asyncio.subprocess.Process, request: bytes, output:
             await process.stdin.drain()
             process.stdin.close()
         async for line in process.stdout:
-            output.take(line)
+            output.feed(line)
         await process.wait()
         await stderr
     finally:
@@ -169,5 +169,5 @@ def _lower_priority(process_id: int) -> None:
 async def _log_stderr(stream: asyncio.StreamReader, output: JobOutput) -> None:
     async for line in stream:
         text = line.decode(errors="replace").rstrip()[:1000]
-        output.complaint = text
+        output.stderr = text
         _log.warning("storage job: %s", text)

@@ -44,11 +44,11 @@ class OutputLines:
             if stream == STDERR:
                 self._log_stderr(line)
             else:
-                self.output.take(line)
+                self.output.feed(line)
 
     def _log_stderr(self, line: bytes) -> None:
         text = line.decode(errors="replace").rstrip()[:SHOWN_LENGTH]
-        self.output.complaint = text
+        self.output.stderr = text
         _log.warning("storage job: %s", text)
 
 
@@ -65,7 +65,7 @@ class DockerStorageJobs:
 
     async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         output = await self._run("archive", workspace_id, key, report)
-        return output.stored_as(key)
+        return output.stored_archive(key)
 
     async def restore(
         self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
@@ -76,7 +76,7 @@ class DockerStorageJobs:
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         output = await self._run("create-empty", workspace_id, key, report)
-        return output.stored_as(key)
+        return output.stored_archive(key)
 
     async def _run(
         self,
