@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
+PACKAGES_SYNCED := node_modules/.synced
 PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks gameday testkit tests
 # Tests start thousands of processes: cache the bytecode of their modules even if the caller's shell turns that off.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test t check static unit fmt lint types contracts docs gameday fixed-game new-game search histories lock env images clean
+.PHONY: help up test t check static unit fmt lint types contracts js scripts docs gameday fixed-game new-game search histories lock env images clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -38,7 +39,7 @@ t: $(SYNCED) ## Run the tests of one area: make t AREA=proxy ARGS=-x
 
 check: static unit ## Check format, lint, types and import contracts, and run the unit tests
 
-static: lint types contracts
+static: js lint types contracts
 
 lint: $(SYNCED)
 	$(BIN)/ruff format --check .
@@ -49,6 +50,20 @@ types: $(SYNCED)
 
 contracts: $(SYNCED)
 	$(BIN)/lint-imports
+
+$(PACKAGES_SYNCED): package.json package-lock.json .npmrc
+	@npm ci --silent
+	@touch $@
+
+js: ## Check types and lint of the scripts for the browser, and run their tests (needs npm)
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory scripts; \
+	elif [ "$$CI" = true ]; then echo "make js needs npm (Debian: apt-get install npm)"; exit 1; \
+	else echo "Skipped make js: it needs npm (Debian: apt-get install npm)"; fi
+
+scripts: $(PACKAGES_SYNCED)
+	node_modules/.bin/tsc
+	node_modules/.bin/eslint .
+	node --test tests/dashboard/*.test.mjs
 
 # test_model_can_fail.py breaks one rule after another and takes minutes, so only `make test` runs it.
 unit: $(SYNCED) ## Run the tests that need no server
@@ -61,7 +76,7 @@ fmt: $(SYNCED) ## Format the code and fix what can be fixed
 docs: $(SYNCED) ## Write the generated pages
 	$(BIN)/codehub settings --markdown > docs/configuration.md
 	$(BIN)/python -m cli.reference > docs/cli.md
-	$(BIN)/python -m api.dashboard.words > api/dashboard/assets/words.js
+	$(BIN)/python -m api.dashboard.generate
 
 # Two games at once: one with the same faults every time, one with new ones. Both print their seed.
 gameday: $(SYNCED) ## Break everything for a minute and a half, twice, and check that nothing was lost
@@ -94,5 +109,5 @@ images: ## Build the Docker images
 	@images/build
 
 clean: ## Remove what the other targets created
-	rm -rf $(VENV) build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) node_modules build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find $(PACKAGES) -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -87,7 +87,7 @@ AREAS = {
         ("integration/test_storage_job_*.py", "unit/test_storage_job_*.py", "adversarial"),
     ),
     "api": Area(("api",), ("api", "unit/test_live_*.py", "unit/test_shown_progress.py")),
-    "dashboard": Area(("api/dashboard",), ("e2e", "unit/test_words.py")),
+    "dashboard": Area(("api/dashboard",), ("e2e", "unit/test_dashboard_files.py", "unit/test_words.py")),
     "proxy": Area(("proxy",), ("proxy", "front_door", "unit/test_proxy_*.py")),
     "cli": Area(
         ("cli",),

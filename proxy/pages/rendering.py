@@ -2,7 +2,9 @@
 
 import base64
 import hashlib
+import re
 from importlib.resources import files
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -12,18 +14,22 @@ from proxy.transport.routing import Response
 _TEXTS = files("proxy") / "pages" / "templates"
 
 
+_COMMENT = re.compile(r"/\*.*?\*/|^\s*//[^\n]*$", re.MULTILINE | re.DOTALL)
+
+
 def _read(name: str) -> str:
-    """Read a file without its indentation, which would only make each page larger."""
-    lines = (_TEXTS / name).read_text("utf-8").splitlines()
-    return "\n".join(line.strip() for line in lines)
+    """Read a file without its comments and indentation, which would only make each page larger."""
+    lines = _COMMENT.sub("", (_TEXTS / name).read_text("utf-8")).splitlines()
+    return "\n".join(line.strip() for line in lines if line.strip())
 
 
 def _hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
 
 
-_STYLE = _read("style.css")
+_STYLE = re.sub(r"\s*([{};])\s*", r"\1", _read("style.css"))
 _SCRIPT = _read("page.js")
+_FAVICON = quote(_read("icon.svg").replace('"', "'").replace("\n", ""), safe="/:=' ")
 
 POLICY = (
     f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; "
@@ -47,7 +53,7 @@ _environment = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-_environment.globals.update(style=_STYLE, script=_SCRIPT)
+_environment.globals.update(style=_STYLE, script=_SCRIPT, favicon=_FAVICON)
 _environment.filters["format_time"] = format_time
 _templates = {name: _environment.get_template(name) for name in _environment.list_templates(["html"])}
 

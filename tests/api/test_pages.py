@@ -17,7 +17,7 @@ PAGES = ["/", "/login", "/workspaces/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44", "/ac
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
 ADDRESSES = re.compile(r'(?:href|src)="([^"]+)"')
 INLINE = re.compile(r"<style|style=|<script(?![^>]*src=)|\son\w+=|javascript:", re.IGNORECASE)
-IMPORTED = re.compile(r'(?:from|import) "([^"]+)"')
+IMPORTED = re.compile(r'(?:from|import) "([^"]+)";')
 
 
 @pytest.fixture

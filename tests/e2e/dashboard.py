@@ -40,7 +40,7 @@ class Dashboard:
         await self.page.get_by_text("When nobody uses it").click()
         await self.page.get_by_label("Stop it after").select_option("1 day")
         await self.page.get_by_label("Then archive it after").select_option("7 days")
-        await self.page.get_by_label("Start it right away").set_checked(start)
+        await self.page.get_by_label("Start it now").set_checked(start)
         await self.page.get_by_role("button", name="Create", exact=True).click()
         await self.row(name).wait_for()
         return WorkspaceId(await self.row(name).get_attribute("data-id") or "")

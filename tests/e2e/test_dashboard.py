@@ -66,7 +66,7 @@ async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted
     dashboard: Dashboard, person: Person, deployment: Deployment
 ) -> None:
     page = dashboard.page
-    await expect(page.get_by_role("heading", name="Your first workspace")).to_be_visible()
+    await expect(page.get_by_role("heading", name="Create your first workspace")).to_be_visible()
     workspace_id = await dashboard.create("notes")
     await dashboard.expect_badge("notes", "Running")
     await expect(dashboard.row("notes").locator(".next")).to_have_text(re.compile("^Stops tomorrow"))
@@ -99,12 +99,12 @@ async def deletes_and_takes_back(dashboard: Dashboard) -> None:
     await dashboard.choose("notes", "Delete…")
     confirm = dashboard.page.get_by_role("button", name="Delete", exact=True)
     await confirm.click()
-    await expect(dashboard.page.get_by_text("That is not its name.")).to_be_visible()
+    await expect(dashboard.page.get_by_text("This is not the name of the workspace.")).to_be_visible()
     await dashboard.page.get_by_label("Type “notes” to confirm").fill("notes")
     await confirm.click()
     await expect(dashboard.row("notes")).to_have_count(0, timeout=PATIENCE)
     await dashboard.page.get_by_text("Recently deleted (1)").click()
-    await dashboard.page.get_by_label("Take back notes").click()
+    await dashboard.page.get_by_label("Undelete notes").click()
     await dashboard.expect_badge("notes", "Archived")
     await dashboard.delete("notes")
     await expect(dashboard.row("notes")).to_have_count(0, timeout=PATIENCE)
@@ -133,7 +133,7 @@ async def test_second_user_sees_nothing_of_it(dashboard: Dashboard, browser: Bro
     await dashboard.expect_badge("secret-plans", "Stopped")
     async with open_dashboard(browser, person.url, await add_user(person)) as other:
         await other.sign_in()
-        await expect(other.page.get_by_role("heading", name="Your first workspace")).to_be_visible()
+        await expect(other.page.get_by_role("heading", name="Create your first workspace")).to_be_visible()
         await expect(other.page.get_by_text("secret-plans")).to_have_count(0)
         await expect(other.page.get_by_role("link", name="Admin")).to_have_count(0)
         await other.page.goto(f"/workspaces/{workspace_id}")
@@ -147,7 +147,7 @@ async def test_page_says_that_it_is_cut_off_and_goes_on_after_a_restart_of_the_a
     await dashboard.create("before", start=False)
     await dashboard.expect_badge("before", "Stopped")
     api_process_of(deployment).kill()
-    await expect(dashboard.page.locator("#connection")).to_contain_text("Connecting again", timeout=PATIENCE)
+    await expect(dashboard.page.locator("#connection")).to_contain_text("Reconnecting", timeout=PATIENCE)
     await expect(dashboard.page.locator("#connection")).to_be_empty(timeout=PATIENCE)
     dashboard.errors.clear()
     await dashboard.create("after", start=False)
@@ -188,7 +188,7 @@ async def restores_the_archive(
 ) -> None:
     page = dashboard.page
     await expect(page.get_by_role("heading", name="Files are missing")).to_be_visible()
-    await expect(page.get_by_text("What you had by then is still in the archive")).to_be_visible()
+    await expect(page.get_by_text("An older version of your files is in the archive")).to_be_visible()
     assert await page.locator(".choice").count() == 3
     choice = page.locator("[data-choice=restore_archive]")
     await expect(choice).to_contain_text("The home will not have files newer than the archive")
@@ -252,7 +252,9 @@ async def test_failed_deletion_needs_its_owner_and_can_be_taken_back_or_done_for
     purge = page.locator("[data-choice=purge]")
     await purge.get_by_label("I understand what this means.").check()
     await purge.get_by_role("button", name="Delete for good").click()
-    await expect(page.get_by_role("heading", name="It is deleted")).to_be_visible(timeout=PATIENCE)
+    await expect(page.get_by_role("heading", name="This workspace was deleted")).to_be_visible(
+        timeout=PATIENCE
+    )
     assert not deployment.home(workspace_id).exists()
     # The browser notes the status of the proxy's page.
     assert [each for each in dashboard.errors if "502" not in each] == []
@@ -266,7 +268,7 @@ async def test_where_no_place_is_left_one_can_be_stopped_to_go_on(dashboard: Das
     await dashboard.page.locator("#create").click()
     await page.get_by_label("Name", exact=True).fill("three")
     await page.get_by_role("button", name="Create", exact=True).click()
-    await expect(page.get_by_role("heading", name="Your places are taken")).to_be_visible()
+    await expect(page.get_by_role("heading", name="You have reached your limit")).to_be_visible()
     await page.get_by_label("Stop one", exact=True).last.click()
     await dashboard.expect_badge("three", "Running")
     await dashboard.expect_badge("one", "Stopped")

@@ -70,6 +70,6 @@ async def test_search_shows_what_fits_and_stays_in_the_address(dashboard: Dashbo
     await page.reload()
     await expect(page.locator(".row")).to_have_count(11)
     await page.get_by_label("Search workspaces").fill("nothing like it")
-    await expect(page.get_by_text("No workspace fits.")).to_be_visible()
+    await expect(page.get_by_text("No workspace matches.")).to_be_visible()
     await page.get_by_label("Search workspaces").fill("")
     await expect(page.locator(".row")).to_have_count(MANY)

@@ -41,7 +41,7 @@ async def all_places_taken(person: Person) -> AsyncIterator[tuple[WorkspaceId, W
 async def test_stopping_one_workspace_on_the_page_opens_another(person: Person, tab: Tab) -> None:
     async with all_places_taken(person) as (first, second, third):
         await tab.visit(third)
-        assert await tab.read_headline() == "Your running slots are in use"
+        assert await tab.read_headline() == "You have reached your limit"
         await tab.page.get_by_label("Stop first").click()
         assert await tab.read_headline() == "Stop this workspace?"
         await tab.page.get_by_role("button", name="Stop").click()

@@ -1,4 +1,4 @@
-/** The drawings, as paths of a 24 by 24 grid; the same hand as on the proxy's pages. */
+/** Icons as paths on a 24 by 24 grid, in the style of the icons on the proxy's pages. */
 
 export const ICONS = {
   open: "M14 5h5v5M19 5l-8 8M17 14v5H5V7h5",

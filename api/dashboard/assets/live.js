@@ -1,85 +1,136 @@
-/** Live events into the store: connects again by itself, and says when what is shown may be old. */
+/** Feed live events into the store, reconnect, and report when the data may be stale. */
 
-import { get, isUnreachable, readSession } from "./api.js";
+import { ApiError, get, isUnreachable, readSession } from "./api.js";
 import { every } from "./clock.js";
 import { link } from "./routes.js";
+
+/** @import { Store } from "./store.js" */
+/** @import { WorkspacePage } from "./types.js" */
 
 const SILENCE_MS = 75000, PATIENCE_MS = 1500, FIRST_DELAY_MS = 500, LONGEST_DELAY_MS = 15000;
 const REFRESH_MS = 60000;
 
-/** `onState(isLive)` is called on every change. */
-export function follow(store, onState) {
-  new Feed(store, onState).connect();
-  // Use of a workspace moves its next stop, but is no event.
+/**
+ * @param {Store} store
+ * @param {(isLive: boolean) => void} onChange
+ */
+export function follow(store, onChange) {
+  const feed = new Feed(store, onChange);
+  feed.connect();
+  addEventListener("online", () => feed.connect());
+  addEventListener("pagehide", () => feed.source?.close());
+  addEventListener("pageshow", (event) => { if (event.persisted) feed.connect(); });
+  // Using a workspace postpones its next stop without an event.
   every(REFRESH_MS, () => refreshRunning(store));
 }
 
-class Feed {
-  constructor(store, onState) {
-    Object.assign(this, { store, onState, failures: 0, isLive: undefined });
-    addEventListener("online", () => this.connect());
-    addEventListener("pagehide", () => this.source?.close());
-    addEventListener("pageshow", (event) => { if (event.persisted) this.connect(); });
+/**
+ * Return how long to wait before the next attempt.
+ * @param {number} failures
+ * @param {number} random between 0 and 1
+ */
+export function reconnectDelay(failures, random) {
+  return Math.min(FIRST_DELAY_MS * 2 ** failures, LONGEST_DELAY_MS) * (0.75 + random / 2);
+}
+
+export class Feed {
+  /**
+   * @param {Store} store
+   * @param {(isLive: boolean) => void} onChange
+   */
+  constructor(store, onChange) {
+    this.store = store;
+    this.onChange = onChange;
+    this.failures = 0;
+    /** @type {boolean | undefined} */
+    this.isLive = undefined;
+    /** @type {EventSource | undefined} */
+    this.source = undefined;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.retryTimer = undefined;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.silenceTimer = undefined;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.staleTimer = undefined;
   }
 
   connect() {
-    clearTimeout(this.retry);
+    clearTimeout(this.retryTimer);
     this.source?.close();
-    this.source = new EventSource(link("/api/v1/events"));
-    const on = (name, act) => this.source.addEventListener(name, (event) => this.hear(act, event));
+    const source = new EventSource(link("/api/v1/events"));
+    this.source = source;
+    /** @type {(name: string, action: (document: any) => void) => void} */
+    const on = (name, action) => source.addEventListener(name, ({ data }) => this.receive(action, data));
     on("snapshot", ({ workspaces }) => this.store.replaceAll(workspaces));
     on("workspace_updated", (workspace) => this.store.put(workspace));
     on("workspace_deleted", ({ id }) => this.store.remove(id));
-    on("workspace_progress", (progress) => this.store.noteProgress(progress));
+    on("workspace_progress", (progress) => this.store.putProgress(progress));
     on("heartbeat", () => {});
-    this.source.addEventListener("error", () => this.lose());
-    this.watch();
+    source.addEventListener("error", () => this.handleError(source));
+    this.watchSilence();
   }
 
-  hear(act, event) {
+  /**
+   * @param {(document: any) => void} action
+   * @param {string} data
+   */
+  receive(action, data) {
     this.failures = 0;
-    this.watch();
+    this.watchSilence();
     this.report(true);
-    act(JSON.parse(event.data));
+    action(JSON.parse(data));
   }
 
-  /** The browser tries again after a broken connection, but not after an answer that is an error. */
-  async lose() {
-    this.doubt ??= setTimeout(() => this.report(false), PATIENCE_MS);
-    if (this.source.readyState !== EventSource.CLOSED) return;
-    clearTimeout(this.silence);
+  /**
+   * The browser itself reconnects after a lost connection, but not after an error response.
+   * @param {EventSource} source
+   */
+  handleError(source) {
+    this.staleTimer ??= setTimeout(() => this.report(false), PATIENCE_MS);
+    if (source.readyState === EventSource.CLOSED) this.retryLater();
+  }
+
+  retryLater() {
+    clearTimeout(this.silenceTimer);
     this.failures += 1;
-    const delay = Math.min(FIRST_DELAY_MS * 2 ** this.failures, LONGEST_DELAY_MS);
-    this.retry = setTimeout(() => this.tryAgain(), delay * (0.75 + Math.random() / 2));
+    this.retryTimer = setTimeout(() => this.retry(), reconnectDelay(this.failures, Math.random()));
   }
 
-  async tryAgain() {
+  async retry() {
     try {
-      // Whoever was signed out meanwhile goes to the sign-in page from here.
+      // This goes to the sign-in page if the session has ended.
       await readSession();
     } catch (error) {
-      if (isUnreachable(error) || error.status === 429) return this.lose();
+      if (isUnreachable(error) || (error instanceof ApiError && error.status === 429)) {
+        this.retryLater();
+        return;
+      }
     }
     this.connect();
   }
 
-  watch() {
-    clearTimeout(this.silence);
-    this.silence = setTimeout(() => { this.report(false); this.connect(); }, SILENCE_MS);
+  watchSilence() {
+    clearTimeout(this.silenceTimer);
+    this.silenceTimer = setTimeout(() => { this.report(false); this.connect(); }, SILENCE_MS);
   }
 
+  /** @param {boolean} isLive */
   report(isLive) {
-    clearTimeout(this.doubt);
-    this.doubt = undefined;
-    if (this.isLive !== isLive) this.onState((this.isLive = isLive));
+    clearTimeout(this.staleTimer);
+    this.staleTimer = undefined;
+    if (this.isLive === isLive) return;
+    this.isLive = isLive;
+    this.onChange(isLive);
   }
 }
 
+/** @param {Store} store */
 async function refreshRunning(store) {
   try {
+    /** @type {WorkspacePage} */
     const { items } = await get("/workspaces?phase=RUNNING&limit=200");
     for (const item of items) store.put(item);
   } catch {
-    // The next time will do.
+    // The next refresh will do.
   }
 }

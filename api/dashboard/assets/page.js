@@ -1,45 +1,64 @@
-/** What all signed-in pages share: who is signed in, the navigation, the live store. */
+/** Everything that the pages behind the sign-in share: the session, the navigation and the live store. */
 
-import { post, readSession, isUnreachable } from "./api.js";
-import { h, icon, replace, say } from "./dom.js";
+import { isUnreachable, messageOf, post, readSession } from "./api.js";
+import { now } from "./clock.js";
+import { element, h, icon, mainElement, replaceChildren, setText } from "./dom.js";
+import { moment } from "./format.js";
 import { ICONS } from "./icons.js";
 import { follow } from "./live.js";
 import { BASE, goToLogin, link } from "./routes.js";
 import { Store } from "./store.js";
-import { moment } from "./format.js";
-import { now } from "./clock.js";
 
-const AGAIN_MS = 3000;
-const OFFLINE = "CodeHub does not answer. This page goes on by itself as soon as it does.";
+/** @import { Person } from "./types.js" */
+/** @typedef {{ main: HTMLElement, user: Person, store: Store }} PageContext */
 
-/** Run a page for whoever is signed in; `page` gets the main element, the user and the store. */
-export async function start(page) {
-  const main = document.getElementById("main");
-  const connection = document.getElementById("connection");
-  const session = await signedIn(connection);
-  say(connection, "");
-  showNavigation(session.user);
+const RETRY_MS = 3000;
+const OFFLINE = "CodeHub does not answer. This page continues as soon as it does.";
+
+/**
+ * Show a page to the person who is signed in.
+ * @param {(context: PageContext) => unknown} show
+ */
+export async function start(show) {
+  const main = mainElement();
+  const connection = element("connection");
+  const { user } = await waitForSession(connection);
+  setText(connection, "");
+  showNavigation(user);
   const store = new Store();
   main.replaceChildren();
-  await page({ main, user: session.user, store });
+  await show({ main, user, store });
+  /** @type {number | undefined} */
   let lostAt;
   follow(store, (isLive) => {
     lostAt = isLive ? undefined : (lostAt ?? now());
-    say(connection, isLive ? "" : `Connecting again… What you see is from ${moment(lostAt)}.`);
+    setText(connection, lostAt ? `Reconnecting… This page shows the state of ${moment(lostAt)}.` : "");
   });
 }
 
-async function signedIn(connection) {
+/**
+ * A centered message instead of a page, with the way back to the list.
+ * @param {string} title
+ * @param {string} text
+ */
+export function notice(title, text) {
+  return h("div", { class: "card lone" }, h("h1", {}, title), h("p", {}, text),
+    h("p", {}, h("a", { class: "button", href: link("/") }, "All workspaces")));
+}
+
+/** @param {HTMLElement} connection */
+async function waitForSession(connection) {
   for (;;) {
     try {
       return await readSession();
     } catch (error) {
-      say(connection, isUnreachable(error) ? OFFLINE : error.message);
-      await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+      setText(connection, isUnreachable(error) ? OFFLINE : messageOf(error));
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
     }
   }
 }
 
+/** @param {Person} user */
 function showNavigation(user) {
   const here = location.pathname.slice(BASE.length);
   const pages = [["/", "Workspaces"], ["/account", "Account"]];
@@ -47,8 +66,9 @@ function showNavigation(user) {
   const links = pages.map(([path, label]) =>
     h("a", { href: link(path), "aria-current": here === path && "page" }, label));
   const leave = h("button", { class: "quiet-button", type: "button", onclick: signOut, title: "Sign out" },
-    h("span", { class: "who" }, user.username), icon(ICONS.leave), h("span", { class: "unseen" }, "Sign out"));
-  replace(document.getElementById("navigation"), links, leave);
+    h("span", { class: "who" }, user.username), icon(ICONS.leave),
+    h("span", { class: "unseen" }, "Sign out"));
+  replaceChildren(element("navigation"), links, leave);
 }
 
 async function signOut() {

@@ -1,32 +1,41 @@
-/** Where we are: paths below the public address, and where to go after signing in. */
+/** Paths below the public address of CodeHub, and the way to the sign-in page and back. */
 
 // This file is at {base}/assets/{digest}/routes.js.
 export const BASE = new URL("../..", import.meta.url).pathname.replace(/\/$/, "");
-const HINT = "codehub:signed-in";
-const ANYWHERE_ELSE = /[\\\u0000-\u0020\u007f]/;
+const SIGNED_IN = "codehub:signed-in";
+// Browsers may read a backslash or a control character as part of another host's address.
+// eslint-disable-next-line no-control-regex
+const UNSAFE = /[\\\u0000-\u0020\u007f]/;
 
+/** @param {string} path */
 export function link(path) {
   return BASE + path;
 }
 
-/** The path that a sign-in returns to: one of this site's, never another address. */
+/**
+ * Return the path to open after signing in: always one of this CodeHub, never another address.
+ * @param {string} search
+ */
 export function safeNext(search) {
   const wanted = new URLSearchParams(search).get("next") ?? "/";
-  if (!wanted.startsWith("/") || wanted.startsWith("//") || ANYWHERE_ELSE.test(wanted)) return "/";
-  const there = new URL(BASE + wanted, location.origin);
-  const isHere = there.origin === location.origin && there.pathname.startsWith(`${BASE}/`);
-  const path = there.pathname.slice(BASE.length);
-  return isHere && !path.startsWith("//") && path !== "/login" ? path + there.search + there.hash : "/";
+  if (!wanted.startsWith("/") || wanted.startsWith("//") || UNSAFE.test(wanted)) return "/";
+  const url = new URL(BASE + wanted, location.origin);
+  const isHere = url.origin === location.origin && url.pathname.startsWith(`${BASE}/`);
+  const path = url.pathname.slice(BASE.length);
+  return isHere && !path.startsWith("//") && path !== "/login" ? path + url.search + url.hash : "/";
 }
 
-/** A hint and no more: the cookie decides, and no page can read it. */
+/**
+ * Remember a hint for the next visit. Only the cookie decides, and scripts cannot read it.
+ * @param {boolean} signedIn
+ */
 export function rememberSignIn(signedIn) {
-  if (signedIn) localStorage.setItem(HINT, "yes");
-  else localStorage.removeItem(HINT);
+  if (signedIn) localStorage.setItem(SIGNED_IN, "yes");
+  else localStorage.removeItem(SIGNED_IN);
 }
 
 export function mayBeSignedIn() {
-  return localStorage.getItem(HINT) !== null;
+  return localStorage.getItem(SIGNED_IN) !== null;
 }
 
 export function goToLogin() {
@@ -35,7 +44,7 @@ export function goToLogin() {
   location.replace(link(here === "/" ? "/login" : `/login?next=${encodeURIComponent(here)}`));
 }
 
-/** The id in `/workspaces/{id}`. */
+/** Return the id in `/workspaces/{id}`. */
 export function idInPath() {
   return decodeURIComponent(location.pathname.slice(BASE.length).split("/")[2] ?? "");
 }

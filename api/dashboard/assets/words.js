@@ -1,5 +1,6 @@
 /** Generated from codehub/words.py by `make docs`; do not edit. */
 
+/** @type {Record<string, Record<string, string>>} */
 export const PHASES = {
   "PENDING": {
     "label": "New",
@@ -31,6 +32,7 @@ export const PHASES = {
   }
 };
 
+/** @type {Record<string, string>} */
 export const OPERATIONS = {
   "PROVISIONING": "Preparing",
   "RESTORING": "Restoring",
@@ -43,6 +45,7 @@ export const OPERATIONS = {
 
 export const RECOVERING = "Recovering";
 
+/** @type {Record<string, string>} */
 export const HEADING_TO = {
   "RUNNING": "Getting ready",
   "STANDBY": "Stopping",
@@ -50,6 +53,7 @@ export const HEADING_TO = {
   "DELETED": "Deleting"
 };
 
+/** @type {Record<string, string>} */
 export const COMPLETED = {
   "PROVISIONING": "Created the home",
   "RESTORING": "Restored the files",
@@ -60,6 +64,7 @@ export const COMPLETED = {
   "DELETING": "Deleted"
 };
 
+/** @type {Record<string, string>} */
 export const RESULTS = {
   "RUNNING": "in progress",
   "COMPLETED": "done",
@@ -68,11 +73,13 @@ export const RESULTS = {
   "ABANDONED": "replaced by another operation"
 };
 
+/** @type {Record<string, string>} */
 export const NEXT_CHANGES = {
   "STANDBY": "Stops",
   "ARCHIVED": "Moves to an archive"
 };
 
+/** @type {Record<string, string>} */
 export const STEPS = {
   "claim": "Reserving the workspace",
   "observe": "Checking the workspace",
@@ -99,6 +106,7 @@ export const STEPS = {
   "waiting for its turn": "Waiting for its turn"
 };
 
+/** @type {Record<string, Record<string, string>>} */
 export const FAILURES = {
   "Timeout": {
     "headline": "It took too long",
@@ -138,6 +146,7 @@ export const UNKNOWN_FAILURE = "Something went wrong";
 
 export const DELETION_FAILED = "It could not be deleted";
 
+/** @type {Record<string, string>} */
 export const CHOICES = {
   "retry": "Try again",
   "restore_archive": "Restore this archive",
@@ -203,6 +212,7 @@ export const CONDITIONS = {
 
 export const NOT_OBSERVED = "Not checked yet.";
 
+/** @type {Record<string, string>} */
 export const EVENTS = {
   "created": "created it",
   "state_requested": "asked to change it",
@@ -220,6 +230,7 @@ export const EVENTS = {
   "operation_released": "paused during an outage"
 };
 
+/** @type {Record<string, string>} */
 export const STATE_REQUESTS = {
   "RUNNING": "asked to start it",
   "STANDBY": "asked to stop it",
@@ -236,6 +247,7 @@ export const CODEHUB_ACTORS = [
 
 export const UNUSED = "because nobody used it";
 
+/** @type {Record<string, string>} */
 export const IDES = {
   "code-server": "VS Code (code-server)",
   "jupyterlab": "JupyterLab"

@@ -1,124 +1,201 @@
 "use strict";
-(() => {
-  const main = document.querySelector("main");
-  const { progress: source, reload, address, thenOpen } = main.dataset;
-  const part = (name) => main.querySelector(`[data-part="${name}"]`);
-  const TRIES = "codehub:tries";
-  const FORGET_MS = 60000, LONGEST_S = 20, WINDOW_MS = 8000, SILENCE_MS = 5000, PATIENCE_MS = 1500;
 
-  for (const time of document.querySelectorAll("time")) {
-    const when = new Date(time.dateTime);
-    const year = when.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
-    const day = when.toLocaleDateString("en-GB", { day: "numeric", month: "long", ...year });
-    time.textContent = `${day}, ${when.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })}`;
+/**
+ * @typedef {object} Progress
+ * @property {boolean} open whether the IDE is ready
+ * @property {boolean} settled
+ * @property {boolean} needs_person
+ * @property {string} phase
+ * @property {string} under_way
+ * @property {string | null} since
+ * @property {string | null} step
+ * @property {number} done
+ * @property {number | null} total
+ * @property {string | null} unit
+ */
+
+(() => {
+  const main = /** @type {HTMLElement} */ (document.querySelector("main"));
+  const { progress: source, reload, address, thenOpen } = main.dataset;
+  const ATTEMPTS = "codehub:attempts", FORGET_MS = 60000, LONGEST_SECONDS = 20;
+  const WINDOW_MS = 8000, SILENCE_MS = 5000, PATIENCE_MS = 1500;
+
+  for (const time of document.querySelectorAll("time")) time.textContent = localTime(new Date(time.dateTime));
+
+  // A second click must not send the form again. Coming back enables the buttons.
+  /** @type {NodeListOf<HTMLButtonElement>} */
+  const buttons = document.querySelectorAll("form button");
+  /** @param {boolean} enabled */
+  const enable = (enabled) => buttons.forEach((button) => { button.disabled = !enabled; });
+  addEventListener("submit", () => setTimeout(enable, 0, false));
+  addEventListener("pageshow", () => enable(true));
+
+  if (reload) leaveLater(Number(reload));
+  if (source) follow(source);
+
+  /** @param {Date} date */
+  function localTime(date) {
+    const year = date.getFullYear() === new Date().getFullYear() ? undefined : "numeric";
+    const day = date.toLocaleDateString("en-GB", { day: "numeric", month: "long", year });
+    return `${day}, ${date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })}`;
   }
 
-  // A second click must not post a second time; coming back makes the buttons work again.
-  const buttons = document.querySelectorAll("form button");
-  const able = (can) => buttons.forEach((button) => { button.disabled = !can; });
-  addEventListener("submit", () => setTimeout(able, 0, false));
-  addEventListener("pageshow", () => able(true));
-
-  let stream, leaving = false;
   function leave() {
-    if (leaving) return;
-    leaving = true;
-    if (stream) stream.close();
-    // The answer to a form has no address of its own: a reload would send the form again.
+    // The response to a form has no address of its own: reloading it would send the form again.
     if (address && location.pathname.includes("/.codehub/")) location.replace(address);
     else location.reload();
   }
-  // A reload may wake the workspace, so nobody's hidden tab does that by itself.
-  function leaveOnceSeen() {
+
+  /** Loading the page may start the workspace, so a hidden tab never does that by itself. */
+  function leaveOnceVisible() {
     if (document.hidden) document.addEventListener("visibilitychange", leave, { once: true });
     else leave();
   }
-  function leaveLater(first) {
-    const [tries, at] = (sessionStorage.getItem(TRIES) || "0 0").split(" ").map(Number);
-    const again = Date.now() - at < FORGET_MS ? tries : 0;
-    sessionStorage.setItem(TRIES, `${again + 1} ${Date.now()}`);
-    setTimeout(leaveOnceSeen, Math.min(first * 1.4 ** again, LONGEST_S) * (800 + 400 * Math.random()));
+
+  /** @param {number} seconds grows with each attempt in a row */
+  function leaveLater(seconds) {
+    const [count, at] = (sessionStorage.getItem(ATTEMPTS) || "0 0").split(" ").map(Number);
+    const attempts = Date.now() - at < FORGET_MS ? count : 0;
+    sessionStorage.setItem(ATTEMPTS, `${attempts + 1} ${Date.now()}`);
+    const delay = Math.min(seconds * 1.4 ** attempts, LONGEST_SECONDS);
+    setTimeout(leaveOnceVisible, delay * (800 + 400 * Math.random()));
   }
-  if (reload) leaveLater(Number(reload));
-  if (!source) return;
 
-  const bar = document.getElementById("bar");
-  const skew = Date.parse(main.dataset.now) - Date.now();
-  let since = main.dataset.since, latest, samples = [];
+  /** @param {string} url */
+  function follow(url) {
+    const bar = /** @type {HTMLProgressElement} */ (document.getElementById("bar"));
+    const skew = Date.parse(main.dataset.now ?? "") - Date.now();
+    const slowAfter = Number(main.dataset.slowAfter);
+    /** @type {Record<string, string>} */
+    const steps = JSON.parse(main.dataset.steps ?? "{}");
+    let since = main.dataset.since || null;
+    /** @type {Progress | undefined} */
+    let latest;
+    /** @type {{ at: number, done: number, step: string | null }[]} */
+    let samples = [];
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let interruption;
+    let isLeaving = false;
+    const stream = new EventSource(url);
+    const ticking = setInterval(draw, 1000);
+    stream.addEventListener("open", () => setNote(""));
+    stream.addEventListener("progress", ({ data }) => handle(JSON.parse(data)));
+    stream.addEventListener("error", () => {
+      clearTimeout(interruption);
+      interruption = setTimeout(setNote, PATIENCE_MS, "Reconnecting…");
+      if (stream.readyState === EventSource.CLOSED) leaveLater(3);
+    });
 
-  function size(count) {
+    /** @param {Progress} progress */
+    function handle(progress) {
+      sessionStorage.removeItem(ATTEMPTS);
+      if (progress.open) stopAndLeave();
+      else if (progress.settled) end(progress);
+      else update(progress);
+    }
+
+    function stopAndLeave() {
+      if (!isLeaving) leave();
+      isLeaving = true;
+      stream.close();
+    }
+
+    /** @param {Progress} progress */
+    function end({ phase, needs_person: failed }) {
+      if (failed || thenOpen) {
+        stopAndLeave();
+        return;
+      }
+      stream.close();
+      clearInterval(ticking);
+      part("activity").hidden = true;
+      main.querySelector(".icon")?.classList.remove("working");
+      part("again").hidden = phase.startsWith("DELET");
+      reveal(`IS_${phase}`);
+    }
+
+    /** @param {Progress} progress */
+    function update(progress) {
+      reveal(progress.under_way);
+      if (progress.since !== latest?.since) samples = [];
+      since = progress.since;
+      latest = progress;
+      measure(progress);
+      draw();
+    }
+
+    /** @param {Progress} progress */
+    function measure({ step, done, total, unit }) {
+      const now = Date.now(), last = samples[samples.length - 1];
+      if (last && (last.step !== step || last.done > done)) samples = [];
+      samples = [...samples.filter(({ at }) => now - at < WINDOW_MS), { at: now, done, step }];
+      if (total && unit !== "seconds") {
+        bar.max = total;
+        bar.value = Math.min(done, total);
+      } else bar.removeAttribute("value");
+    }
+
+    function draw() {
+      const elapsed = since ? (Date.now() + skew - Date.parse(since)) / 1000 : NaN;
+      const isTransfer = latest?.unit === "bytes" && Boolean(latest.done || latest.total);
+      part("slow").hidden = isTransfer || !(elapsed > slowAfter);
+      if (latest && isTransfer) part("figures").textContent = withStep(transfer(latest));
+      else if (latest || !bar.hasAttribute("value")) {
+        part("figures").textContent = since ? withStep(`${duration(elapsed)} so far`) : "";
+      }
+    }
+
+    /** @param {string} text */
+    function withStep(text) {
+      const step = steps[latest?.step ?? ""];
+      return step ? `${step} · ${text}` : text;
+    }
+
+    /** @param {Progress} progress */
+    function transfer({ done, total }) {
+      const first = samples[0], last = samples[samples.length - 1];
+      const rate = (last.done - first.done) / (last.at - first.at) * 1000;
+      const texts = [total ? `${size(done)} of ${size(total)}` : size(done)];
+      if (rate > 0 && Date.now() - last.at < SILENCE_MS) {
+        texts.push(`${size(rate)}/s`);
+        if (total && total > done) texts.push(`${duration(Math.ceil((total - done) / rate))} left`);
+      }
+      return texts.join(" · ");
+    }
+
+    /** @param {string} text */
+    function setNote(text) {
+      clearTimeout(interruption);
+      part("note").textContent = text;
+    }
+  }
+
+  /** @param {string} name */
+  function part(name) {
+    return /** @type {HTMLElement} */ (main.querySelector(`[data-part="${name}"]`));
+  }
+
+  /** @param {string} state */
+  function reveal(state) {
+    /** @type {NodeListOf<HTMLElement>} */
+    const sections = main.querySelectorAll("[data-state]");
+    for (const each of sections) each.hidden = each.dataset.state !== state;
+    const headline = main.querySelector("[data-state]:not([hidden]) h1");
+    const name = main.querySelector(".name");
+    if (headline) document.title = `${headline.textContent} · ${name?.textContent} · CodeHub`;
+  }
+
+  /** @param {number} bytes */
+  function size(bytes) {
     const units = ["B", "kB", "MB", "GB", "TB"];
-    let unit = 0;
-    while (count >= 999.5 && unit < units.length - 1) { count /= 1000; unit += 1; }
-    return `${count.toFixed(unit && count < 10 ? 1 : 0)} ${units[unit]}`;
+    let value = bytes, unit = 0;
+    while (value >= 999.5 && unit < units.length - 1) { value /= 1000; unit += 1; }
+    return `${value.toFixed(unit && value < 10 ? 1 : 0)} ${units[unit]}`;
   }
+
+  /** @param {number} seconds */
   function duration(seconds) {
     const whole = Math.max(0, Math.floor(seconds));
     return whole < 60 ? `${whole} s` : `${Math.floor(whole / 60)} min ${whole % 60} s`;
   }
-  function transfer({ done, total }) {
-    const [first, last] = [samples[0], samples[samples.length - 1]];
-    const rate = (last.done - first.done) / (last.at - first.at) * 1000;
-    const words = [total ? `${size(done)} of ${size(total)}` : size(done)];
-    if (rate > 0 && Date.now() - last.at < SILENCE_MS) {
-      words.push(`${size(rate)}/s`);
-      if (total > done) words.push(`${duration(Math.ceil((total - done) / rate))} left`);
-    }
-    return words.join(" · ");
-  }
-  const steps = JSON.parse(main.dataset.steps);
-  function named(text) {
-    const step = steps[latest?.step];
-    return step ? `${step} · ${text}` : text;
-  }
-  function draw() {
-    const elapsed = since ? (Date.now() + skew - Date.parse(since)) / 1000 : NaN;
-    const moving = latest && latest.unit === "bytes" && (latest.done || latest.total);
-    if (moving) part("figures").textContent = named(transfer(latest));
-    else if (latest || !bar.hasAttribute("value")) part("figures").textContent = since ? named(`${duration(elapsed)} so far`) : "";
-    part("slow").hidden = moving || !(elapsed > main.dataset.slowAfter);
-  }
-  function measure({ step, done, total, unit }) {
-    const now = Date.now(), last = samples[samples.length - 1];
-    if (last && (last.step !== step || last.done > done)) samples = [];
-    samples = [...samples.filter(({ at }) => now - at < WINDOW_MS), { at: now, done, step }];
-    if (total && unit !== "seconds") { bar.max = total; bar.value = Math.min(done, total); }
-    else bar.removeAttribute("value");
-  }
-  function reveal(state) {
-    for (const each of main.querySelectorAll("[data-state]")) each.hidden = each.dataset.state !== state;
-    const shown = main.querySelector("[data-state]:not([hidden]) h1");
-    if (shown) document.title = `${shown.textContent} · ${main.querySelector(".name").textContent} · CodeHub`;
-  }
-  function end({ phase, needs_person: needsPerson }) {
-    if (needsPerson || thenOpen) return leave();
-    stream.close();
-    clearInterval(ticking);
-    part("activity").hidden = true;
-    main.querySelector(".icon").classList.remove("working");
-    part("again").hidden = phase.startsWith("DELET");
-    reveal(`IS_${phase}`);
-  }
-  function see(seen) {
-    sessionStorage.removeItem(TRIES);
-    if (seen.open) return leave();
-    if (seen.settled) return end(seen);
-    reveal(seen.under_way);
-    if (seen.since !== latest?.since) samples = [];
-    [since, latest] = [seen.since, seen];
-    measure(seen);
-    draw();
-  }
-
-  const ticking = setInterval(draw, 1000);
-  let interrupted;
-  const note = (text) => { clearTimeout(interrupted); part("note").textContent = text; };
-  stream = new EventSource(source);
-  stream.addEventListener("open", () => note(""));
-  stream.addEventListener("progress", (event) => see(JSON.parse(event.data)));
-  stream.addEventListener("error", () => {
-    clearTimeout(interrupted);
-    interrupted = setTimeout(note, PATIENCE_MS, "Reconnecting…");
-    if (stream.readyState === EventSource.CLOSED) leaveLater(3);
-  });
 })();

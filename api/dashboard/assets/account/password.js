@@ -1,28 +1,40 @@
-/** A new password. */
+/** Change your password. */
 
 import { post } from "../api.js";
-import { h } from "../dom.js";
-import { field, formOf } from "../components/forms.js";
-import { toast } from "../components/toast.js";
+import { createForm, field } from "../components/forms.js";
 import { section } from "../components/section.js";
+import { toast } from "../components/toast.js";
+import { h } from "../dom.js";
 
-/** `changed` is called when all other sign-ins have ended. */
-export function passwordSection(username, changed) {
-  const secret = (name, autocomplete) => h("input", { type: "password", name, autocomplete, required: true, maxlength: 1024 });
-  const again = secret("again", "new-password");
-  const chosen = secret("new_password", "new-password");
-  const compare = () => again.setCustomValidity(again.value === chosen.value ? "" : "This is not the same password.");
+/**
+ * @param {string} username
+ * @param {() => void} onChanged
+ */
+export function passwordSection(username, onChanged) {
+  const again = passwordInput("again", "new-password");
+  const chosen = passwordInput("new_password", "new-password");
+  const compare = () =>
+    again.setCustomValidity(again.value === chosen.value ? "" : "The two passwords are different.");
   for (const each of [again, chosen]) each.addEventListener("input", compare);
-  const form = formOf({ button: "Change password", submit: async (values, sent) => {
+  const form = createForm({ button: "Change password", submit: async (values, sent) => {
     await post("/password", { current_password: values.current_password, new_password: values.new_password });
     sent.reset();
-    toast("Your password is changed. Your other sign-ins have ended.");
-    changed();
+    toast("Your password is changed. You are signed out everywhere else.");
+    onChanged();
   } },
-  // Password managers want to know whose it is.
-  h("input", { type: "text", name: "username", value: username, autocomplete: "username", class: "unseen", tabindex: "-1", "aria-hidden": "true", readonly: true }),
-  field("Present password", secret("current_password", "current-password")),
-  field("New password", chosen, { hint: "A few words that belong together only for you." }),
+  // Password managers need the user name.
+  h("input", { type: "text", name: "username", value: username, autocomplete: "username", class: "unseen",
+    tabindex: "-1", "aria-hidden": "true", readonly: true }),
+  field("Current password", passwordInput("current_password", "current-password")),
+  field("New password", chosen, "A few words that only you would put together."),
   field("New password again", again));
-  return section("Password", h("p", { class: "quiet" }, "All your other sign-ins end when you change it."), form);
+  return section("Password", h("p", { class: "quiet" }, "Changing it signs you out everywhere else."), form);
+}
+
+/**
+ * @param {string} name
+ * @param {string} autocomplete
+ */
+function passwordInput(name, autocomplete) {
+  return h("input", { type: "password", name, autocomplete, required: true, maxlength: 1024 });
 }

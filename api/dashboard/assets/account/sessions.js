@@ -1,13 +1,20 @@
-/** Where one is signed in. */
+/** Where you are signed in. */
 
 import { get, remove } from "../api.js";
-import { h, replace } from "../dom.js";
-import { ago, moment } from "../format.js";
-import { orTell, toast } from "../components/toast.js";
 import { section } from "../components/section.js";
+import { reportErrors, toast } from "../components/toast.js";
+import { button, h, replaceChildren } from "../dom.js";
+import { ago, moment } from "../format.js";
 
-const BROWSERS = [["Edg/", "Edge"], ["OPR/", "Opera"], ["Firefox/", "Firefox"], ["Chrome/", "Chrome"], ["Safari/", "Safari"]];
-const SYSTEMS = [["Android", "Android"], ["iPhone", "iPhone"], ["iPad", "iPad"], ["Windows", "Windows"], ["Mac OS", "macOS"], ["CrOS", "ChromeOS"], ["Linux", "Linux"]];
+/** @import { SessionItem, SessionList } from "../types.js" */
+
+const BROWSERS = [
+  ["Edg/", "Edge"], ["OPR/", "Opera"], ["Firefox/", "Firefox"], ["Chrome/", "Chrome"], ["Safari/", "Safari"],
+];
+const SYSTEMS = [
+  ["Android", "Android"], ["iPhone", "iPhone"], ["iPad", "iPad"], ["Windows", "Windows"], ["Mac OS", "macOS"],
+  ["CrOS", "ChromeOS"], ["Linux", "Linux"],
+];
 
 export class Sessions {
   constructor() {
@@ -16,28 +23,38 @@ export class Sessions {
   }
 
   async load() {
+    /** @type {SessionList} */
     const { items } = await get("/sessions");
-    replace(this.list, items.map((session) => this.item(session)));
+    replaceChildren(this.list, items.map((session) => this.item(session)));
   }
 
+  /** @param {SessionItem} session */
   item(session) {
     const device = deviceOf(session.user_agent);
-    const button = session.current ? h("span", { class: "tag" }, "this one")
-      : h("button", { type: "button", class: "button second", "aria-label": `Sign out ${device}`, onclick: () => orTell(() => this.end(session)) }, "Sign out");
-    return h("li", {}, h("div", {}, h("strong", { title: session.user_agent ?? "" }, device),
-      h("p", { class: "quiet" }, `Since ${moment(session.created_at)}. Last seen ${ago(session.last_seen_at ?? session.created_at)}.`)), button);
+    const seen = ago(session.last_seen_at ?? session.created_at);
+    const control = session.current ? h("span", { class: "tag" }, "this one")
+      : button({ class: "button second", "aria-label": `Sign out ${device}`,
+        onclick: () => reportErrors(() => this.end(session)) }, "Sign out");
+    return h("li", {}, h("div", {}, h("strong", { title: session.user_agent }, device),
+      h("p", { class: "quiet" }, `Since ${moment(session.created_at)}. Last seen ${seen}.`)), control);
   }
 
+  /** @param {SessionItem} session */
   async end(session) {
     await remove(`/sessions/${session.id}`);
-    toast("Signed out there.");
+    toast(`You are signed out of ${deviceOf(session.user_agent)}.`);
     await this.load();
   }
 }
 
-function deviceOf(agent) {
-  if (!agent) return "A program";
+/**
+ * Return the browser and the system of a user agent.
+ * @param {string | null} agent
+ */
+export function deviceOf(agent) {
+  if (!agent) return "Unknown program";
+  /** @param {string[][]} table */
   const find = (table) => table.find(([sign]) => agent.includes(sign))?.[1];
-  const [browser, system] = [find(BROWSERS), find(SYSTEMS)];
+  const browser = find(BROWSERS), system = find(SYSTEMS);
   return browser ? `${browser}${system ? ` on ${system}` : ""}` : agent.split("/")[0];
 }

@@ -1,42 +1,52 @@
-/** Personal tokens: shown once, revoked at any time. */
+/** Personal tokens. Each is shown once and can be revoked at any time. */
 
 import { get, post, remove } from "../api.js";
-import { h, icon, replace } from "../dom.js";
+import { createForm, field, select } from "../components/forms.js";
+import { section } from "../components/section.js";
+import { reportErrors, toast } from "../components/toast.js";
+import { button, h, icon, replaceChildren } from "../dom.js";
 import { ago, moment } from "../format.js";
 import { ICONS } from "../icons.js";
-import { choose, field, formOf } from "../components/forms.js";
-import { orTell, toast } from "../components/toast.js";
-import { section } from "../components/section.js";
 
+/** @import { CreatedToken, TokenItem, TokenList } from "../types.js" */
+
+/** @type {[string | number, string][]} */
 const LIFETIMES = [[7, "7 days"], [30, "30 days"], [90, "90 days"], [365, "A year"], ["", "Never"]];
 
 export class Tokens {
   constructor() {
     this.list = h("ul", { class: "plain-list" });
-    this.fresh = h("div", { role: "status" });
-    const form = formOf({ button: "Make a token", submit: async ({ name, lifetime }, made) => {
-      const token = await post("/tokens", { name, expires_in_days: lifetime ? Number(lifetime) : null });
-      replace(this.fresh, shownOnce(token));
-      made.reset();
+    this.created = h("div", { role: "status" });
+    const name = h("input", { name: "name", required: true, maxlength: 100, autocomplete: "off",
+      placeholder: "laptop" });
+    const form = createForm({ button: "Create token", submit: async (values, sent) => {
+      const days = values.lifetime ? Number(values.lifetime) : null;
+      const token = await post("/tokens", { name: values.name, expires_in_days: days });
+      replaceChildren(this.created, createdToken(token));
+      sent.reset();
       await this.load();
-    } },
-    field("Name", h("input", { name: "name", required: true, maxlength: 100, autocomplete: "off", placeholder: "laptop" }), { hint: "What it is for." }),
-    field("Expires after", choose("lifetime", LIFETIMES, 90)));
-    this.element = section("Personal tokens", h("p", { class: "quiet" }, "For programs and the codehub command. A token may do whatever you may."), this.list, this.fresh, form);
+    } }, field("Name", name, "What it is for."), field("Expires after", select("lifetime", LIFETIMES, 90)));
+    const hint = h("p", { class: "quiet" },
+      "For programs and the codehub command. A token can do everything that you can.");
+    this.element = section("Personal tokens", hint, this.list, this.created, form);
   }
 
   async load() {
+    /** @type {TokenList} */
     const { items } = await get("/tokens");
-    replace(this.list, items.map((token) => this.item(token)));
+    replaceChildren(this.list, items.map((token) => this.item(token)));
   }
 
+  /** @param {TokenItem} token */
   item(token) {
     const expiry = token.expires_at ? `Expires ${moment(token.expires_at)}` : "Never expires";
-    const button = h("button", { type: "button", class: "button second", "aria-label": `Revoke ${token.name}`,
-      onclick: () => orTell(() => this.revoke(token)) }, "Revoke");
-    return h("li", {}, h("div", {}, h("strong", {}, token.name), h("p", { class: "quiet" }, `${expiry}. Last used: ${ago(token.last_used_at)}.`)), button);
+    const control = button({ class: "button second", "aria-label": `Revoke ${token.name}`,
+      onclick: () => reportErrors(() => this.revoke(token)) }, "Revoke");
+    return h("li", {}, h("div", {}, h("strong", {}, token.name),
+      h("p", { class: "quiet" }, `${expiry}. Last used: ${ago(token.last_used_at)}.`)), control);
   }
 
+  /** @param {TokenItem} token */
   async revoke(token) {
     await remove(`/tokens/${token.id}`);
     toast(`${token.name} is revoked.`);
@@ -44,18 +54,28 @@ export class Tokens {
   }
 }
 
-function shownOnce({ name, token }) {
-  const text = h("input", { readonly: true, class: "secret", value: token, "aria-label": `The token ${name}`, onfocus: () => text.select() });
-  const button = h("button", { type: "button", class: "button second", onclick: () => copy(text, button) }, icon(ICONS.copy), "Copy");
-  return h("div", { class: "once" }, h("p", {}, h("strong", {}, "Copy it now: "), "it is not shown again."), h("div", { class: "beside" }, text, button));
+/** @param {CreatedToken} token */
+function createdToken({ name, token }) {
+  const label = `The token ${name}`;
+  const text = h("input", { readonly: true, class: "secret", value: token, "aria-label": label });
+  text.addEventListener("focus", () => text.select());
+  const control = button({ class: "button second", onclick: () => copy(text, control) },
+    icon(ICONS.copy), "Copy");
+  return h("div", { class: "once" },
+    h("p", {}, h("strong", {}, "Copy it now. "), "CodeHub does not show it again."),
+    h("div", { class: "beside" }, text, control));
 }
 
-/** The clipboard may be forbidden; the text is selected then, and Ctrl-C does it. */
-async function copy(text, button) {
+/**
+ * Copy the text. If the browser forbids that, it stays selected for Ctrl-C.
+ * @param {HTMLInputElement} text
+ * @param {HTMLElement} control
+ */
+async function copy(text, control) {
   text.select();
   try {
     await navigator.clipboard.writeText(text.value);
-    replace(button, icon(ICONS.check), "Copied");
+    replaceChildren(control, icon(ICONS.check), "Copied");
   } catch {
     toast("Press Ctrl-C to copy it.");
   }

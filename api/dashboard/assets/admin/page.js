@@ -1,30 +1,27 @@
-/** For administrators. */
+/** The administration. */
 
+import { every } from "../clock.js";
+import { reportErrors } from "../components/toast.js";
+import { h } from "../dom.js";
+import { notice, start } from "../page.js";
 import { Errors } from "./errors.js";
 import { Status } from "./status.js";
 import { Users } from "./users.js";
 import { AllWorkspaces } from "./workspaces.js";
-import { every } from "../clock.js";
-import { h } from "../dom.js";
-import { start } from "../page.js";
-import { orTell } from "../components/toast.js";
-import { link } from "../routes.js";
 
-const AGAIN_MS = 10000;
+const REFRESH_MS = 10000;
 
 start(async ({ main, user }) => {
   if (user.role !== "admin") {
-    main.append(h("div", { class: "card lone" }, h("h1", {}, "For administrators"), h("p", {}, "Your account may not see this page."),
-      h("p", {}, h("a", { class: "button", href: link("/") }, "All workspaces"))));
+    main.append(notice("For administrators", "Your account cannot see this page."));
     return;
   }
-  const [status, errors, users, workspaces] = [new Status(), new Errors(), new Users(), new AllWorkspaces()];
-  const [places, phases, dependencies, sweeps] = status.elements;
+  const status = new Status(), errors = new Errors(), users = new Users(), workspaces = new AllWorkspaces();
   main.append(h("div", { class: "head" }, h("h1", {}, "Administration")),
     h("div", { class: "columns even" },
-      h("div", {}, errors.element, places, phases, workspaces.element),
-      h("div", {}, dependencies, sweeps, users.element)));
-  const look = () => orTell(() => Promise.all([status.load(), errors.load()]));
-  await orTell(() => Promise.all([look(), users.load(), workspaces.load()]));
-  every(AGAIN_MS, look);
+      h("div", {}, errors.element, status.limits, status.phases, workspaces.element),
+      h("div", {}, status.dependencies, status.sweeps, users.element)));
+  const refresh = () => reportErrors(() => Promise.all([status.load(), errors.load()]));
+  await reportErrors(() => Promise.all([refresh(), users.load(), workspaces.load()]));
+  every(REFRESH_MS, refresh);
 });

@@ -1,93 +1,145 @@
-/** What can be done with a workspace, by its phase; and doing it. */
+/** The buttons of a workspace, by its state. */
 
 import { patch } from "../api.js";
 import { isBusy, isWaiting } from "../describe.js";
-import { h, icon } from "../dom.js";
+import { button, h, icon } from "../dom.js";
 import { ICONS } from "../icons.js";
-import { confirmDelete } from "./delete_dialog.js";
-import { orOfferPlace } from "./running_limit.js";
+import { openDeleteDialog } from "./delete_dialog.js";
 import { openMenu } from "./menu.js";
-import { keep, openRecovery } from "./recovery.js";
-import { orTell } from "./toast.js";
+import { openRecoveryDialog, undelete } from "./recovery.js";
+import { orStopAnother } from "./running_limit.js";
+import { reportErrors } from "./toast.js";
 
+/** @import { Store } from "../store.js" */
+/** @import { DesiredState, Workspace } from "../types.js" */
+/** @import { MenuItem } from "./menu.js" */
+/** @typedef {{ shown: string[], more: string[] }} Actions */
+/** @typedef {{ label: string, icon: string, to: DesiredState }} StateRequest */
+/** @typedef {{ recoversHere?: boolean, onDeleted?: () => void }} ActionOptions */
+
+/** @type {Record<string, StateRequest>} */
 const REQUESTS = {
   start: { label: "Start", icon: ICONS.start, to: "RUNNING" },
   stop: { label: "Stop", icon: ICONS.stop, to: "STANDBY" },
   archive: { label: "Archive", icon: ICONS.archive, to: "ARCHIVED" },
   restore: { label: "Restore", icon: ICONS.restore, to: "RUNNING" },
-  unpack: { label: "Restore without starting", icon: ICONS.restore, to: "STANDBY" },
+  restoreOnly: { label: "Restore without starting", icon: ICONS.restore, to: "STANDBY" },
 };
+/** @type {Record<string, Actions>} */
 const BY_PHASE = {
-  PENDING: { shown: ["start"], more: ["archive", "remove"] },
-  ARCHIVED: { shown: ["restore"], more: ["unpack", "remove"] },
-  STANDBY: { shown: ["open", "start"], more: ["archive", "remove"] },
-  RUNNING: { shown: ["open", "stop"], more: ["archive", "remove"] },
+  PENDING: { shown: ["start"], more: ["archive", "delete"] },
+  ARCHIVED: { shown: ["restore"], more: ["restoreOnly", "delete"] },
+  STANDBY: { shown: ["open", "start"], more: ["archive", "delete"] },
+  RUNNING: { shown: ["open", "stop"], more: ["archive", "delete"] },
 };
-const NEEDS_PERSON = { shown: ["recover"], more: ["remove"] };
+const FAILED = { shown: ["recover"], more: ["delete"] };
 const DELETION_FAILED = { shown: ["recover"], more: ["keep", "purge"] };
+const NOTHING = { shown: [], more: [] };
 
-/** What the buttons depend on: as long as it is the same, they may stay. */
+/**
+ * While this key is the same, the buttons stay.
+ * @param {Workspace} workspace
+ */
 export function actionsKey(workspace) {
-  return [workspace.phase, isBusy(workspace), isWaiting(workspace), workspace.needs_person, workspace.desired_state, workspace.name].join(" ");
+  const { phase, needs_person: failed, desired_state: desired, name } = workspace;
+  return JSON.stringify([phase, isBusy(workspace), isWaiting(workspace), failed, desired, name]);
 }
 
-/** Buttons for a workspace; `store` learns what the API answers. A page that explains the error needs no *Recover*. */
-export function actionsOf(workspace, store, { deleted, recoversHere } = {}) {
-  const { shown, more } = possible(workspace);
-  const wanted = shown.filter((name) => !(recoversHere && name === "recover"));
-  const buttons = wanted.map((name, place) => button(name, workspace, store, place === 0));
-  if (more.length) buttons.push(moreButton(workspace, store, more, deleted));
-  return buttons;
+/**
+ * @param {Workspace} workspace
+ * @param {Store} store
+ * @param {ActionOptions} [options] with `recoversHere` the page itself shows how to recover
+ */
+export function actionButtons(workspace, store, { recoversHere, onDeleted } = {}) {
+  const { shown, more } = possibleActions(workspace);
+  const names = shown.filter((name) => !(recoversHere && name === "recover"));
+  const buttons = names.map((name, index) => actionButton(name, workspace, store, index === 0));
+  return more.length ? [...buttons, moreButton(workspace, store, more, onDeleted)] : buttons;
 }
 
-function possible(workspace) {
-  if (workspace.needs_person) return workspace.deleted_at ? DELETION_FAILED : NEEDS_PERSON;
-  if (workspace.desired_state === "DELETED" || workspace.phase.startsWith("DELET")) return { shown: [], more: [] };
-  if (!isBusy(workspace) || isWaiting(workspace)) return BY_PHASE[workspace.phase];
-  // Its page follows it, and opens the editor as soon as it is there.
-  return { shown: workspace.desired_state === "RUNNING" ? ["open"] : [], more: [] };
+/**
+ * @param {Workspace} workspace
+ * @returns {Actions}
+ */
+export function possibleActions(workspace) {
+  const { needs_person: failed, deleted_at: deleted, desired_state: desired, phase } = workspace;
+  if (failed) return deleted ? DELETION_FAILED : FAILED;
+  if (desired === "DELETED" || phase.startsWith("DELET")) return NOTHING;
+  if (!isBusy(workspace) || isWaiting(workspace)) return BY_PHASE[phase];
+  // The proxy shows the progress there, and opens the IDE as soon as it is ready.
+  return desired === "RUNNING" ? { shown: ["open"], more: [] } : NOTHING;
 }
 
-function button(name, workspace, store, isFirst) {
-  const look = isFirst ? "button" : "button second";
+/**
+ * @param {string} name
+ * @param {Workspace} workspace
+ * @param {Store} store
+ * @param {boolean} isFirst
+ * @returns {HTMLElement}
+ */
+function actionButton(name, workspace, store, isFirst) {
+  const style = isFirst ? "button" : "button second";
   if (name === "open") {
-    return h("a", { class: look, href: workspace.url, target: "_blank", rel: "noopener", "data-action": name,
+    return h("a", { class: style, href: workspace.url, target: "_blank", rel: "noopener", "data-action": name,
       "aria-label": `Open ${workspace.name}` }, icon(ICONS.open), "Open");
   }
   if (name === "recover") {
-    return h("button", { type: "button", class: look, "data-action": name, "aria-label": `Recover ${workspace.name}`,
-      onclick: () => openRecovery(workspace, store) }, "Recover");
+    const onclick = () => openRecoveryDialog(workspace, store);
+    const label = `Recover ${workspace.name}`;
+    return button({ class: style, "data-action": name, "aria-label": label, onclick }, "Recover");
   }
   const { label, icon: path } = REQUESTS[name];
-  return h("button", { type: "button", class: look, "data-action": name, "aria-label": `${label} ${workspace.name}`,
-    onclick: ({ currentTarget }) => perform(name, workspace, store, currentTarget) }, icon(path), label);
+  const pressed = button({ class: style, "data-action": name,
+    "aria-label": `${label} ${workspace.name}`, onclick: async () => {
+      pressed.disabled = true;
+      await requestState(name, workspace, store);
+      pressed.disabled = false;
+    } }, icon(path), label);
+  return pressed;
 }
 
-function moreButton(workspace, store, names, deleted) {
-  return h("button", { type: "button", class: "quiet-button more", "aria-haspopup": "menu", "aria-expanded": "false",
-    "aria-label": `More for ${workspace.name}`, "data-action": "more",
-    onclick: ({ currentTarget }) => openMenu(currentTarget, names.map((name) => menuItem(name, workspace, store, deleted))),
+/**
+ * @param {Workspace} workspace
+ * @param {Store} store
+ * @param {string[]} names
+ * @param {(() => void) | undefined} onDeleted
+ */
+function moreButton(workspace, store, names, onDeleted) {
+  const more = button({ class: "quiet-button more", "aria-haspopup": "menu",
+    "aria-expanded": "false", "aria-label": `More for ${workspace.name}`, "data-action": "more",
+    onclick: () => openMenu(more, names.map((name) => menuItem(name, workspace, store, onDeleted))),
   }, icon(ICONS.more));
+  return more;
 }
 
-function menuItem(name, workspace, store, deleted) {
-  if (name === "remove" || name === "purge") {
+/**
+ * @param {string} name
+ * @param {Workspace} workspace
+ * @param {Store} store
+ * @param {(() => void) | undefined} onDeleted
+ * @returns {MenuItem}
+ */
+function menuItem(name, workspace, store, onDeleted) {
+  if (name === "delete" || name === "purge") {
     const label = name === "purge" ? "Delete for good…" : "Delete…";
-    return { label, icon: ICONS.remove, tone: "danger", act: () => confirmDelete(workspace, store, deleted) };
+    const action = () => openDeleteDialog(workspace, store, onDeleted);
+    return { label, icon: ICONS.remove, tone: "danger", action };
   }
   if (name === "keep") {
-    return { label: "Keep the workspace", icon: ICONS.restore, act: () => orTell(() => keep(workspace, store)) };
+    const action = () => reportErrors(() => undelete(workspace, store));
+    return { label: "Keep the workspace", icon: ICONS.restore, action };
   }
   const { label, icon: path } = REQUESTS[name];
-  return { label, icon: path, act: () => perform(name, workspace, store) };
+  return { label, icon: path, action: () => requestState(name, workspace, store) };
 }
 
-async function perform(name, workspace, store, pressed) {
-  if (pressed) pressed.disabled = true;
-  await orTell(() => orOfferPlace(() => request(workspace.id, REQUESTS[name].to, store)));
-  if (pressed) pressed.disabled = false;
-}
-
-async function request(id, to, store) {
-  store.put(await patch(`/workspaces/${id}`, { desired_state: to }));
+/**
+ * @param {string} name
+ * @param {Workspace} workspace
+ * @param {Store} store
+ */
+function requestState(name, { id }, store) {
+  const request = { desired_state: REQUESTS[name].to };
+  return reportErrors(() =>
+    orStopAnother(async () => store.put(await patch(`/workspaces/${id}`, request))));
 }

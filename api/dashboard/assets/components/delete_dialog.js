@@ -1,32 +1,50 @@
-/** Deleting: nobody does that with one careless click. */
+/** The dialog that confirms a deletion. */
 
 import { remove } from "../api.js";
 import { h } from "../dom.js";
 import { openDialog } from "./dialog.js";
-import { field, formOf } from "./forms.js";
+import { checkboxField, createForm, field } from "./forms.js";
 import { toast } from "./toast.js";
 
-/** Ask for the name, then delete; `deleted` is called with the answer. */
-export function confirmDelete(workspace, store, deleted = () => {}) {
-  // Without a last archive, because none can be made.
-  const broken = workspace.needs_person;
-  const typed = h("input", { name: "typed", autocomplete: "off", autocapitalize: "none", spellcheck: "false", required: true });
+/** @import { Deletion, Workspace } from "../types.js" */
+/** @typedef {{ put: (workspace: Workspace) => void }} Sink */
+
+const USUAL = "CodeHub makes a last archive first, so you can undelete the workspace for some days.";
+const FAILED = "The workspace has failed, so CodeHub cannot make a last archive. This cannot be undone.";
+const WRONG_NAME = "This is not the name of the workspace.";
+
+/**
+ * @param {Workspace} workspace
+ * @param {Sink} store
+ * @param {() => void} [onDeleted]
+ */
+export function openDeleteDialog(workspace, store, onDeleted) {
+  const failed = workspace.needs_person;
+  const typed = h("input", { name: "typed", autocomplete: "off", autocapitalize: "none", spellcheck: "false",
+    required: true });
   const purge = h("input", { type: "checkbox", name: "purge", value: "yes" });
-  const form = formOf({ button: "Delete", tone: "danger", submit: async () => {
-    const answer = await remove(`/workspaces/${workspace.id}${purge.checked || broken ? "?purge=true" : ""}`);
-    store.put(answer.workspace);
+  const form = createForm({ button: "Delete", tone: "danger", submit: async () => {
+    toast((await deleteWorkspace(workspace, store, { purge: purge.checked || failed })).message);
     dialog.close();
-    toast(answer.message);
-    deleted(answer);
+    onDeleted?.();
   } },
   field(`Type “${workspace.name}” to confirm`, typed),
-  broken ? null : h("label", { class: "consent" }, purge, "Make no last archive: it cannot be taken back."));
-  const check = () => typed.setCustomValidity(typed.value.trim() === workspace.name ? "" : "That is not its name.");
+  failed ? null : checkboxField(purge, "Delete it for good, without a last archive"));
+  const check = () => typed.setCustomValidity(typed.value.trim() === workspace.name ? "" : WRONG_NAME);
   typed.addEventListener("input", check);
   check();
-  const dialog = openDialog(`Delete ${workspace.name}?`, h("p", {}, broken ? BROKEN : USUAL), form);
+  const dialog = openDialog(`Delete ${workspace.name}?`, h("p", {}, failed ? FAILED : USUAL), form);
   typed.focus();
 }
 
-const USUAL = "A last archive is made on the way. You can take the deletion back for some days.";
-const BROKEN = "It failed, so no last archive can be made: this cannot be taken back.";
+/**
+ * @param {Workspace} workspace
+ * @param {Sink} store
+ * @param {{ purge: boolean }} options
+ */
+export async function deleteWorkspace(workspace, store, { purge }) {
+  /** @type {Deletion} */
+  const deletion = await remove(`/workspaces/${workspace.id}${purge ? "?purge=true" : ""}`);
+  store.put(deletion.workspace);
+  return deletion;
+}

@@ -1,38 +1,60 @@
-/** One menu for all of a page's "more" buttons: made when it is opened, above everything else. */
+/** The menu behind a "more" button. */
 
-import { h, icon } from "../dom.js";
+import { button, h, icon } from "../dom.js";
 
-/** `items` are `{ label, icon, tone, act }`. */
-export function openMenu(button, items) {
-  const menu = h("div", { role: "menu", class: "menu", popover: "auto", "aria-label": button.getAttribute("aria-label") },
-    items.map((item) => h("button", { type: "button", role: "menuitem", tabindex: "-1", class: item.tone,
-      onclick: () => { menu.hidePopover(); item.act(); } }, icon(item.icon), item.label)));
-  menu.addEventListener("keydown", (event) => move(menu, event));
-  menu.addEventListener("toggle", ({ newState }) => {
-    button.setAttribute("aria-expanded", newState === "open");
-    if (newState === "open") return;
-    if (menu.contains(document.activeElement) || document.activeElement === document.body) button.focus();
+/** @typedef {{ label: string, icon: string, tone?: string, action: () => unknown }} MenuItem */
+
+/**
+ * @param {HTMLElement} opener
+ * @param {MenuItem[]} items
+ */
+export function openMenu(opener, items) {
+  const label = opener.getAttribute("aria-label");
+  const menu = h("div", { role: "menu", class: "menu", popover: "auto", "aria-label": label },
+    items.map((item) => button({ role: "menuitem", tabindex: "-1", class: item.tone,
+      onclick: () => { menu.hidePopover(); item.action(); } }, icon(item.icon), item.label)));
+  menu.addEventListener("keydown", (event) => moveFocus(menu, event));
+  menu.addEventListener("toggle", (event) => {
+    const isOpen = /** @type {ToggleEvent} */ (event).newState === "open";
+    opener.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) return;
+    if (menu.contains(document.activeElement) || document.activeElement === document.body) opener.focus();
     menu.remove();
   });
   document.body.append(menu);
   menu.showPopover();
-  put(menu, button);
-  menu.firstChild.focus();
+  placeNextTo(menu, opener);
+  menuItems(menu)[0].focus();
 }
 
-function put(menu, button) {
-  const there = button.getBoundingClientRect();
-  const below = there.bottom + 4 + menu.offsetHeight < innerHeight;
-  menu.style.top = `${below ? there.bottom + 4 : Math.max(4, there.top - 4 - menu.offsetHeight)}px`;
-  menu.style.left = `${Math.max(8, there.right - menu.offsetWidth)}px`;
+/** @param {HTMLElement} menu */
+function menuItems(menu) {
+  return /** @type {HTMLElement[]} */ ([...menu.children]);
 }
 
-function move(menu, event) {
-  const items = [...menu.children];
-  const here = items.indexOf(document.activeElement);
-  const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: -1 }[event.key];
+/**
+ * @param {HTMLElement} menu
+ * @param {HTMLElement} opener
+ */
+function placeNextTo(menu, opener) {
+  const { top, right, bottom } = opener.getBoundingClientRect();
+  const fitsBelow = bottom + 4 + menu.offsetHeight < innerHeight;
+  menu.style.top = `${fitsBelow ? bottom + 4 : Math.max(4, top - 4 - menu.offsetHeight)}px`;
+  menu.style.left = `${Math.max(8, right - menu.offsetWidth)}px`;
+}
+
+/**
+ * @param {HTMLElement} menu
+ * @param {KeyboardEvent} event
+ */
+function moveFocus(menu, event) {
+  const items = menuItems(menu);
+  const current = items.findIndex((item) => item === document.activeElement);
+  /** @type {Record<string, number>} */
+  const targets = { ArrowDown: current + 1, ArrowUp: current - 1, Home: 0, End: -1 };
+  const target = targets[event.key];
   if (event.key === "Tab") menu.hidePopover();
-  if (to === undefined) return;
+  if (target === undefined) return;
   event.preventDefault();
-  items.at(to % items.length).focus();
+  items.at(target % items.length)?.focus();
 }

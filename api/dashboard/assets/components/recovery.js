@@ -1,101 +1,164 @@
-/** An error explained: what happened, what is safe, what to do. */
+/** What happened to a failed workspace, where its files are, and what to do. */
 
-import { post, remove } from "../api.js";
-import { failureOf } from "../describe.js";
-import { h, icon } from "../dom.js";
-import { moment, size } from "../format.js";
+import { messageOf, post } from "../api.js";
+import { archiveSize, archiveVerification, failureOf } from "../describe.js";
+import { h, icon, setText, setVisible } from "../dom.js";
+import { capitalize, moment, size } from "../format.js";
 import { ICONS } from "../icons.js";
 import { CHOICES, FAILURES } from "../words.js";
+import { deleteWorkspace } from "./delete_dialog.js";
 import { openDialog } from "./dialog.js";
-import { orOfferPlace } from "./running_limit.js";
+import { checkboxField, valuesOf } from "./forms.js";
+import { orStopAnother } from "./running_limit.js";
 
-export function openRecovery(workspace, store) {
-  const dialog = openDialog(`${workspace.name}: ${lower(failureOf(workspace))}`,
-    recoveryPanel(workspace, store, () => dialog.close()));
+/** @import { ArchiveOption, RecoverChoice, Workspace } from "../types.js" */
+/** @import { Sink } from "./delete_dialog.js" */
+/**
+ * @typedef {object} Choice
+ * @property {string} name
+ * @property {string} label
+ * @property {string} text
+ * @property {boolean} [needsConsent] whether it gives up files
+ * @property {boolean} [secondary]
+ * @property {HTMLElement | null} [more]
+ * @property {(values: Record<string, string>) => Promise<unknown>} submit
+ */
+
+/**
+ * @param {Workspace} workspace
+ * @param {Sink} store
+ */
+export function openRecoveryDialog(workspace, store) {
+  const panel = recoveryPanel(workspace, store, () => dialog.close());
+  const dialog = openDialog(`${workspace.name}: ${failureOf(workspace)}`, panel);
 }
 
-/** Take a deletion that failed back. */
-export async function keep(workspace, store) {
+/**
+ * @param {Workspace} workspace
+ * @param {Sink} store
+ */
+export async function undelete(workspace, store) {
   store.put(await post(`/workspaces/${workspace.id}/undelete`));
 }
 
-/** `done` is called once a choice was taken. */
-export function recoveryPanel(workspace, store, done = () => {}) {
-  const { error, recover: { choices, archives, undelete } } = workspace;
-  const told = error.message && error.message !== error.explanation ? h("p", { class: "message" }, error.message) : null;
-  const ask = (choice) => async (values) => {
-    const request = values.archive ? { choice, archive: values.archive } : { choice };
-    await orOfferPlace(async () => store.put(await post(`/workspaces/${workspace.id}/recover`, request)));
-  };
+/**
+ * @param {Workspace} workspace
+ * @param {Sink} store
+ * @param {() => void} [onDone]
+ */
+export function recoveryPanel(workspace, store, onDone = () => {}) {
+  const { error, recover } = workspace;
+  const details = error?.message !== error?.explanation ? error?.message : null;
+  const choices = recoverChoices(workspace, store);
+  if (recover?.undelete) choices.push(...deletionChoices(workspace, store));
   return h("div", { class: "recovery" },
-    h("p", {}, FAILURES[error.reason]?.happened ?? error.explanation), told,
+    h("p", {}, FAILURES[error?.reason ?? ""]?.happened ?? error?.explanation),
+    details ? h("p", { class: "message" }, details) : null,
     h("div", { class: "safe" }, icon(ICONS.safe), h("p", {}, whatIsSafe(workspace))),
     h("h3", {}, "What to do"),
-    choices.map(({ choice, meaning, consequence }) => way({
-      name: choice, label: CHOICES[choice], words: `${capital(meaning)}. ${consequence ?? ""}`, consent: Boolean(consequence),
-      more: choice === "restore_archive" ? archiveList(archives) : null, submit: ask(choice), done,
-    })),
-    undelete ? deletionWays(workspace, store, done) : null);
+    choices.map((choice) => choiceForm(choice, onDone)));
 }
 
-/** A deletion that failed can also be taken back, or done without an archive. */
-function deletionWays(workspace, store, done) {
+/**
+ * @param {Workspace} workspace
+ * @param {Sink} store
+ * @returns {Choice[]}
+ */
+function recoverChoices({ id, recover }, store) {
+  /** @type {(choice: RecoverChoice, archive?: string) => Promise<void>} */
+  const send = (choice, archive) => orStopAnother(async () =>
+    store.put(await post(`/workspaces/${id}/recover`, archive ? { choice, archive } : { choice })));
+  return (recover?.choices ?? []).map(({ choice, meaning, consequence }) => ({
+    name: choice,
+    label: CHOICES[choice],
+    text: [`${capitalize(meaning)}.`, consequence].filter(Boolean).join(" "),
+    needsConsent: Boolean(consequence),
+    more: choice === "restore_archive" ? archiveList(recover?.archives ?? []) : null,
+    submit: ({ archive }) => send(choice, archive),
+  }));
+}
+
+/**
+ * A deletion that failed can also be undone, or finished without a last archive.
+ * @param {Workspace} workspace
+ * @param {Sink} store
+ * @returns {Choice[]}
+ */
+function deletionChoices(workspace, store) {
   return [
-    way({ name: "keep", label: "Keep the workspace", words: "Take the deletion back. Nothing is deleted.", second: true,
-      submit: () => keep(workspace, store), done }),
-    way({ name: "purge", label: "Delete for good", words: "Delete it without a last archive. This cannot be taken back.", consent: true,
-      submit: async () => store.put((await remove(`/workspaces/${workspace.id}?purge=true`)).workspace), done }),
+    {
+      name: "keep",
+      label: "Keep the workspace",
+      text: "Undo the deletion and keep the workspace. Nothing is deleted.",
+      secondary: true,
+      submit: () => undelete(workspace, store),
+    },
+    {
+      name: "purge",
+      label: "Delete for good",
+      text: "Delete it without a last archive. This cannot be undone.",
+      needsConsent: true,
+      submit: () => deleteWorkspace(workspace, store, { purge: true }),
+    },
   ];
 }
 
-/** One way out, in a form of its own; what gives up files is agreed to first. */
-function way({ name, label, words, consent = false, second = consent, more = null, submit, done }) {
-  const agreed = consent && h("input", { type: "checkbox", required: true });
+/**
+ * @param {Choice} choice
+ * @param {() => void} onDone
+ */
+function choiceForm({ name, label, text, needsConsent = false, secondary, more, submit }, onDone) {
+  const consent = h("input", { type: "checkbox", required: true });
   const problem = h("p", { class: "problem", role: "alert", hidden: true });
-  const button = h("button", { class: second ? "button second" : "button", disabled: consent }, label);
-  if (agreed) agreed.addEventListener("change", () => { button.disabled = !agreed.checked; });
-  return h("form", { class: "choice", "data-choice": name, onsubmit: async (event) => {
+  const style = needsConsent || secondary ? "button second" : "button";
+  const send = h("button", { class: style, disabled: needsConsent }, label);
+  consent.addEventListener("change", () => { send.disabled = !consent.checked; });
+  const form = h("form", { class: "choice", "data-choice": name }, h("p", {}, text), more,
+    needsConsent && checkboxField(consent, "I understand what this means."), problem, send);
+  form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    button.disabled = true;
+    send.disabled = true;
     try {
-      await submit(Object.fromEntries(new FormData(event.target)));
-      done();
+      await submit(valuesOf(form));
+      onDone();
     } catch (error) {
-      problem.textContent = error.message;
-      problem.hidden = false;
-      button.disabled = false;
+      send.disabled = false;
+      setVisible(problem, true);
+      setText(problem, messageOf(error));
     }
-  } }, h("p", {}, words), more, agreed && h("label", { class: "consent" }, agreed, "I understand what this means."), problem, button);
+  });
+  return form;
 }
 
+/** @param {ArchiveOption[]} archives */
 function archiveList(archives) {
+  const checked = archives.length === 1;
   return h("fieldset", { class: "archive-choice" }, h("legend", {}, "Which archive?"), archives.map((each) =>
-    h("label", {}, h("input", { type: "radio", name: "archive", value: each.archive_op_id, required: true, checked: archives.length === 1 }),
-      h("span", {}, archiveInWords(each)))));
+    h("label", {},
+      h("input", { type: "radio", name: "archive", value: each.archive_op_id, required: true, checked }),
+      h("span", {}, archiveText(each)))));
 }
 
-function archiveInWords({ created_at: made, size_bytes: count, verified_at: verified, current }) {
-  return [made ? moment(made) : "time unknown", count === null ? "size unknown" : size(count),
-    verified ? `verified ${moment(verified)}` : "not verified yet", current && "the current one"].filter(Boolean).join(" · ");
+/** @param {ArchiveOption} archive */
+function archiveText(archive) {
+  const time = archive.created_at ? moment(archive.created_at) : "time unknown";
+  const current = archive.current && "the current one";
+  return [time, archiveSize(archive), archiveVerification(archive), current].filter(Boolean).join(" · ");
 }
 
-function whatIsSafe({ conditions, archive, error }) {
+/**
+ * Say where the files are, and promise no more than is known.
+ * @param {Pick<Workspace, "conditions" | "archive" | "error">} workspace
+ */
+export function whatIsSafe({ conditions, archive, error }) {
   const disk = conditions["storage.volume_ready"];
   if (disk?.status === "True") return "Your files are on the workspace’s disk.";
   const gone = conditions["storage.archive_ready"]?.reason === "Gone";
   if (disk?.status === "Unknown" || gone || !archive?.created_at || archive.size_bytes === null) {
-    return "Nothing was deleted, and nothing will be before you have decided.";
+    return "Nothing was deleted, and nothing will be deleted before you decide.";
   }
   const which = `the archive of ${moment(archive.created_at)} (${size(archive.size_bytes)})`;
-  if (error.reason === "DataLost") return `What you had by then is still in ${which}.`;
-  if (error.reason === "ArchiveCorrupted") return `Nothing was deleted: ${which} is kept as it is.`;
+  if (error?.reason === "DataLost") return `An older version of your files is in ${which}.`;
+  if (error?.reason === "ArchiveCorrupted") return `Nothing was deleted: ${which} is unchanged.`;
   return `Your files are safe in ${which}.`;
-}
-
-function capital(words) {
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
-function lower(words) {
-  return words.charAt(0).toLowerCase() + words.slice(1);
 }

@@ -1,17 +1,28 @@
-/** A titled part of a page. */
+/** Cards with a title. */
 
 import { h } from "../dom.js";
 
+/** @import { Child } from "../dom.js" */
+
 let count = 0;
 
+/**
+ * @param {string} title
+ * @param {Child[]} content
+ */
 export function section(title, ...content) {
-  const id = `section-${(count += 1)}`;
-  return h("section", { class: "card", "aria-labelledby": id }, h("h2", { id }, title), content);
+  return sectionWith(title, null, ...content);
 }
 
-/** With something beside the title, such as a button. */
-export function sectionWith(title, beside, ...content) {
+/**
+ * A section with a control next to its title.
+ * @param {string} title
+ * @param {HTMLElement | null} control
+ * @param {Child[]} content
+ */
+export function sectionWith(title, control, ...content) {
   const id = `section-${(count += 1)}`;
-  return h("section", { class: "card", "aria-labelledby": id },
-    h("div", { class: "section-head" }, h("h2", { id }, title), beside), content);
+  const heading = h("h2", { id }, title);
+  const head = control ? h("div", { class: "section-head" }, heading, control) : heading;
+  return h("section", { class: "card", "aria-labelledby": id }, head, ...content);
 }

@@ -1,28 +1,34 @@
-/** Short messages that go away by themselves; also read aloud. */
+/** Short messages that disappear by themselves. Screen readers announce them. */
 
-import { h, icon } from "../dom.js";
+import { ApiError } from "../api.js";
+import { button, element, h, icon } from "../dom.js";
 import { ICONS } from "../icons.js";
 
-const SHOWN_MS = 8000, ERROR_MS = 15000;
+const SHOWN_MS = 8000, ERROR_MS = 15000, MOST = 3;
 
-/** `action` is an element, such as a link, beside the words. */
-export function toast(words, { tone = "plain", action } = {}) {
-  const close = h("button", { type: "button", class: "quiet-button", "aria-label": "Dismiss" }, icon(ICONS.close));
-  const message = h("div", { class: `toast ${tone}` }, h("p", {}, words), action, close);
+/**
+ * @param {string} text
+ * @param {{ tone?: string, link?: HTMLElement }} [options]
+ */
+export function toast(text, { tone = "plain", link } = {}) {
+  const close = button({ class: "quiet-button", "aria-label": "Dismiss" }, icon(ICONS.close));
+  const message = h("div", { class: `toast ${tone}` }, h("p", {}, text), link, close);
   close.addEventListener("click", () => message.remove());
-  const shelf = document.getElementById("toasts");
+  const shelf = element("toasts");
   shelf.append(message);
-  while (shelf.children.length > 3) shelf.firstChild.remove();
+  while (shelf.children.length > MOST) shelf.firstChild?.remove();
   setTimeout(() => message.remove(), tone === "warn" ? ERROR_MS : SHOWN_MS);
 }
 
-/** Show what an action was refused with; whatever else went wrong is a mistake of ours and shows in the console. */
-export async function orTell(action) {
+/**
+ * Run an action and show its error in a toast. A bug also reaches the console.
+ * @param {() => unknown} action
+ */
+export async function reportErrors(action) {
   try {
-    return await action();
+    await action();
   } catch (error) {
-    toast(error.message, { tone: "warn" });
-    if (error.problem === undefined) throw error;
-    return undefined;
+    if (error instanceof Error) toast(error.message, { tone: "warn" });
+    if (!(error instanceof ApiError)) throw error;
   }
 }

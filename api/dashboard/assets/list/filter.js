@@ -1,44 +1,69 @@
-/** Which workspaces are shown, in which order: pure, on the workspaces alone. */
+/** Which workspaces the list shows, and in which order. */
 
 import { isBusy } from "../describe.js";
 import { PHASES } from "../words.js";
 
-/** Phases by what a person looks for. */
+/** @import { Workspace } from "../types.js" */
+/** @typedef {{ name: string, label: string, includes: (workspace: Workspace) => boolean }} Group */
+/** @typedef {{ label: string, compare: (a: Workspace, b: Workspace) => number }} Order */
+/** @typedef {{ group: string, order: string, search: string }} Choice */
+
+/** @type {Group[]} */
 export const GROUPS = [
-  ["all", "All", () => true],
-  ["running", PHASES.RUNNING.label, ({ phase }) => phase === "RUNNING"],
-  ["busy", "Changing", isBusy],
-  ["stopped", PHASES.STANDBY.label, (each) => !isBusy(each) && (each.phase === "STANDBY" || each.phase === "PENDING")],
-  ["archived", PHASES.ARCHIVED.label, (each) => !isBusy(each) && each.phase === "ARCHIVED"],
-  ["error", PHASES.ERROR.label, ({ needs_person: needed }) => needed],
+  { name: "all", label: "All", includes: () => true },
+  { name: "running", label: PHASES.RUNNING.label, includes: ({ phase }) => phase === "RUNNING" },
+  { name: "busy", label: "Changing", includes: isBusy },
+  { name: "stopped", label: PHASES.STANDBY.label,
+    includes: (each) => !isBusy(each) && (each.phase === "STANDBY" || each.phase === "PENDING") },
+  { name: "archived", label: PHASES.ARCHIVED.label,
+    includes: (each) => !isBusy(each) && each.phase === "ARCHIVED" },
+  { name: "error", label: PHASES.ERROR.label, includes: ({ needs_person: failed }) => failed },
 ];
 
 const NAMES = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-const LEVELS = ["RUNNING", "STANDBY", "PENDING", "ARCHIVED", "DELETING", "DELETED"];
-const level = ({ phase, needs_person: needed }) => (needed ? -1 : LEVELS.indexOf(phase));
-const lastUse = (each) => Date.parse(each.last_access_at ?? each.created_at);
+const PHASE_ORDER = ["RUNNING", "STANDBY", "PENDING", "ARCHIVED", "DELETING", "DELETED"];
 
+/** @param {Workspace} workspace */
+const rank = ({ phase, needs_person: failed }) => (failed ? -1 : PHASE_ORDER.indexOf(phase));
+/** @param {Workspace} workspace */
+const lastUse = ({ last_access_at: used, created_at: created }) => Date.parse(used ?? created);
+/** @param {Workspace} workspace */
+const archiveSize = ({ archive }) => archive?.size_bytes ?? -1;
+
+/** @type {Record<string, Order>} */
 export const ORDERS = {
   used: { label: "Last used", compare: (a, b) => lastUse(b) - lastUse(a) },
   name: { label: "Name", compare: (a, b) => NAMES.compare(a.name, b.name) },
   created: { label: "Newest", compare: (a, b) => Date.parse(b.created_at) - Date.parse(a.created_at) },
-  phase: { label: "State", compare: (a, b) => level(a) - level(b) || NAMES.compare(a.name, b.name) },
-  size: { label: "Archive size", compare: (a, b) => (b.archive?.size_bytes ?? -1) - (a.archive?.size_bytes ?? -1) },
+  phase: { label: "State", compare: (a, b) => rank(a) - rank(b) || NAMES.compare(a.name, b.name) },
+  size: { label: "Archive size", compare: (a, b) => archiveSize(b) - archiveSize(a) },
 };
 
-export function choose(workspaces, { group, order, search }) {
-  const [, , fits] = GROUPS.find(([name]) => name === group) ?? GROUPS[0];
-  const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = workspaces.filter((each) => fits(each) && words.every((word) => mentions(each, word)));
+/**
+ * @param {Workspace[]} workspaces
+ * @param {Choice} choice
+ */
+export function filterAndSort(workspaces, { group, order, search }) {
+  const { includes } = GROUPS.find(({ name }) => name === group) ?? GROUPS[0];
+  const terms = search.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = workspaces.filter((each) => includes(each) && terms.every((term) => mentions(each, term)));
   const { compare } = ORDERS[order] ?? ORDERS.used;
-  // By id in the end, so that nothing jumps about.
+  // Ties go by id, so that rows do not change places.
   return found.sort((a, b) => compare(a, b) || (a.id < b.id ? -1 : 1));
 }
 
+/**
+ * @param {Workspace[]} workspaces
+ * @returns {Record<string, number>}
+ */
 export function countGroups(workspaces) {
-  return Object.fromEntries(GROUPS.map(([name, , fits]) => [name, workspaces.filter(fits).length]));
+  return Object.fromEntries(GROUPS.map(({ name, includes }) => [name, workspaces.filter(includes).length]));
 }
 
-function mentions({ name, description, image_ref: image, id }, word) {
-  return `${name} ${description ?? ""} ${image} ${id}`.toLowerCase().includes(word);
+/**
+ * @param {Workspace} workspace
+ * @param {string} term
+ */
+function mentions({ name, description, image_ref: image, id }, term) {
+  return `${name} ${description ?? ""} ${image} ${id}`.toLowerCase().includes(term);
 }

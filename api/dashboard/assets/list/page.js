@@ -1,73 +1,88 @@
-/** The list of one's workspaces. */
+/** The list of your workspaces. */
 
 import { every } from "../clock.js";
-import { h, icon, say, toggle } from "../dom.js";
-import { start } from "../page.js";
+import { openCreateDialog } from "../components/create_dialog.js";
+import { reportErrors, toast } from "../components/toast.js";
+import { button, h, icon, setText, setVisible } from "../dom.js";
 import { ICONS } from "../icons.js";
-import { choose, countGroups } from "./filter.js";
+import { start } from "../page.js";
 import { Deleted } from "./deleted.js";
+import { countGroups, filterAndSort } from "./filter.js";
 import { Row } from "./row.js";
 import { Toolbar } from "./toolbar.js";
-import { openCreate } from "../components/create_dialog.js";
-import { orTell, toast } from "../components/toast.js";
+
+/** @import { Store } from "../store.js" */
+/** @import { Phase, Workspace } from "../types.js" */
 
 class ListPage {
+  /**
+   * @param {HTMLElement} main
+   * @param {Store} store
+   */
   constructor(main, store) {
-    Object.assign(this, { store, rows: new Map(), known: new Map() });
-    const create = () => openCreate(store, ({ id }) => this.show(id));
+    this.store = store;
+    /** @type {Map<string, Row>} */
+    this.rows = new Map();
+    /** @type {Map<string, { phase: Phase, failed: boolean }>} */
+    this.known = new Map();
+    const create = () => openCreateDialog(store, ({ id }) => this.show(id));
     this.summary = h("p", { class: "quiet", id: "summary" });
     this.toolbar = new Toolbar(() => this.draw());
     this.list = h("ul", { class: "rows", "aria-label": "Workspaces" });
-    this.nothing = h("p", { class: "lone quiet", hidden: true }, "No workspace fits. Look for something else, or show all.");
-    this.first = firstRun(create);
+    this.nothing = h("p", { class: "lone quiet", hidden: true },
+      "No workspace matches. Change the search or show all.");
+    this.welcome = welcome(create);
     this.deleted = new Deleted(store);
-    this.bar = h("div", { class: "head" }, h("div", {}, h("h1", {}, "Workspaces"), this.summary),
-      h("button", { type: "button", class: "button", id: "create", onclick: create }, icon(ICONS.plus), "New workspace"));
-    main.append(this.bar, this.toolbar.element, this.list, this.nothing, this.first, this.deleted.element);
+    this.head = h("div", { class: "head" }, h("div", {}, h("h1", {}, "Workspaces"), this.summary),
+      button({ class: "button", id: "create", onclick: create }, icon(ICONS.plus), "New workspace"));
+    main.append(this.head, this.toolbar.element, this.list, this.nothing, this.welcome, this.deleted.element);
     store.subscribe((changed) => this.update(changed));
     every(1000, () => this.tick());
-    orTell(() => this.deleted.load());
+    reportErrors(() => this.deleted.load());
   }
 
+  /** @param {Set<string>} changed */
   update(changed) {
     let someGone = false;
     for (const id of changed) {
       const workspace = this.store.get(id);
-      if (!workspace) someGone = this.rows.delete(id) || someGone;
-      else this.note(workspace);
-      this.rows.get(id)?.update(workspace);
+      if (workspace) {
+        this.announce(workspace);
+        this.rows.get(id)?.update(workspace);
+      } else someGone = this.rows.delete(id) || someGone;
     }
-    if (someGone) orTell(() => this.deleted.load());
+    if (someGone) reportErrors(() => this.deleted.load());
     this.draw();
   }
 
-  /** Rows for those that are shown now, in their order; a row that stays where it is is not touched. */
+  /** Show the rows in order. A row that is in its place is not touched. */
   draw() {
     if (!this.store.loaded) return;
     const all = [...this.store.workspaces.values()];
-    const shown = choose(all, this.toolbar.choice);
+    const shown = filterAndSort(all, this.toolbar.choice);
     let place = this.list.firstElementChild;
-    for (const { id } of shown) {
-      const { element } = this.row(id);
-      if (element === place) place = place.nextElementSibling;
+    for (const workspace of shown) {
+      const { element } = this.row(workspace);
+      if (element === place) place = element.nextElementSibling;
       else this.list.insertBefore(element, place);
     }
-    while (place) [place] = [place.nextElementSibling, place.remove()];
+    while (place) {
+      const next = place.nextElementSibling;
+      place.remove();
+      place = next;
+    }
     this.toolbar.showCounts(countGroups(all));
-    toggle(this.first, all.length === 0);
-    toggle(this.toolbar.element, all.length > 0);
-    toggle(this.nothing, all.length > 0 && shown.length === 0);
+    setVisible(this.welcome, all.length === 0);
+    setVisible(this.toolbar.element, all.length > 0);
+    setVisible(this.nothing, all.length > 0 && shown.length === 0);
     const running = all.filter(({ phase }) => phase === "RUNNING").length;
-    say(this.summary, all.length ? `${running} running, ${all.length} in all` : "");
+    setText(this.summary, all.length ? `${running} of ${all.length} running` : "");
   }
 
-  row(id) {
-    let row = this.rows.get(id);
-    if (!row) {
-      row = new Row(id, this.store);
-      row.update(this.store.get(id));
-      this.rows.set(id, row);
-    }
+  /** @param {Workspace} workspace */
+  row(workspace) {
+    const row = this.rows.get(workspace.id) ?? new Row(workspace, this.store);
+    this.rows.set(workspace.id, row);
     return row;
   }
 
@@ -75,34 +90,41 @@ class ListPage {
     for (const row of this.rows.values()) row.tick();
   }
 
-  /** Somebody who waits for a start wants to know when it is there. */
-  note({ id, name, phase, url, needs_person: needed }) {
+  /**
+   * Tell people who wait that a workspace is ready, or that it has failed.
+   * @param {Workspace} workspace
+   */
+  announce({ id, name, phase, url, needs_person: failed }) {
     const before = this.known.get(id);
-    this.known.set(id, { phase, needed });
+    this.known.set(id, { phase, failed });
     if (before && before.phase !== "RUNNING" && phase === "RUNNING") {
-      const open = h("a", { href: url, target: "_blank", rel: "noopener" }, "Open");
-      toast(`${name} is ready.`, { action: open });
+      const link = h("a", { href: url, target: "_blank", rel: "noopener" }, "Open");
+      toast(`${name} is ready.`, { link });
     }
-    if (before && !before.needed && needed) toast(`${name} needs you.`, { tone: "warn" });
+    if (before && !before.failed && failed) toast(`${name} failed. Recover it here.`, { tone: "warn" });
   }
 
+  /** @param {string} id */
   show(id) {
     this.draw();
-    const { element } = this.row(id);
-    element.scrollIntoView({ block: "nearest" });
-    element.querySelector("a").focus();
+    const workspace = this.store.get(id);
+    if (workspace) this.row(workspace).focus();
   }
 }
 
-function firstRun(create) {
+/** @param {() => void} create */
+function welcome(create) {
+  /** @type {(title: string, text: string) => HTMLElement} */
+  const point = (title, text) => h("li", {}, h("strong", {}, title), ` ${text}`);
   return h("section", { class: "card first", hidden: true },
-    h("h2", {}, "Your first workspace"),
-    h("p", {}, "A workspace is an editor in your browser with a home for your files. It starts in a few seconds."),
+    h("h2", {}, "Create your first workspace"),
+    h("p", {},
+      "A workspace is an IDE in your browser with a home for your files. It starts in a few seconds."),
     h("ul", { class: "steps" },
-      h("li", {}, h("strong", {}, "Open it and code."), " It is a real editor, with a terminal."),
-      h("li", {}, h("strong", {}, "Leave when you like."), " What nobody uses stops by itself, and is archived later."),
-      h("li", {}, h("strong", {}, "Come back."), " Every file is where you left it.")),
-    h("button", { type: "button", class: "button", onclick: create }, icon(ICONS.plus), "Create a workspace"));
+      point("Open it and code.", "You get a full IDE with a terminal."),
+      point("Leave when you like.", "An unused workspace stops, and later moves to an archive."),
+      point("Come back.", "Every file is where you left it.")),
+    button({ class: "button", onclick: create }, icon(ICONS.plus), "Create a workspace"));
 }
 
 start(({ main, store }) => { new ListPage(main, store); });

@@ -1,11 +1,17 @@
 /** The archives of a workspace. */
 
 import { get } from "../api.js";
-import { h, replace } from "../dom.js";
-import { exactly, moment, size } from "../format.js";
 import { section } from "../components/section.js";
+import { archiveSize, archiveVerification } from "../describe.js";
+import { h, replaceChildren } from "../dom.js";
+import { exactTime, moment } from "../format.js";
+
+/** @import { ArchiveItem, ArchiveList } from "../types.js" */
+
+const NONE = "None yet. CodeHub makes one when the workspace is archived or deleted.";
 
 export class Archives {
+  /** @param {string} id */
   constructor(id) {
     this.id = id;
     this.list = h("ul", { class: "plain-list archives" });
@@ -13,18 +19,26 @@ export class Archives {
   }
 
   async load() {
+    /** @type {ArchiveList} */
     const { items } = await get(`/workspaces/${this.id}/archives`);
-    replace(this.list, items.length ? items.map(item) : h("li", { class: "quiet" }, "None yet. One is made when it is archived or deleted."));
+    replaceChildren(this.list, items.length ? items.map(item) : h("li", { class: "quiet" }, NONE));
   }
 }
 
+/** @param {ArchiveItem} archive */
 function item(archive) {
-  const state = archive.removed_at ? "removed" : archive.current ? "current" : archive.orphan_since ? "to be removed" : "kept";
-  const size_ = archive.size_bytes === null ? "size unknown" : size(archive.size_bytes);
-  const verified = archive.verified_at ? `verified ${moment(archive.verified_at)}` : "not verified yet";
-  return h("li", { class: archive.removed_at ? "removed" : null },
-    h("div", {}, h("p", {}, h("time", { datetime: archive.created_at, title: exactly(archive.created_at) }, moment(archive.created_at)), ` · ${size_}`),
-      h("p", { class: "quiet" }, verified),
-      archive.sha256 ? h("p", { class: "digest", title: `sha256 ${archive.sha256}` }, `sha256 ${archive.sha256}`) : null),
-    h("span", { class: "tag" }, state));
+  const { created_at: created, removed_at: removed, sha256 } = archive;
+  const time = h("time", { datetime: created, title: exactTime(created) }, moment(created));
+  return h("li", { class: removed && "removed" },
+    h("div", {}, h("p", {}, time, ` · ${archiveSize(archive)}`),
+      h("p", { class: "quiet" }, archiveVerification(archive)),
+      sha256 && h("p", { class: "digest", title: `sha256 ${sha256}` }, `sha256 ${sha256}`)),
+    h("span", { class: "tag" }, stateOf(archive)));
+}
+
+/** @param {ArchiveItem} archive */
+function stateOf({ removed_at: removed, current, orphan_since: orphan }) {
+  if (removed) return "removed";
+  if (current) return "current";
+  return orphan ? "to be removed" : "kept";
 }

@@ -1,72 +1,112 @@
-/** The lines of the flight recorder. */
+/** The entries of the history. */
 
-import { get } from "../api.js";
-import { h, replace } from "../dom.js";
-import { exactly, measured, moment } from "../format.js";
-import { meter } from "../components/meter.js";
+import { get, messageOf } from "../api.js";
+import { meter } from "../components/indicators.js";
+import { h, replaceChildren } from "../dom.js";
+import { exactTime, moment, preciseDuration } from "../format.js";
 import { COMPLETED, OPERATIONS, RESULTS, STEPS } from "../words.js";
 
-export function eventEntry({ at, actor, words }) {
-  return h("li", { class: "event" }, h("p", {}, h("strong", {}, actor), ` ${words}`), when(at));
+/** @import { EventItem, OperationItem, StepItem, StepList } from "../types.js" */
+/** @import { EventEntry, OperationEntry } from "./audit_trail.js" */
+
+/** @param {EventEntry} entry */
+export function eventItem({ at, actor, text }) {
+  return h("li", { class: "event" }, h("p", {}, h("strong", {}, actor), ` ${text}`), timeOf(at));
 }
 
-/** Its bar is as long as it took, beside the longest one. */
-export function operationEntry({ at, operation, attempts, present }, longest, workspaceId, open) {
-  const seconds = operation.ended_at ? operation.duration_seconds : (present - Date.parse(at)) / 1000;
-  const title = (operation.result === "COMPLETED" ? COMPLETED : OPERATIONS)[operation.operation];
-  const key = operation.started_at;
+/**
+ * @param {OperationEntry} entry
+ * @param {{ workspaceId: string, longest: number, now: number, open: Set<string> }} context
+ */
+export function operationItem({ at, operation, attempts }, { workspaceId, longest, now, open }) {
+  const { result, ended_at: ended, duration_seconds: took } = operation;
+  const seconds = ended ? took ?? 0 : (now - Date.parse(at)) / 1000;
+  const title = result === "COMPLETED" ? COMPLETED[operation.operation]
+    : [`${OPERATIONS[operation.operation]} `, h("span", { class: "result" }, RESULTS[result])];
   const body = h("div", { class: "detail" });
-  const fold = h("details", { open: open.has(key) },
-    h("summary", {}, h("span", { class: "title" }, title, operation.result === "COMPLETED" ? null : h("span", { class: "result" }, ` ${RESULTS[operation.result]}`)),
-      h("span", { class: "took" }, measured(seconds)), when(at)),
-    body);
-  const fill = () => showDetail(body, operation, attempts, workspaceId);
+  const fold = h("details", { open: open.has(at) },
+    h("summary", {}, h("span", { class: "title" }, title),
+      h("span", { class: "took" }, preciseDuration(seconds)), timeOf(at)), body);
+  const fill = () => showDetails(body, operation, attempts, workspaceId);
   if (fold.open) fill();
   fold.addEventListener("toggle", () => {
-    if (!fold.open) return open.delete(key);
-    if (!open.has(key)) fill();
-    return open.add(key);
+    if (!fold.open) open.delete(at);
+    else if (!open.has(at)) {
+      open.add(at);
+      fill();
+    }
   });
-  return h("li", { class: "operation", "data-result": operation.result }, fold, meter(`Took ${measured(seconds)}`, seconds, longest));
+  return h("li", { class: "operation", "data-result": result }, fold,
+    meter(`Took ${preciseDuration(seconds)}`, seconds, longest));
 }
 
-function showDetail(body, operation, attempts, workspaceId) {
+/**
+ * @param {HTMLElement} body
+ * @param {OperationItem} operation
+ * @param {EventItem[]} attempts
+ * @param {string} workspaceId
+ */
+function showDetails(body, operation, attempts, workspaceId) {
+  const { result, message, started_at: started, ended_at: ended, temporal_url: url } = operation;
   const steps = h("ol", { class: "steps" });
-  replace(body,
-    h("p", { class: "quiet" }, `${OPERATIONS[operation.operation]}: ${RESULTS[operation.result]}. Began ${exactly(operation.started_at)}${operation.ended_at ? `, ended ${exactly(operation.ended_at)}` : ""}.`),
-    operation.attempts > 1 ? h("p", {}, `${operation.attempts} attempts.`) : null,
-    attempts.map((each) => h("p", { class: "message" }, `${exactly(each.at)}: ${each.detail?.message ?? each.error_reason ?? "an attempt failed"}`)),
-    operation.message && operation.result !== "COMPLETED" ? h("p", { class: "message" }, operation.message) : null,
+  const times = `Began ${exactTime(started)}${ended ? `, ended ${exactTime(ended)}` : ""}.`;
+  replaceChildren(body,
+    h("p", { class: "quiet" }, `${OPERATIONS[operation.operation]}: ${RESULTS[result]}. ${times}`),
+    operation.attempts > 1 && h("p", {}, `${operation.attempts} attempts.`),
+    attempts.map(failedAttempt),
+    result !== "COMPLETED" && message && h("p", { class: "message" }, message),
     steps,
-    operation.temporal_url ? h("p", {}, h("a", { href: operation.temporal_url, target: "_blank", rel: "noopener" }, "Every detail in the Temporal Web UI")) : null);
+    url && h("p", {}, h("a", { href: url, target: "_blank", rel: "noopener" },
+      "Every detail in the Temporal Web UI")));
   showSteps(steps, operation, workspaceId);
 }
 
-/** Temporal keeps them for a while only, so there may be none. */
+/** @param {EventItem} event */
+function failedAttempt({ at, detail }) {
+  return h("p", { class: "message" }, `${exactTime(at)}: ${detail.message ?? "An attempt failed."}`);
+}
+
+/**
+ * Temporal keeps the steps only for a while, so there may be none.
+ * @param {HTMLElement} list
+ * @param {OperationItem} operation
+ * @param {string} workspaceId
+ */
 async function showSteps(list, operation, workspaceId) {
   try {
+    /** @type {StepList} */
     const { items, hint } = await get(`/workspaces/${workspaceId}/operations/${operation.id}/steps`);
-    replace(list, items.map(step), hint ? h("li", { class: "quiet" }, hint) : null);
+    replaceChildren(list, items.map(stepItem), hint && h("li", { class: "quiet" }, hint));
   } catch (error) {
-    replace(list, h("li", { class: "quiet" }, error.message));
+    replaceChildren(list, h("li", { class: "quiet" }, messageOf(error)));
   }
 }
 
-function step(each) {
-  const words = [];
-  if (each.operation_attempt > 1) words.push(`attempt ${each.operation_attempt} of the operation`);
-  if (each.attempts > 1) words.push(`${each.attempts} tries`);
-  const waited = secondsBetween(each.scheduled_at, each.started_at);
-  if (waited > 1) words.push(`waited ${measured(waited)}`);
-  words.push(each.ended_at ? measured(secondsBetween(each.started_at ?? each.scheduled_at, each.ended_at)) : "in progress");
-  return h("li", { "data-result": each.result }, h("span", { class: "step" }, STEPS[each.name] ?? each.name.replaceAll("_", " ")), h("span", { class: "quiet" }, words.join(", ")),
-    each.error ? h("p", { class: "message" }, each.error) : null);
+/** @param {StepItem} step */
+function stepItem(step) {
+  const { name, scheduled_at: scheduled, started_at: started, ended_at: ended } = step;
+  const waited = secondsBetween(scheduled, started);
+  const facts = [
+    step.operation_attempt > 1 && `attempt ${step.operation_attempt} of the operation`,
+    step.attempts > 1 && `${step.attempts} tries`,
+    waited > 1 && `waited ${preciseDuration(waited)}`,
+    ended ? preciseDuration(secondsBetween(started ?? scheduled, ended)) : "in progress",
+  ];
+  return h("li", { "data-result": step.result },
+    h("span", { class: "step" }, STEPS[name] ?? name.replaceAll("_", " ")),
+    h("span", { class: "quiet" }, facts.filter(Boolean).join(", ")),
+    step.error && h("p", { class: "message" }, step.error));
 }
 
+/**
+ * @param {string} began
+ * @param {string | null} ended
+ */
 function secondsBetween(began, ended) {
-  return began && ended ? (Date.parse(ended) - Date.parse(began)) / 1000 : 0;
+  return ended ? (Date.parse(ended) - Date.parse(began)) / 1000 : 0;
 }
 
-function when(at) {
-  return h("time", { datetime: at, title: exactly(at) }, moment(at));
+/** @param {string} at */
+function timeOf(at) {
+  return h("time", { datetime: at, title: exactTime(at) }, moment(at));
 }

@@ -1,40 +1,55 @@
-/** The memo: notes in Markdown, shown as text that was formatted. */
+/** Notes in Markdown, with an editor. */
 
 import { patch } from "../api.js";
-import { h, replace } from "../dom.js";
-import { field, formOf } from "../components/forms.js";
-import { renderMarkdown } from "./markdown.js";
+import { createForm, field } from "../components/forms.js";
 import { sectionWith } from "../components/section.js";
+import { button, h, replaceChildren } from "../dom.js";
+import { renderMarkdown } from "./markdown.js";
 
-export class Memo {
+/** @import { Store } from "../store.js" */
+/** @import { Workspace } from "../types.js" */
+
+export class Notes {
+  /**
+   * @param {string} id
+   * @param {Store} store
+   */
   constructor(id, store) {
-    Object.assign(this, { id, store });
-    this.body = h("div", {});
-    this.edit = h("button", { type: "button", class: "button second small", onclick: () => this.open() }, "Edit");
-    this.element = sectionWith("Memo", this.edit, this.body);
+    this.id = id;
+    this.store = store;
+    /** @type {string | null | undefined} */
+    this.memo = undefined;
+    this.editing = false;
+    this.body = h("div");
+    this.edit = button({ class: "button second small", onclick: () => this.open() }, "Edit");
+    this.element = sectionWith("Notes", this.edit, this.body);
   }
 
+  /** @param {Pick<Workspace, "memo">} workspace */
   update({ memo }) {
     if (this.memo === memo || this.editing) return;
     this.memo = memo;
-    replace(this.body, memo ? renderMarkdown(memo) : h("p", { class: "quiet" }, "Nothing noted yet."));
+    replaceChildren(this.body, memo ? renderMarkdown(memo) : h("p", { class: "quiet" }, "No notes yet."));
   }
 
   open() {
     const text = h("textarea", { name: "memo", rows: 12, maxlength: 65536, value: this.memo ?? "" });
-    const cancel = h("button", { type: "button", class: "button second", onclick: () => this.close() }, "Cancel");
-    const form = formOf({ button: "Save", cancel, submit: async ({ memo }) => {
-      this.store.put(await patch(`/workspaces/${this.id}`, { memo: memo || null }));
-      this.close(memo || null);
-    } }, field("Notes", text, { hint: "Markdown: headings, lists, code, links." }));
+    const cancel = button({ class: "button second", onclick: () => this.close() }, "Cancel");
+    const form = createForm({ button: "Save", cancel, submit: async (values) => {
+      const memo = values.memo || null;
+      this.store.put(await patch(`/workspaces/${this.id}`, { memo }));
+      this.close(memo);
+    } }, field("Notes", text, "Markdown: headings, lists, code, links."));
     this.editing = true;
     this.edit.hidden = true;
-    replace(this.body, form);
+    replaceChildren(this.body, form);
     text.focus();
   }
 
-  close(memo = this.memo) {
-    [this.editing, this.memo] = [false, undefined];
+  /** @param {string | null} [memo] */
+  close(memo = this.memo ?? null) {
+    this.editing = false;
+    this.memo = undefined;
     this.edit.hidden = false;
     this.update({ memo });
     this.edit.focus();

@@ -1,53 +1,72 @@
-/** One workspace: what it does, what was done to it, what may be done with it. */
+/** One workspace: its state, its history and its settings. */
 
-import { get } from "../api.js";
+import { ApiError, get, messageOf } from "../api.js";
 import { every } from "../clock.js";
-import { failureOf, isBusy, whatNext } from "../describe.js";
-import { h, icon, replace, say, toggle } from "../dom.js";
-import { ago } from "../format.js";
-import { start } from "../page.js";
-import { ICONS } from "../icons.js";
-import { actionsKey, actionsOf } from "../components/actions.js";
-import { badge, updateBadge } from "../components/badge.js";
-import { ProgressView } from "../components/progress.js";
+import { actionButtons, actionsKey } from "../components/actions.js";
+import { ProgressBar, badge, updateBadge } from "../components/indicators.js";
 import { recoveryPanel } from "../components/recovery.js";
-import { orTell } from "../components/toast.js";
+import { reportErrors } from "../components/toast.js";
+import { failureOf, isBusy, whatNext } from "../describe.js";
+import { h, icon, mainElement, replaceChildren, setText, setVisible } from "../dom.js";
+import { ago } from "../format.js";
+import { ICONS } from "../icons.js";
+import { notice, start } from "../page.js";
 import { idInPath, link } from "../routes.js";
 import { Archives } from "./archives.js";
 import { Conditions } from "./conditions.js";
+import { History } from "./history.js";
 import { Logs } from "./logs.js";
-import { Memo } from "./notes.js";
+import { Notes } from "./notes.js";
 import { Settings } from "./settings.js";
-import { Sparkline } from "./usage.js";
-import { Timeline } from "./history.js";
+import { Usage } from "./usage.js";
 
-const AGAIN_MS = 60000, LOOK_MS = 3000;
+/** @import { Store } from "../store.js" */
+/** @import { Person, Workspace } from "../types.js" */
+
+const USAGE_MS = 60000, POLL_MS = 3000;
 
 class WorkspacePage {
+  /**
+   * @param {HTMLElement} main
+   * @param {Store} store
+   * @param {Person} user
+   * @param {string} id
+   */
   constructor(main, store, user, id) {
-    Object.assign(this, { store, user, id });
-    this.name = h("h1", {});
+    this.store = store;
+    this.user = user;
+    this.id = id;
+    /** @type {Workspace | undefined} */
+    this.workspace = undefined;
+    this.actionsKey = "";
+    this.problemKey = "";
+    this.name = h("h1");
     this.description = h("p", { class: "quiet" });
     this.badge = badge();
     this.next = h("p", { class: "next" });
-    this.progress = new ProgressView();
+    this.progress = new ProgressBar();
     this.actions = h("div", { class: "actions" });
     this.problem = h("section", { class: "card warn", "aria-label": "What happened", hidden: true });
-    this.parts = { conditions: new Conditions(), sparkline: new Sparkline(id), timeline: new Timeline(id), logs: new Logs(id),
-      memo: new Memo(id, store), archives: new Archives(id), settings: new Settings(id, store) };
-    const element = (name) => this.parts[name].element;
+    this.conditions = new Conditions();
+    this.usage = new Usage(id);
+    this.history = new History(id);
+    this.logs = new Logs(id);
+    this.notes = new Notes(id, store);
+    this.archives = new Archives(id);
+    this.settings = new Settings(id, store);
     main.append(
       h("p", { class: "crumb" }, h("a", { href: link("/") }, "Workspaces")),
       h("div", { class: "head" }, h("div", {}, this.name, this.description), this.actions),
       h("div", { class: "state" }, this.badge, this.next, this.progress.element),
       this.problem,
       h("div", { class: "columns" },
-        h("div", {}, element("timeline"), element("memo"), element("logs")),
-        h("div", {}, element("conditions"), element("sparkline"), element("archives"), element("settings"))));
-    store.subscribe((changed) => this.hear(changed));
-    every(1000, () => this.workspace && this.tick());
-    every(AGAIN_MS, () => orTell(() => this.parts.sparkline.load()));
-    every(LOOK_MS, () => this.lookAgain());
+        h("div", {}, this.history.element, this.notes.element, this.logs.element),
+        h("div", {},
+          this.conditions.element, this.usage.element, this.archives.element, this.settings.element)));
+    store.subscribe((changed) => this.handleChanges(changed));
+    every(1000, () => this.tick());
+    every(USAGE_MS, () => reportErrors(() => this.usage.load()));
+    every(POLL_MS, () => this.poll());
   }
 
   get isMine() {
@@ -56,80 +75,88 @@ class WorkspacePage {
 
   async load() {
     this.update(await get(`/workspaces/${this.id}`));
-    await Promise.all([this.loadHistory(), this.parts.sparkline.load(), this.parts.logs.read()]);
+    await Promise.all([this.loadHistory(), this.usage.load(), this.logs.read()]);
   }
 
   async loadHistory() {
-    await Promise.all([this.parts.timeline.load(), this.parts.archives.load()]);
+    await Promise.all([this.history.load(), this.archives.load()]);
   }
 
-  hear(changed) {
+  /** @param {Set<string>} changed */
+  handleChanges(changed) {
     if (!changed.has(this.id)) return;
     const workspace = this.store.get(this.id);
-    if (workspace) this.see(workspace);
-    else if (this.isMine) this.showGone();
+    if (workspace) this.handleUpdate(workspace);
+    else if (this.isMine) this.showDeleted();
   }
 
-  /** Live events are about one's own: an administrator who looks at somebody else's asks. */
-  async lookAgain() {
+  /** Live events cover only your own workspaces, so an administrator polls those of others. */
+  async poll() {
     if (!this.workspace || this.isMine) return;
     try {
-      this.see(await get(`/workspaces/${this.id}`));
+      this.handleUpdate(await get(`/workspaces/${this.id}`));
     } catch (error) {
-      if (error.status === 404) this.showGone();
+      if (error instanceof ApiError && error.status === 404) this.showDeleted();
     }
   }
 
-  see(workspace) {
-    const moved = workspace.version !== this.workspace?.version;
+  /** @param {Workspace} workspace */
+  handleUpdate(workspace) {
+    const changed = workspace.version !== this.workspace?.version;
     const started = workspace.phase === "RUNNING" && this.workspace?.phase !== "RUNNING";
     this.update(workspace);
-    if (moved) orTell(() => this.loadHistory());
-    if (started) this.parts.logs.read();
+    if (changed) reportErrors(() => this.loadHistory());
+    if (started) this.logs.read();
   }
 
+  /** @param {Workspace} workspace */
   update(workspace) {
     this.workspace = workspace;
     document.title = `${workspace.name} · CodeHub`;
-    say(this.name, workspace.name);
-    say(this.description, workspace.description ?? "");
+    setText(this.name, workspace.name);
+    setText(this.description, workspace.description ?? "");
     updateBadge(this.badge, workspace);
     this.updateActions(workspace);
     this.updateProblem(workspace);
-    for (const name of ["conditions", "memo", "settings"]) this.parts[name].update(workspace);
+    for (const part of [this.conditions, this.notes, this.settings]) part.update(workspace);
     this.tick();
   }
 
   tick() {
-    const busy = isBusy(this.workspace);
-    say(this.next, busy ? "" : `${whatNext(this.workspace)} Last used ${ago(this.workspace.last_access_at)}.`);
-    this.progress.update(this.workspace, this.store.progress.get(this.id));
+    const { workspace } = this;
+    if (!workspace) return;
+    const rest = `${whatNext(workspace)} Last used ${ago(workspace.last_access_at)}.`;
+    setText(this.next, isBusy(workspace) ? "" : rest);
+    this.progress.update(workspace, this.store.progress.get(this.id));
   }
 
+  /** @param {Workspace} workspace */
   updateActions(workspace) {
     const key = actionsKey(workspace);
-    if (this.key === key) return;
-    this.key = key;
+    if (this.actionsKey === key) return;
+    this.actionsKey = key;
     const hadFocus = this.actions.contains(document.activeElement);
-    replace(this.actions, actionsOf(workspace, this.store, { recoversHere: true, deleted: () => location.assign(link("/")) }));
-    if (hadFocus) (this.actions.firstElementChild ?? document.getElementById("main")).focus();
+    const onDeleted = () => location.assign(link("/"));
+    const buttons = actionButtons(workspace, this.store, { recoversHere: true, onDeleted });
+    replaceChildren(this.actions, buttons);
+    if (hadFocus) (buttons[0] ?? mainElement()).focus();
   }
 
+  /** @param {Workspace} workspace */
   updateProblem(workspace) {
-    const key = workspace.needs_person ? JSON.stringify([workspace.error, workspace.archive, workspace.recover]) : "";
+    const { needs_person: failed, error, archive, recover } = workspace;
+    const key = failed ? JSON.stringify([error, archive, recover]) : "";
     if (this.problemKey === key) return;
     this.problemKey = key;
-    toggle(this.problem, key !== "");
-    replace(this.problem, key ? [h("h2", {}, icon(ICONS.warning), failureOf(workspace)), recoveryPanel(workspace, this.store)] : []);
+    setVisible(this.problem, failed);
+    const heading = h("h2", {}, icon(ICONS.warning), failureOf(workspace));
+    replaceChildren(this.problem, failed ? [heading, recoveryPanel(workspace, this.store)] : []);
   }
 
-  showGone() {
-    replace(document.getElementById("main"), gone("It is deleted", "For a while, the list of workspaces offers to take that back."));
+  showDeleted() {
+    const text = "You can undelete it for some days: open “Recently deleted” below the list of workspaces.";
+    replaceChildren(mainElement(), notice("This workspace was deleted", text));
   }
-}
-
-function gone(title, words) {
-  return h("div", { class: "card lone" }, h("h1", {}, title), h("p", {}, words), h("p", {}, h("a", { class: "button", href: link("/") }, "All workspaces")));
 }
 
 start(async ({ main, store, user }) => {
@@ -137,6 +164,8 @@ start(async ({ main, store, user }) => {
   try {
     await page.load();
   } catch (error) {
-    replace(main, gone(error.status === 404 ? "There is no such workspace" : "It cannot be shown", error.message));
+    const missing = error instanceof ApiError && error.status === 404;
+    const title = missing ? "There is no such workspace" : "The workspace cannot be shown";
+    replaceChildren(main, notice(title, messageOf(error)));
   }
 });

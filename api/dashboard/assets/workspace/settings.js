@@ -1,51 +1,71 @@
-/** What its owner may change, and what is as it is. */
+/** The settings of a workspace, and the facts that never change. */
 
 import { patch } from "../api.js";
-import { h, replace } from "../dom.js";
-import { exactly } from "../format.js";
-import { field, formOf } from "../components/forms.js";
-import { toast } from "../components/toast.js";
-import { readTtl, ttlChoice } from "../components/idle_times.js";
+import { createForm, field } from "../components/forms.js";
+import { idleTimeFields, readIdleTimes } from "../components/idle_times.js";
 import { section } from "../components/section.js";
+import { toast } from "../components/toast.js";
+import { h, replaceChildren } from "../dom.js";
+import { exactTime } from "../format.js";
+import { IDES } from "../words.js";
 
-const SHOWN = ["name", "description", "standby_ttl_seconds", "archive_ttl_seconds", "effective_standby_ttl_seconds", "effective_archive_ttl_seconds"];
+/** @import { Store } from "../store.js" */
+/** @import { Workspace } from "../types.js" */
 
 export class Settings {
+  /**
+   * @param {string} id
+   * @param {Store} store
+   */
   constructor(id, store) {
-    Object.assign(this, { id, store });
-    this.body = h("div", {});
+    this.id = id;
+    this.store = store;
+    this.key = "";
+    this.body = h("div");
     this.element = section("Settings", this.body);
   }
 
-  /** Whoever is typing here is left alone. */
+  /**
+   * Show the current values, but never while somebody is typing here.
+   * @param {Workspace} workspace
+   */
   update(workspace) {
-    const key = JSON.stringify(SHOWN.map((name) => workspace[name]));
+    const key = JSON.stringify([workspace.name, workspace.description, idleTimes(workspace)]);
     if (key === this.key || this.body.contains(document.activeElement)) return;
     this.key = key;
-    replace(this.body, this.form(workspace), facts(workspace));
+    replaceChildren(this.body, this.form(workspace), facts(workspace));
   }
 
+  /** @param {Workspace} workspace */
   form(workspace) {
-    return formOf({ button: "Save", tone: "second", submit: async (values, form) => {
+    const name = h("input", { name: "name", required: true, maxlength: 100, autocomplete: "off",
+      value: workspace.name });
+    const description = h("input", { name: "description", maxlength: 1000, autocomplete: "off",
+      value: workspace.description ?? "" });
+    return createForm({ button: "Save", tone: "second", submit: async (values, form) => {
       const saved = await patch(`/workspaces/${this.id}`, {
-        name: values.name,
-        description: values.description || null,
-        standby_ttl_seconds: readTtl(values.standby_ttl_seconds),
-        archive_ttl_seconds: readTtl(values.archive_ttl_seconds),
+        name: values.name, description: values.description || null, ...readIdleTimes(values),
       });
-      form.querySelector("button").blur();
+      form.querySelector("button")?.blur();
       this.store.put(saved);
       toast("Saved.");
-    } },
-    field("Name", h("input", { name: "name", required: true, maxlength: 100, autocomplete: "off", value: workspace.name })),
-    field("Description", h("input", { name: "description", maxlength: 1000, autocomplete: "off", value: workspace.description ?? "" })),
-    ttlChoice("standby", workspace.standby_ttl_seconds, workspace.effective_standby_ttl_seconds),
-    ttlChoice("archive", workspace.archive_ttl_seconds, workspace.effective_archive_ttl_seconds));
+    } }, field("Name", name), field("Description", description), idleTimeFields(idleTimes(workspace)));
   }
 }
 
-function facts(workspace) {
-  const rows = [["Editor", workspace.image_ref], ["Owner", workspace.owner.username], ["Runs on", `${workspace.instance_backend}, ${workspace.storage_backend}`],
-    ["Created", exactly(workspace.created_at)], ["Id", workspace.id]];
-  return h("dl", { class: "facts-list" }, rows.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
+/** @param {Workspace} workspace */
+function idleTimes(workspace) {
+  return {
+    standby: { chosen: workspace.standby_ttl_seconds, inherited: workspace.effective_standby_ttl_seconds },
+    archive: { chosen: workspace.archive_ttl_seconds, inherited: workspace.effective_archive_ttl_seconds },
+  };
+}
+
+/** @param {Workspace} workspace */
+function facts({ id, image_ref: image, owner, created_at: created }) {
+  const rows = [
+    ["IDE", IDES[image] ?? image], ["Owner", owner.username], ["Created", exactTime(created)], ["Id", id],
+  ];
+  return h("dl", { class: "facts-list" },
+    rows.map(([term, value]) => [h("dt", {}, term), h("dd", {}, value)]));
 }
