@@ -1,1 +1,1 @@
-"""Shared by tests and benchmarks: real servers, deployments, fakes of ports. Not part of the product."""
+"""Shared by tests and benchmarks, not part of the product: real servers, deployments, fakes of ports."""

@@ -1,4 +1,4 @@
-"""One small CodeHub on shared real servers: its own database, namespace, bucket and data directory."""
+"""A CodeHub on shared real servers, with its own database, namespace, bucket and data directory."""
 
 import os
 import subprocess
@@ -44,7 +44,7 @@ RETENTION = Duration(seconds=24 * 3600)
 
 @dataclass
 class Deployment:
-    """Short ways to ask, to look, and to run workers in this process or in one that can be killed."""
+    """Requests and observations of one deployment, with workers in this process or in separate ones."""
 
     settings: Settings
     environment: Mapping[str, str]
@@ -84,25 +84,25 @@ class Deployment:
         assert snapshot is not None
         return snapshot
 
-    async def look_through_an_outage(self, workspace_id: WorkspaceId) -> Snapshot | None:
+    async def look_during_outage(self, workspace_id: WorkspaceId) -> Snapshot | None:
         try:
             return await self.look(workspace_id)
         except (DatabaseUnavailable, DBAPIError, OSError):
             return None
 
-    async def begin(self, workspace_id: WorkspaceId, operation: Operation) -> None:
-        """Wait until this operation is under way."""
+    async def wait_for_operation(self, workspace_id: WorkspaceId, operation: Operation) -> None:
+        """Wait until this operation is claimed."""
 
-        async def begun() -> bool:
+        async def claimed() -> bool:
             return (await self.look(workspace_id)).operation is operation
 
-        await until(begun, f"{operation} of {workspace_id}")
+        await until(claimed, f"{operation} of {workspace_id}")
 
-    async def arrive(self, workspace_id: WorkspaceId, phase: Phase) -> None:
-        """Wait until it is there with nothing under way."""
+    async def wait_for_phase(self, workspace_id: WorkspaceId, phase: Phase) -> None:
+        """Wait until the workspace is in this phase without an operation; fail if it is in ERROR."""
 
         async def arrived() -> bool:
-            snapshot = await self.look_through_an_outage(workspace_id)
+            snapshot = await self.look_during_outage(workspace_id)
             if snapshot is None:
                 return False
             assert snapshot.phase is not Phase.ERROR, f"{snapshot.error_reason}: {snapshot.error_message}"
@@ -110,28 +110,28 @@ class Deployment:
 
         await until(arrived, f"{workspace_id} in {phase}")
 
-    async def until_answers(self, workspace_id: WorkspaceId, status: Status) -> None:
-        """Wait until the control plane has seen that the IDE answers, or does not."""
+    async def wait_until_answers(self, workspace_id: WorkspaceId, status: Status) -> None:
+        """Wait until the control plane has observed whether the IDE answers."""
 
         async def seen() -> bool:
             return (await self.look(workspace_id)).conditions.container_answers.status is status
 
         await until(seen, f"answers: {status}")
 
-    async def create_heavy(self, ballast_bytes: int) -> WorkspaceId:
-        """In STANDBY, with so large a home that moving it can be hit in the middle."""
+    async def create_large(self, ballast_bytes: int) -> WorkspaceId:
+        """Create a workspace in STANDBY with a home that takes seconds to archive."""
         workspace_id = await self.create(DesiredState.STANDBY)
         await self.wake(workspace_id)
-        await self.arrive(workspace_id, Phase.STANDBY)
+        await self.wait_for_phase(workspace_id, Phase.STANDBY)
         make_rich_home(self.home(workspace_id))
         # Random bytes do not compress.
         (self.home(workspace_id) / "ballast").write_bytes(os.urandom(ballast_bytes))
         return workspace_id
 
-    async def go(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
+    async def move_to(self, workspace_id: WorkspaceId, desired: DesiredState) -> None:
         await self.want(workspace_id, desired)
         await self.wake(workspace_id)
-        await self.arrive(workspace_id, Phase(desired.value))
+        await self.wait_for_phase(workspace_id, Phase(desired.value))
 
     @property
     def on_docker(self) -> bool:
@@ -139,18 +139,18 @@ class Deployment:
 
     @property
     def image_ref(self) -> str:
-        """On the local backend, the tiny IDE stands in under this name."""
+        """Return the default image; on the local backend, the name under which the tiny IDE is installed."""
         return self.settings.workspaces.default_image_ref if self.on_docker else "code-server"
 
     def home(self, workspace_id: WorkspaceId) -> Path:
-        """Where the files are, whether or not the volume exists."""
+        """Return the directory of the home, whether or not the volume exists."""
         if self.on_docker:
             return volume_path(workspace_id)
         return local_root_of(self.settings) / "volumes" / volume_name(workspace_id)
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[None]:
-        """A worker in this process, which starts at once."""
+        """Run a worker in this process."""
         async with open_ports(self.settings, self.client) as ports:
             task_queue = self.settings.temporal.task_queue
             async with create_workers(self.client, task_queue, ports, policy_of(self.settings)):
@@ -158,7 +158,7 @@ class Deployment:
 
     @contextmanager
     def worker_process(self, module: str = "worker", **extra: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker that can be killed; whatever happens, it is gone afterwards."""
+        """Run a worker in its own process, and kill it at the end."""
         log = Path(self.environment["CODEHUB_DATA_DIR"]) / "worker.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -179,7 +179,7 @@ class Deployment:
 async def open_deployment(
     shared: Mapping[str, str], template: str, directory: Path, **extra: str
 ) -> AsyncIterator[Deployment]:
-    """A deployment on servers that are there already; `template` is a migrated database."""
+    """Open a deployment on running servers; `template` is a migrated database."""
     name = f"deployment_{uuid4().hex}"
     database_url = await clone_database(shared["CODEHUB_DATABASE_URL"], template, name)
     environment = {
@@ -205,10 +205,10 @@ async def open_deployment(
 
 
 async def make_template(database_url: str) -> str:
-    """A migrated database to clone."""
-    url = await clone_database(database_url, "template1", "codehub_site_template")
+    """Create a migrated database to clone; return its name."""
+    url = await clone_database(database_url, "template1", "codehub_deployment_template")
     await runner.upgrade(url)
-    return "codehub_site_template"
+    return "codehub_deployment_template"
 
 
 async def clone_database(database_url: str, template: str, name: str) -> str:
@@ -237,5 +237,5 @@ async def _has_search_attributes(client: Client) -> bool:
     try:
         await ensure_search_attributes(client)
     except RPCError:
-        return False  # the server has not heard of the new namespace yet
+        return False  # the new namespace is not known to the whole server yet
     return True

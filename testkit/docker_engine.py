@@ -1,4 +1,4 @@
-"""A real Docker engine for tests: what they need of it, and what they do behind the providers' backs."""
+"""Use a real Docker engine in tests, with the command line client where a provider must not notice."""
 
 import functools
 import json
@@ -20,18 +20,18 @@ from codehub.domain.naming import container_name, volume_name
 from testkit.needs import do_without, do_without_engine, need_program, need_root
 
 URL = "unix:///var/run/docker.sock"
-NOBODY_URL = "unix:///nonexistent/docker.sock"
+UNREACHABLE_URL = "unix:///nonexistent/docker.sock"
 NETWORK = "codehub-tests"
 JOB_IMAGE = "codehub-storage-job:latest"
 WORKSPACE_IMAGE = "codehub-workspace:latest"
 STALLED_JOB_IMAGE = "codehub-test-stalled-job"
 CONTEXT = Path(__file__).parent
-# Enough for a loaded machine: only what is broken uses it up.
+# Long enough for a loaded machine; only failures take this long.
 PATIENCE = Timeouts(start=120, stop=5, health=10)
 
 
 def docker(*arguments: str) -> str:
-    """Run the command line client; what it printed."""
+    """Run the command line client and return its output."""
     command = ("docker", *arguments)
     run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert run.returncode == 0, f"docker {' '.join(arguments)}: {run.stderr}"
@@ -39,11 +39,11 @@ def docker(*arguments: str) -> str:
 
 
 def need_docker(*images: str) -> None:
-    """Skip where there is no engine with these images; where CI runs, fail."""
+    """Skip the test without an engine that has these images; fail in CI."""
     command = (need_program("docker"), "info")
     if subprocess.run(command, check=False, capture_output=True).returncode != 0:
         do_without_engine()
-    # Nobody else can look into volumes.
+    # Only root can read volumes.
     need_root()
     for image in images:
         if not docker("images", "--quiet", image):
@@ -52,7 +52,7 @@ def need_docker(*images: str) -> None:
 
 @functools.cache
 def build(name: str, dockerfile: str, *build_args: str) -> None:
-    """Build an image that only tests use; it takes seconds, and nothing from a network."""
+    """Build an image that only tests use, within seconds and without a network."""
     arguments = [word for each in build_args for word in ("--build-arg", each)]
     path = CONTEXT / "docker_images" / dockerfile
     environment = {**os.environ, "DOCKER_BUILDKIT": "0"}
@@ -67,22 +67,22 @@ def _root_directory() -> Path:
 
 
 def volume_path(workspace_id: WorkspaceId) -> Path:
-    """Where the engine keeps a home, whether or not it exists."""
+    """Return the directory of a home on the engine's disk, whether or not it exists."""
     return _root_directory() / "volumes" / volume_name(workspace_id) / "_data"
 
 
-# Of this run; others may use the same engine meanwhile.
+# Only of this run: other runs may use the same engine.
 _projects: list[str] = []
 
 
 def new_project() -> str:
-    """A mark for what one test makes."""
+    """Return a project label for the containers and volumes of one test."""
     _projects.append(f"test-{uuid4()}")
     return _projects[-1]
 
 
 def left_behind() -> list[str]:
-    """What tests of this run have made and not removed; the network goes once nobody uses it."""
+    """Return containers and volumes that this run has not removed; remove the network if it is unused."""
     left = []
     for project in _projects:
         mine = ("--quiet", "--filter", f"label={PROJECT_LABEL}={project}")
@@ -96,7 +96,7 @@ def left_behind() -> list[str]:
 
 @dataclass
 class Engine:
-    """The engine as one test sees it: what it makes is marked as this test's, and removed with it."""
+    """The engine for one test: what the test creates carries its label and is removed with it."""
 
     client: Docker
     options: DockerOptions = field(
@@ -113,7 +113,7 @@ class Engine:
         return volume_path(workspace_id)
 
     def containers(self, *flags: str) -> list[str]:
-        """Names of what is there of this test."""
+        """Return the names of this test's containers."""
         mine = f"label={PROJECT_LABEL}={self.options.project}"
         return docker("ps", *flags, "--filter", mine, "--format", "{{.Names}}").split()
 
@@ -121,13 +121,13 @@ class Engine:
         mine = f"label={PROJECT_LABEL}={self.options.project}"
         return docker("volume", "ls", "--quiet", "--filter", mine).split()
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         if containers := self.containers("--all"):
             docker("rm", "--force", *containers)
         if volumes := self.volumes():
             docker("volume", "rm", *volumes)
 
-    def with_options(self, **changes: Any) -> DockerOptions:  # noqa: ANN401 (whatever options there are)
+    def with_options(self, **changes: Any) -> DockerOptions:  # noqa: ANN401 (any option)
         return replace(self.options, **changes)
 
 
@@ -138,4 +138,4 @@ async def opened_engine() -> AsyncIterator[Engine]:
         try:
             yield engine
         finally:
-            engine.tidy()
+            engine.clean_up()

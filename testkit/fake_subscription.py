@@ -1,4 +1,4 @@
-"""An event subscription in memory, which can be cut off and held up."""
+"""An in-memory event subscription that tests can disconnect and delay."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,14 +11,14 @@ class FakeSubscription:
     def __init__(self) -> None:
         self.followed: set[str] = set()
         self.is_up = True
-        # Cleared, it holds up everyone who begins to follow.
+        # While cleared, follow() waits.
         self.confirms = asyncio.Event()
         self.confirms.set()
         self._deliver: Callable[[BusMessage], None] | None = None
 
     async def run(self, deliver: Callable[[BusMessage], None]) -> NoReturn:
         self._deliver = deliver
-        self._tell(BusMessage(None))
+        self._send(BusMessage(None))
         while True:
             await asyncio.Event().wait()
 
@@ -32,18 +32,18 @@ class FakeSubscription:
 
     def publish(self, user_id: str, payload: str) -> None:
         if user_id in self.followed:
-            self._tell(BusMessage(user_id, payload))
+            self._send(BusMessage(user_id, payload))
 
     def broadcast(self, payload: str) -> None:
-        self._tell(BusMessage(None, payload))
+        self._send(BusMessage(None, payload))
 
     def lose(self) -> None:
         self.is_up = False
 
     def restore(self) -> None:
         self.is_up = True
-        self._tell(BusMessage(None))
+        self._send(BusMessage(None))
 
-    def _tell(self, message: BusMessage) -> None:
+    def _send(self, message: BusMessage) -> None:
         if self.is_up and self._deliver is not None:
             self._deliver(message)

@@ -1,4 +1,4 @@
-"""The world that the fakes act on: what is really there, and the trouble that tests arm."""
+"""The state that the fakes share: what exists, and the failures that tests inject."""
 
 import asyncio
 import hashlib
@@ -36,13 +36,14 @@ class FakeObject:
 
 @dataclass
 class FakeWorld:
-    """Reality, as far as tests need one.
+    """The state of all fake providers.
 
-    `down` makes a provider silent. `failures["volumes.remove"].append(error)` makes the next such call raise.
-    `gates["jobs.archive"] = asyncio.Event()` holds such calls, once they are under way, until it is set.
-    `dies_with["jobs.archive"] = Resource.ARCHIVE` makes that provider go down in the middle of such a call.
-    `configuration` is what instances are made from now.
-    `start_seconds` is how long a start waits for an instance that runs and does not answer.
+    `down` makes a provider unreachable.
+    `failures["volumes.remove"].append(error)` makes the next such call raise.
+    `gates["jobs.archive"] = asyncio.Event()` holds such calls after they have begun until it is set.
+    `dies_with["jobs.archive"] = Resource.ARCHIVE` makes that provider go down during such a call.
+    `configuration` is what new instances are made from.
+    `start_seconds` is how long a start waits for a running instance to answer.
     `calls` lists every call in order.
     """
 
@@ -55,7 +56,7 @@ class FakeWorld:
     start_seconds: float = 0.0
     registry: set[str] = field(default_factory=set)
     now: datetime = LONG_AGO
-    # Of the store that the volumes are in.
+    # The identity of the home store.
     identity: str | None = None
     down: set[Resource] = field(default_factory=set)
     failures: defaultdict[str, deque[Exception]] = field(default_factory=lambda: defaultdict(deque))
@@ -65,7 +66,7 @@ class FakeWorld:
     calls: list[tuple[str, str]] = field(default_factory=list)
 
     async def enter(self, call: str, subject: str, *needed: Resource) -> None:
-        """What every call begins with: other tasks get their turn, then the armed trouble strikes."""
+        """Begin a call: let other tasks run, then raise the injected failure, if any."""
         self.calls.append((call, subject))
         await asyncio.sleep(0)
         if self.failures[call]:

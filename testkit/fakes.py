@@ -1,4 +1,4 @@
-"""In-memory providers for tests of workflow logic; they pass the same conformance suite as the real ones."""
+"""In-memory providers for tests of workflow logic; they pass the conformance suite of the real ones."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""What single tests need beyond python3, make and git: they are skipped without it, and in CI they fail."""
+"""Requirements of single tests beyond python3, make and git: skip without them, but fail in CI."""
 
 import os
 import shutil
@@ -30,16 +30,16 @@ PACKAGES = {
 }
 
 
-def do_without(part: str, remedy: str) -> NoReturn:
-    """End the test; tests/conftest.py sums up what is missing, in one line for each part."""
-    problem = f"{part} is missing: {remedy}"
+def do_without(requirement: str, remedy: str) -> NoReturn:
+    """End the test; tests/conftest.py prints one line for each missing requirement."""
+    problem = f"{requirement} is missing: {remedy}"
     if os.environ.get("CI") == "true":
         pytest.fail(problem)
     pytest.skip(problem)
 
 
 def need_program(name: str) -> str:
-    """Return its path."""
+    """Return the path of a program."""
     found = shutil.which(name)
     if found is None:
         do_without(name, f"apt-get install {PACKAGES[name]}")

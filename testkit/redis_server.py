@@ -1,4 +1,4 @@
-"""A real Redis for tests, in memory, on a free port of the loopback interface."""
+"""A real Redis for tests: in memory, on a free loopback port."""
 
 import contextlib
 import socket

@@ -1,4 +1,4 @@
-"""Rows for tests: a valid workspace with only what the test is about spelled out."""
+"""Insert rows for tests; a test names only the columns that it is about."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -27,7 +27,7 @@ async def add_user(session: AsyncSession, username: str | None = None) -> UUID:
 
 
 async def add_workspace(session: AsyncSession, owner_user_id: UUID, **columns: Any) -> WorkspaceId:  # noqa: ANN401
-    """Add a workspace that is PENDING and shall be ARCHIVED, changed by `columns`."""
+    """Add a PENDING workspace with the desired state ARCHIVED, changed by `columns`."""
     workspace_id = columns.pop("id", None) or uuid4()
     values = {
         "name": "home",
@@ -45,7 +45,7 @@ async def add_workspace(session: AsyncSession, owner_user_id: UUID, **columns: A
 
 
 async def add_snapshot(session: AsyncSession, owner_user_id: UUID, snapshot: Snapshot) -> None:
-    """Add the row that a snapshot was, or could have been, loaded from."""
+    """Add a row that loads as this snapshot."""
     await add_workspace(
         session,
         owner_user_id,

@@ -1,4 +1,4 @@
-"""A real S3 server for tests: SeaweedFS with authentication, on free ports of the loopback interface."""
+"""A real S3 server for tests: SeaweedFS with authentication, on free loopback ports."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from testkit.processes import free_ports, kill, spawn
 
 ACCESS_KEY = "test-access-key"
-SECRET_KEY = "test-secret-key"  # noqa: S105 (of a server that lives for one test run on loopback)
+SECRET_KEY = "test-secret-key"  # noqa: S105 (a server on loopback that lives for one test run)
 START_SECONDS = 30
 POLL_SECONDS = 0.05
 _PORT_OPTIONS = (
@@ -68,7 +68,7 @@ def stop_seaweed(server: S3Server) -> None:
     # A graceful shutdown takes 15 seconds, and tests keep no data.
     kill(server.process)
     for port in server.ports:
-        for leftover in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 (where weed puts them)
+        for leftover in Path("/tmp").glob(f"seaweedfs-*-{port}.sock"):  # noqa: S108 (weed creates them there)
             leftover.unlink(missing_ok=True)
 
 
@@ -88,7 +88,7 @@ def _spawn(directory: Path, ports: tuple[int, ...]) -> subprocess.Popen[bytes]:
         "-volume.max=0",
         "-s3",
         f"-s3.config={config}",
-        # 0 turns these two off; they would listen on fixed ports.
+        # 0 turns these off; they would listen on fixed ports.
         "-s3.port.iceberg=0",
         "-s3.port.lance=0",
         *(f"-{option}={port}" for option, port in zip(_PORT_OPTIONS, ports, strict=True)),
@@ -109,7 +109,7 @@ def _becomes_ready(server: S3Server) -> bool:
     deadline = time.monotonic() + START_SECONDS
     with contextlib.closing(client):
         while time.monotonic() < deadline and server.process.poll() is None:
-            # Only a stored object proves that the volume server behind the gateway has joined.
+            # Only a stored object proves that the volume server has joined the gateway.
             with contextlib.suppress(BotoCoreError, ClientError):
                 client.create_bucket(Bucket="readiness")
                 client.put_object(Bucket="readiness", Key="probe", Body=b"ready")

@@ -1,6 +1,6 @@
-"""The smallest IDE: it takes traffic within milliseconds, and does a few things that tests ask it for.
+"""A minimal IDE: it serves requests within milliseconds and does a few things on request.
 
-Usage: tiny_ide.py PORT PREFIX [mute|deaf]: `mute` never listens, `deaf` ignores requests to end.
+Usage: tiny_ide.py PORT PREFIX [mute|deaf]: `mute` never listens, `deaf` ignores SIGTERM.
 """
 
 import json
@@ -20,7 +20,7 @@ def answer(path: str) -> str:
     if kind == "say":
         print(rest, flush=True)  # noqa: T201
     if kind == "detach":
-        # As far away as a child can get: its own session, nobody's descriptors.
+        # A child in its own session that has no inherited descriptors.
         return str(subprocess.Popen(("/bin/sleep", "1000"), start_new_session=True).pid)
     if kind == "exit":
         os._exit(1)

@@ -1,4 +1,4 @@
-"""Certificates, and something that speaks TLS in front of a server that does not."""
+"""Certificates, and a TLS endpoint in front of a plain-text server."""
 
 import asyncio
 import contextlib
@@ -24,7 +24,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class Authority:
-    """A CA that exists for one test."""
+    """A certificate authority for one test."""
 
     directory: Path
     own: Identity
@@ -37,7 +37,7 @@ class Authority:
         return cls(directory, own)
 
     def issue(self, name: str) -> Identity:
-        """A certificate for a host, or a client, of this name."""
+        """Issue a certificate for a host or a client."""
         issued = Identity(self.directory / f"{name}.pem", self.directory / f"{name}.key")
         request, extensions = self.directory / f"{name}.csr", self.directory / f"{name}.ext"
         extensions.write_text(f"subjectAltName=DNS:{name}\n")
@@ -54,7 +54,7 @@ class Authority:
 async def tls_endpoint(
     server: Identity, target_port: int, client_authority: Authority | None = None
 ) -> AsyncIterator[int]:
-    """The port of one that passes everything on; with an authority it insists on a client's certificate."""
+    """Yield the port of an endpoint that forwards to the target; an authority checks client certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(server.certificate, server.key)
     context.set_alpn_protocols(["h2"])

@@ -1,4 +1,4 @@
-"""File trees for tests: build a home that has everything, and describe a tree down to the last attribute."""
+"""File trees for tests: make a home with every kind of entry, and describe a tree with all attributes."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ _ROOT = os.geteuid() == 0
 
 
 def describe_tree(root: Path) -> Description:
-    """Everything that must survive, by path relative to the root (`.` is the root itself)."""
+    """Return all attributes that must survive, by path relative to the root (`.` is the root itself)."""
     groups: dict[tuple[int, int], list[bytes]] = defaultdict(list)
     paths = [os.fsencode(root)]
     for directory, directories, files in os.walk(os.fsencode(root)):
@@ -57,7 +57,7 @@ def _sha256(path: bytes) -> str:
 
 
 def make_rich_home(root: Path, seed: int = 0) -> None:
-    """A home with every kind of entry and attribute that homes have."""
+    """Make a home with every kind of entry and attribute."""
     generator = random.Random(seed)  # noqa: S311 (data for tests)
     root.mkdir(exist_ok=True)
     _make_files(root, generator)
@@ -66,7 +66,7 @@ def make_rich_home(root: Path, seed: int = 0) -> None:
     _make_attributes(root)
     _make_sparse(root, generator)
     _make_modes(root)
-    (root / "leer").mkdir()
+    (root / "empty-directory").mkdir()
     os.mkfifo(root / "fifo")
     _set_times(root, generator)
 
@@ -121,12 +121,12 @@ def _make_attributes(root: Path) -> None:
     if _ROOT:
         os.chown(file, 1000, 2000)
         os.chown(root / "dangling", 1001, 1001, follow_symlinks=False)
-        # cap_net_raw=ep, which a change of the owner would remove.
+        # cap_net_raw=ep; chown would remove it.
         os.setxattr(file, "security.capability", struct.pack("<5I", 0x02000001, 1 << 13, 0, 0, 0))
 
 
 def _acl(user: int) -> bytes:
-    """The kernel's form of `u::rwx,u:{user}:r-x,g::r-x,m::rwx,o::---`."""
+    """Return the kernel's form of `u::rwx,u:{user}:r-x,g::r-x,m::rwx,o::---`."""
     nobody = 0xFFFFFFFF
     entries = ((0x01, 7, nobody), (0x02, 5, user), (0x04, 5, nobody), (0x10, 7, nobody), (0x20, 0, nobody))
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)

@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline: the only way in which tests wait."""
+"""Wait for a condition with a deadline: the only way in which tests wait."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ POLL_SECONDS = 0.025
 
 
 async def until(condition: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Return as soon as it holds; fail, saying what was waited for, if it does not in time."""
+    """Return as soon as the condition holds; fail with `what` after the deadline."""
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not await condition():
         if time.monotonic() > deadline:

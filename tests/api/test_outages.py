@@ -54,7 +54,7 @@ class ApiDeployment:
         assert response.status_code == 201, response.text
         return str(response.json()["id"])
 
-    async def arrive(self, workspace_id: str, phase: str) -> None:
+    async def wait_for_phase(self, workspace_id: str, phase: str) -> None:
         async def arrived() -> bool:
             read = await self.client.get(f"{WORKSPACES}/{workspace_id}")
             document = read.json()
@@ -100,7 +100,7 @@ async def test_without_temporal_requests_are_kept_and_carried_out_later(
     async with open_api_deployment(servers, tmp_path) as deployed:
         with deployed.deployment.worker_process():
             workspace_id = await deployed.create()
-            await deployed.arrive(workspace_id, "STANDBY")
+            await deployed.wait_for_phase(workspace_id, "STANDBY")
             await servers.stack.kill("temporal")
             response = await deployed.client.patch(
                 f"{WORKSPACES}/{workspace_id}", json={"desired_state": "ARCHIVED"}
@@ -108,7 +108,7 @@ async def test_without_temporal_requests_are_kept_and_carried_out_later(
             assert (response.status_code, response.json()["desired_state"]) == (200, "ARCHIVED")
             assert (await deployed.client.post(WORKSPACES, json=STANDBY)).status_code == 201
             await servers.stack.wait_ready("temporal")
-            await deployed.arrive(workspace_id, "ARCHIVED")
+            await deployed.wait_for_phase(workspace_id, "ARCHIVED")
 
 
 async def test_requests_do_not_wait_for_a_temporal_that_does_not_answer(
@@ -133,14 +133,14 @@ async def test_requests_do_not_wait_for_a_temporal_that_does_not_answer(
         await deployed.until_ready("temporal")
         # The sweep makes up for the lost wakes; the next wake arrives.
         with deployed.deployment.worker_process():
-            await deployed.arrive(workspace_id, "STANDBY")
+            await deployed.wait_for_phase(workspace_id, "STANDBY")
 
 
 async def test_without_redis_the_api_works_and_streams_catch_up(servers: Servers, tmp_path: Path) -> None:
     async with open_api_deployment(servers, tmp_path) as deployed:
         with deployed.deployment.worker_process():
             workspace_id = await deployed.create()
-            await deployed.arrive(workspace_id, "STANDBY")
+            await deployed.wait_for_phase(workspace_id, "STANDBY")
             async with follow(deployed.client) as stream:
                 await stream.next_named("snapshot")
                 await servers.stack.kill("redis")
@@ -299,7 +299,7 @@ async def test_an_api_starts_without_temporal_redis_and_s3_and_recovers(
                     await relay.open()
                 await deployed.until_ready("redis", "temporal", "s3")
                 with deployed.deployment.worker_process():
-                    await deployed.arrive(workspace_id, "STANDBY")
+                    await deployed.wait_for_phase(workspace_id, "STANDBY")
                     while (await stream.next_named("workspace_updated")).data["phase"] != "STANDBY":
                         pass
 
@@ -327,7 +327,7 @@ async def test_the_relay_of_another_worker_replaces_a_killed_one(servers: Server
             await until_relays(deployed.deployment, standing_by=1)
             with deployed.deployment.worker_process():
                 await until_relays(deployed.deployment, standing_by=2)
-                await deployed.arrive(workspace_id, "STANDBY")
+                await deployed.wait_for_phase(workspace_id, "STANDBY")
                 async with follow(deployed.client) as stream:
                     await stream.next_named("snapshot")
                     first.kill()

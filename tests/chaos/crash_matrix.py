@@ -90,7 +90,7 @@ async def crash_and_recover(deployment: Deployment, course: Course, point: Crash
     await check_what_counts_as_complete(deployment, workspace_id, course, before)
     async with deployment.worker():
         await deployment.wake(workspace_id)
-        await deployment.arrive(workspace_id, Phase(course.end.value))
+        await deployment.wait_for_phase(workspace_id, Phase(course.end.value))
         await check(deployment, workspace_id, course, before)
 
 
@@ -101,11 +101,11 @@ async def prepare(deployment: Deployment, course: Course) -> tuple[WorkspaceId, 
     workspace_id = await deployment.create(DesiredState.STANDBY)
     async with deployment.worker():
         await deployment.wake(workspace_id)
-        await deployment.arrive(workspace_id, Phase.STANDBY)
+        await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
         make_rich_home(deployment.home(workspace_id))
         before = describe_tree(deployment.home(workspace_id))
         if course.begin is not DesiredState.STANDBY:
-            await deployment.go(workspace_id, course.begin)
+            await deployment.move_to(workspace_id, course.begin)
     if course.end is DesiredState.DELETED:
         await deployment.delete(workspace_id, purge=True)
     else:
@@ -137,7 +137,7 @@ async def check(
         return
     if course.end is DesiredState.ARCHIVED:
         assert not deployment.home(workspace_id).exists()
-        await deployment.go(workspace_id, DesiredState.STANDBY)
+        await deployment.move_to(workspace_id, DesiredState.STANDBY)
     if before:
         assert describe_tree(deployment.home(workspace_id)) == before
-    await deployment.go(workspace_id, DesiredState.ARCHIVED)
+    await deployment.move_to(workspace_id, DesiredState.ARCHIVED)

@@ -80,16 +80,16 @@ async def test_all_homes_of_m1_are_available(deployment: Deployment, tmp_path: P
     await migrate(deployment, "--import-homes", str(tmp_path / "m1"))
     with deployment.worker_process():
         for status in ("CREATED", "PROVISIONING", "RUNNING"):
-            await deployment.arrive(IDS[status], Phase.RUNNING)
+            await deployment.wait_for_phase(IDS[status], Phase.RUNNING)
         for status in ("STOPPING", "STOPPED"):
-            await deployment.arrive(IDS[status], Phase.STANDBY)
+            await deployment.wait_for_phase(IDS[status], Phase.STANDBY)
             assert describe_tree(deployment.home(IDS[status])) == before[status]
         await expect_what_waits_for_a_person(deployment)
         assert (deployment.home(IDS["RUNNING"]) / "notes.txt").read_text() == "RUNNING in M1"
         for status in ("CREATED", "PROVISIONING", "RUNNING"):
             await deployment.delete(IDS[status], purge=True)
             await deployment.wake(IDS[status])
-            await deployment.arrive(IDS[status], Phase.DELETED)
+            await deployment.wait_for_phase(IDS[status], Phase.DELETED)
     assert {status: describe_tree(home) for status, home in homes.items()} == before
 
 
@@ -115,10 +115,10 @@ async def test_the_owner_decides_about_a_home_that_was_given_up(
         # Only the full check of the sweep notices a workspace that seems to have converged.
         await until(lost, "the loss is found")
         for status in ("CREATED", "PROVISIONING", "RUNNING"):
-            await deployment.arrive(IDS[status], Phase.RUNNING)
+            await deployment.wait_for_phase(IDS[status], Phase.RUNNING)
             await deployment.delete(IDS[status], purge=True)
             await deployment.wake(IDS[status])
-            await deployment.arrive(IDS[status], Phase.DELETED)
+            await deployment.wait_for_phase(IDS[status], Phase.DELETED)
 
 
 async def test_going_back_to_m1_is_possible_until_the_homes_are_imported(

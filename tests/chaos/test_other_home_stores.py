@@ -34,7 +34,7 @@ async def parked(deployment: Deployment) -> WorkspaceId:
     async with deployment.worker():
         workspace_id = await deployment.create(DesiredState.STANDBY)
         await deployment.wake(workspace_id)
-        await deployment.arrive(workspace_id, Phase.STANDBY)
+        await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
     (deployment.home(workspace_id) / "thesis").write_bytes(b"three years of work")
     return workspace_id
 
@@ -88,6 +88,6 @@ async def test_replacing_the_root_of_a_running_worker_loses_nothing(deployment: 
     assert (deployment.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
     async with deployment.worker():
         await deployment.wake(workspace_id)
-        await deployment.arrive(workspace_id, Phase.RUNNING)
+        await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
         assert (deployment.home(workspace_id) / "thesis").read_bytes() == b"three years of work"
-        await deployment.go(workspace_id, DesiredState.STANDBY)
+        await deployment.move_to(workspace_id, DesiredState.STANDBY)

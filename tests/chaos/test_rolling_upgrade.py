@@ -82,10 +82,10 @@ class Load:
             workspace_id = await self._site.create(DesiredState.ARCHIVED)
             made.append(workspace_id)
             await self._site.wake(workspace_id)
-            await self._site.arrive(workspace_id, Phase.ARCHIVED)
+            await self._site.wait_for_phase(workspace_id, Phase.ARCHIVED)
             trail = await read_trail(self._site, workspace_id)
             self.first_operations.add(next(each.operation or "" for each in trail if each.operation))
-            await self._site.go(workspace_id, DesiredState.STANDBY)
+            await self._site.move_to(workspace_id, DesiredState.STANDBY)
             await self._ask_for_archived(workspace_id)
             self._lives += 1
         return made
@@ -100,7 +100,7 @@ class Load:
 
         await until(accepted, "ARCHIVED accepted")
         await self._site.wake(workspace_id)
-        await self._site.arrive(workspace_id, Phase.ARCHIVED)
+        await self._site.wait_for_phase(workspace_id, Phase.ARCHIVED)
 
 
 async def end(worker: subprocess.Popen[bytes]) -> None:

@@ -18,7 +18,7 @@ SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 async def test_a_killed_server_loses_nothing(server: str, servers: Servers, tmp_path: Path) -> None:
     async with open_deployment(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as deployment:
         with deployment.worker_process():
-            workspace_id = await deployment.create_heavy(BALLAST_BYTES)
+            workspace_id = await deployment.create_large(BALLAST_BYTES)
             before = describe_tree(deployment.home(workspace_id))
             for desired, operation in (
                 (DesiredState.ARCHIVED, Operation.ARCHIVING),
@@ -26,8 +26,8 @@ async def test_a_killed_server_loses_nothing(server: str, servers: Servers, tmp_
             ):
                 await deployment.want(workspace_id, desired)
                 await deployment.wake(workspace_id)
-                await deployment.begin(workspace_id, operation)
+                await deployment.wait_for_operation(workspace_id, operation)
                 await servers.stack.kill(server)
                 await servers.stack.wait_ready(server)
-                await deployment.arrive(workspace_id, Phase(desired.value))
+                await deployment.wait_for_phase(workspace_id, Phase(desired.value))
             assert describe_tree(deployment.home(workspace_id)) == before

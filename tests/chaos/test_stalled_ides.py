@@ -20,7 +20,7 @@ SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 async def start_workspace(deployment: Deployment) -> WorkspaceId:
     workspace_id = await deployment.create(DesiredState.RUNNING)
     await deployment.wake(workspace_id)
-    await deployment.arrive(workspace_id, Phase.RUNNING)
+    await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
     return workspace_id
 
 
@@ -47,14 +47,14 @@ async def test_an_ide_that_stalls_for_a_moment_keeps_running(servers: Servers, t
             )
             signal_all(before, signal.SIGSTOP)
             try:
-                await deployment.until_answers(workspace_id, Status.FALSE)
+                await deployment.wait_until_answers(workspace_id, Status.FALSE)
                 assert (await deployment.look(workspace_id)).phase is Phase.RUNNING
             finally:
                 signal_all(before, signal.SIGCONT)
-            await deployment.until_answers(workspace_id, Status.TRUE)
+            await deployment.wait_until_answers(workspace_id, Status.TRUE)
             after = await deployment.look(workspace_id)
             assert after.phase is Phase.RUNNING
             # It did not count as stopped in between.
             assert after.conditions.container_ready == ready.container_ready
             assert processes_of(deployment, workspace_id) == before
-            await deployment.go(workspace_id, DesiredState.STANDBY)
+            await deployment.move_to(workspace_id, DesiredState.STANDBY)

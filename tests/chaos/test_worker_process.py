@@ -30,7 +30,7 @@ async def test_a_worker_signals_readiness_shows_metrics_and_stops_on_request(
             await until(ready, "the worker is ready")
             workspace_id = await deployment.create(DesiredState.STANDBY)
             await deployment.wake(workspace_id)
-            await deployment.arrive(workspace_id, Phase.STANDBY)
+            await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
             async with aiohttp.ClientSession() as session:
                 metrics = await (await session.get(f"http://127.0.0.1:{port}/metrics")).text()
             assert "temporal_workflow_completed{" in metrics

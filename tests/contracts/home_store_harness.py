@@ -16,7 +16,7 @@ from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource
 from codehub.ports import ArchiveStore, HomeStore, Instances, StorageJobs, Volumes
-from testkit.docker_engine import NOBODY_URL, URL, Engine, docker, need_docker, opened_engine
+from testkit.docker_engine import UNREACHABLE_URL, URL, Engine, docker, need_docker, opened_engine
 from testkit.fakes import FakeHomeStore, FakeInstances, FakeStorageJobs, FakeVolumes, FakeWorld
 
 # Unreachable: nothing in these tests gets that far.
@@ -101,5 +101,5 @@ async def open_harness(kind: str, path: Path, stack: AsyncExitStack) -> HomeStor
         return LocalHarness(path)
     need_docker()
     engine = await stack.enter_async_context(opened_engine())
-    nobody = await stack.enter_async_context(open_engine(NOBODY_URL))
-    return DockerHarness(engine, DockerHomeStore(nobody, engine.options, NOBODY_URL))
+    nobody = await stack.enter_async_context(open_engine(UNREACHABLE_URL))
+    return DockerHarness(engine, DockerHomeStore(nobody, engine.options, UNREACHABLE_URL))

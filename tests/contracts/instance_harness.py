@@ -27,7 +27,15 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.naming import container_name
 from codehub.ports import Instances, Upstream, Volumes
-from testkit.docker_engine import JOB_IMAGE, NOBODY_URL, Engine, build, docker, need_docker, opened_engine
+from testkit.docker_engine import (
+    JOB_IMAGE,
+    UNREACHABLE_URL,
+    Engine,
+    build,
+    docker,
+    need_docker,
+    opened_engine,
+)
 from testkit.fakes import IMAGE, NEVER_READY_IMAGE, FakeInstances, FakeVolumes, FakeWorld
 from testkit.waiting import DEADLINE_SECONDS
 
@@ -153,7 +161,7 @@ class LocalHarness:
     def go_down(self) -> None:
         (self.root.path / SENTINEL).unlink()
 
-    async def tidy(self) -> None:
+    async def clean_up(self) -> None:
         """Kill all processes that the test left."""
         self.root.prepare()
         for directory in self.root.instances.iterdir():
@@ -198,7 +206,7 @@ class DockerHarness:
 @asynccontextmanager
 async def opened_docker_harness() -> AsyncIterator[DockerHarness]:
     need_docker(JOB_IMAGE)
-    async with opened_engine() as engine, open_engine(NOBODY_URL) as dead:
+    async with opened_engine() as engine, open_engine(UNREACHABLE_URL) as dead:
         yield DockerHarness(engine, dead)
 
 

@@ -40,7 +40,7 @@ async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         need_bubblewrap()
     local = LocalHarness(tmp_path, sandboxed=request.param == "sandboxed")
     yield local
-    await local.tidy()
+    await local.clean_up()
 
 
 @pytest.fixture

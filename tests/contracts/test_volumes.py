@@ -58,7 +58,7 @@ async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
         return
     local = LocalHarness(tmp_path, sandboxed=False)
     yield local
-    await local.tidy()
+    await local.clean_up()
 
 
 @pytest.fixture

@@ -14,6 +14,6 @@ def own_network(engine: Engine) -> Iterator[str]:
     try:
         yield name
     finally:
-        engine.tidy()
+        engine.clean_up()
         if docker("network", "ls", "--quiet", "--filter", f"name=^{name}$"):
             docker("network", "rm", name)

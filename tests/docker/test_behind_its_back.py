@@ -21,9 +21,9 @@ SWEEP_NEVER = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "86400"}
 async def start_workspace(deployment: Deployment) -> WorkspaceId:
     workspace_id = await deployment.create(DesiredState.STANDBY)
     await deployment.wake(workspace_id)
-    await deployment.arrive(workspace_id, Phase.STANDBY)
+    await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
     make_rich_home(deployment.home(workspace_id))
-    await deployment.go(workspace_id, DesiredState.RUNNING)
+    await deployment.move_to(workspace_id, DesiredState.RUNNING)
     return workspace_id
 
 
@@ -35,7 +35,7 @@ async def until_replaced(deployment: Deployment, workspace_id: WorkspaceId, old:
         return any(each.startswith(container_name(workspace_id)) and not each.endswith(old) for each in names)
 
     await until(replaced, "another container")
-    await deployment.arrive(workspace_id, Phase.RUNNING)
+    await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
 
 
 @pytest.mark.timeout(600)
@@ -59,7 +59,7 @@ async def test_a_killed_container_runs_again_without_waiting_for_the_sweep(
             before = describe_tree(deployment.home(workspace_id))
             docker("kill", container_name(workspace_id))
             await until_running(workspace_id)
-            await deployment.arrive(workspace_id, Phase.RUNNING)
+            await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
             assert describe_tree(deployment.home(workspace_id)) == before
 
 
@@ -80,7 +80,7 @@ async def test_a_removed_volume_is_lost_data_and_not_an_empty_home(
         with deployment.worker_process():
             workspace_id = await start_workspace(deployment)
             if desired is DesiredState.STANDBY:
-                await deployment.go(workspace_id, desired)
+                await deployment.move_to(workspace_id, desired)
             else:
                 docker("rm", "--force", container_name(workspace_id))
             await remove_volume(workspace_id)

@@ -60,8 +60,8 @@ async def test_a_home_that_was_edited_in_code_server_is_restored_from_its_archiv
     await code_server.type("echo $((6*7)) > answer.txt\n")
     await wait_for_file(home / "answer.txt", "42\n")
 
-    await person.go(workspace_id, "STANDBY")
-    await person.go(workspace_id, "ARCHIVED")
+    await person.move_to(workspace_id, "STANDBY")
+    await person.move_to(workspace_id, "ARCHIVED")
     assert not home.exists()
     await code_server.visit(workspace_id)
     assert await tab.read_headline() == "This workspace is archived"

@@ -136,13 +136,13 @@ async def expect_healthy(running: ControlPlane) -> None:
 async def live(person: Person) -> None:
     workspace_id = await person.create(image_ref=IMAGE)
     home = volume_path(workspace_id)
-    await person.go(workspace_id, "RUNNING")
+    await person.move_to(workspace_id, "RUNNING")
     (home / "notes.txt").write_text("every file comes back")
     assert await list_home(person, workspace_id) == ["notes.txt"]
-    await person.go(workspace_id, "STANDBY")
-    await person.go(workspace_id, "ARCHIVED")
+    await person.move_to(workspace_id, "STANDBY")
+    await person.move_to(workspace_id, "ARCHIVED")
     assert not home.exists()
-    await person.go(workspace_id, "RUNNING")
+    await person.move_to(workspace_id, "RUNNING")
     assert await list_home(person, workspace_id) == ["notes.txt"]
     assert (home / "notes.txt").read_text() == "every file comes back"
     await delete(person, workspace_id)

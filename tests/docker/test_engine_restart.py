@@ -39,7 +39,7 @@ async def test_a_restarted_engine_loses_nothing(
 ) -> None:
     async with open_docker_deployment(servers, tmp_path, **SWEEPS) as deployment:
         with deployment.worker_process():
-            workspace_id = await deployment.create_heavy(BALLAST_BYTES)
+            workspace_id = await deployment.create_large(BALLAST_BYTES)
             before = describe_tree(deployment.home(workspace_id))
             for desired, operation in (
                 (DesiredState.ARCHIVED, Operation.ARCHIVING),
@@ -48,8 +48,8 @@ async def test_a_restarted_engine_loses_nothing(
             ):
                 await deployment.want(workspace_id, desired)
                 await deployment.wake(workspace_id)
-                await deployment.begin(workspace_id, operation)
+                await deployment.wait_for_operation(workspace_id, operation)
                 await asyncio.to_thread(Engine.find().restart, number, restart_log)
                 await until(lambda: asyncio.to_thread(engine_answers), "the engine answers")
-                await deployment.arrive(workspace_id, Phase(desired.value))
+                await deployment.wait_for_phase(workspace_id, Phase(desired.value))
             assert describe_tree(deployment.home(workspace_id)) == before

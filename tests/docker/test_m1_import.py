@@ -53,7 +53,7 @@ async def test_a_home_of_m1_becomes_a_volume(servers: Servers, tmp_path: Path) -
         assert "Imported 1 home; none is left." in await import_homes(deployment, tmp_path / "m1")
         async with deployment.worker():
             await deployment.wake(workspace_id)
-            await deployment.arrive(workspace_id, Phase.STANDBY)
+            await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
             assert describe_tree(deployment.home(workspace_id)) == before
         assert describe_tree(home) == before
 

@@ -68,7 +68,7 @@ async def test_an_engine_that_was_wiped_while_a_worker_runs_is_not_judged(deploy
     async with deployment.worker():
         workspace_id = await deployment.create(DesiredState.STANDBY)
         await deployment.wake(workspace_id)
-        await deployment.arrive(workspace_id, Phase.STANDBY)
+        await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
         docker("volume", "rm", f"ws-{workspace_id}-home", marker_of(deployment))
         await deployment.want(workspace_id, DesiredState.RUNNING)
         for _ in range(3):

@@ -30,18 +30,18 @@ async def test_a_stalled_container_is_not_recreated_for_its_limits(servers: Serv
         with deployment.worker_process():
             workspace_id = await deployment.create(DesiredState.RUNNING)
             await deployment.wake(workspace_id)
-            await deployment.arrive(workspace_id, Phase.RUNNING)
+            await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
             before = container_id(workspace_id)
         with deployment.worker_process(**NEW_LIMITS):
             await until_told(deployment, workspace_id, "Restart to apply: memory, processes.")
             docker("pause", container_name(workspace_id))
-            await deployment.until_answers(workspace_id, Status.FALSE)
+            await deployment.wait_until_answers(workspace_id, Status.FALSE)
             assert (await deployment.look(workspace_id)).phase is Phase.RUNNING
             docker("unpause", container_name(workspace_id))
-            await deployment.until_answers(workspace_id, Status.TRUE)
+            await deployment.wait_until_answers(workspace_id, Status.TRUE)
             assert (await deployment.look(workspace_id)).phase is Phase.RUNNING
             assert container_id(workspace_id) == before
-            await deployment.go(workspace_id, DesiredState.STANDBY)
-            await deployment.go(workspace_id, DesiredState.RUNNING)
+            await deployment.move_to(workspace_id, DesiredState.STANDBY)
+            await deployment.move_to(workspace_id, DesiredState.RUNNING)
             await until_told(deployment, workspace_id, None)
             assert container_id(workspace_id) != before

@@ -100,7 +100,7 @@ class Person:
             error.add_note(f"The log of {workspace_id}:\n{await self.read_log(workspace_id)}")
             raise
         finally:
-            await self.go(workspace_id, "STANDBY")
+            await self.move_to(workspace_id, "STANDBY")
 
     async def give_back_ttl(self, workspace_id: str) -> None:
         """From now on it may go unused for as long as the others."""
@@ -117,7 +117,7 @@ class Person:
             each["operation"] for each in reversed((await self.read(workspace_id, "/operations"))["items"])
         ]
 
-    async def go(self, workspace_id: str, desired: str) -> None:
+    async def move_to(self, workspace_id: str, desired: str) -> None:
         """Ask for a state, and again while an operation runs, until it has arrived."""
 
         async def arrived() -> bool:

@@ -34,9 +34,9 @@ async def test_archived_workspace_is_restored_by_the_button_on_its_page(
     person: Person, deployment: Deployment, tab: Tab
 ) -> None:
     async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
-        await person.go(workspace_id, "STANDBY")
+        await person.move_to(workspace_id, "STANDBY")
         (deployment.home(workspace_id) / "notes.txt").write_text("from before")
-        await person.go(workspace_id, "ARCHIVED")
+        await person.move_to(workspace_id, "ARCHIVED")
         assert not deployment.home(workspace_id).exists()
         await tab.visit(workspace_id)
         assert await tab.read_headline() == "This workspace is archived"
@@ -54,7 +54,7 @@ async def test_open_tab_does_not_wake_a_stopped_workspace_but_a_reload_does(pers
         await tab.visit(workspace_id)
         await tab.wait_for_ide()
         await tab.open_terminal()
-        await person.go(workspace_id, "STANDBY")
+        await person.move_to(workspace_id, "STANDBY")
         # What failed while it went down may have failed for another reason.
         tab.forget()
 

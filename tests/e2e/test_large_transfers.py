@@ -86,7 +86,7 @@ async def download(person: Person, path: str) -> str:
 async def test_200_mb_pass_each_way_with_constant_memory(person: Person, deployment: Deployment) -> None:
     expected = digest(make_pieces())
     async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
-        await person.go(workspace_id, "RUNNING")
+        await person.move_to(workspace_id, "RUNNING")
         contents, home = f"/w/{workspace_id}/api/contents", deployment.home(workspace_id)
         for upload in (upload_in_one, upload_in_pieces):
             with constant_memory(deployment):

@@ -39,20 +39,20 @@ async def test_a_workspace_lives_through_every_state_with_its_files(tmp_path: Pa
     data_dir = tmp_path / "codehub"
     async with running_codehub(data_dir) as (person, deployment):
         workspace_id = await person.create()
-        await person.go(workspace_id, "RUNNING")
+        await person.move_to(workspace_id, "RUNNING")
         await ask_ide(deployment, workspace_id, "PUT", type="file", format="text", content=NOTE)
-        await person.go(workspace_id, "ARCHIVED")
+        await person.move_to(workspace_id, "ARCHIVED")
         assert not deployment.home(workspace_id).exists()
-        await person.go(workspace_id, "RUNNING")
+        await person.move_to(workspace_id, "RUNNING")
         assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
         await expect_operations_in_temporal(deployment, workspace_id)
         await heals_a_killed_ide(deployment, workspace_id)
-        await person.go(workspace_id, "STANDBY")
+        await person.move_to(workspace_id, "STANDBY")
     # Started again, it finds everything where it was.
     async with running_codehub(data_dir, person.credentials) as (person, deployment):
-        await person.go(workspace_id, "RUNNING")
+        await person.move_to(workspace_id, "RUNNING")
         assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
-        await person.go(workspace_id, "STANDBY")
+        await person.move_to(workspace_id, "STANDBY")
         await notices_a_lost_home(deployment, workspace_id)
         await recovers_from_the_archive(person, deployment, workspace_id)
         await comes_back_after_a_deletion(person, deployment, workspace_id)
@@ -79,7 +79,7 @@ async def heals_a_killed_ide(deployment: Deployment, workspace_id: WorkspaceId) 
         return ready.is_true and ready.last_transition_time != before
 
     await until(started_again, "the sweep started the IDE again")
-    await deployment.arrive(workspace_id, Phase.RUNNING)
+    await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
 
 
 async def notices_a_lost_home(deployment: Deployment, workspace_id: WorkspaceId) -> None:
@@ -106,7 +106,7 @@ async def recovers_from_the_archive(
         return bool((await person.read(workspace_id))["phase"] == "STANDBY")
 
     await until(restored, "the last archive is restored")
-    await person.go(workspace_id, "RUNNING")
+    await person.move_to(workspace_id, "RUNNING")
     assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
 
 
@@ -122,7 +122,7 @@ async def comes_back_after_a_deletion(
     await until(gone, "the workspace is deleted")
     assert not deployment.home(workspace_id).exists()
     await person.ask(workspace_id, "undelete")
-    await person.go(workspace_id, "RUNNING")
+    await person.move_to(workspace_id, "RUNNING")
     assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
     # An instance outlives everything else, and nobody would end this one.
-    await person.go(workspace_id, "STANDBY")
+    await person.move_to(workspace_id, "STANDBY")

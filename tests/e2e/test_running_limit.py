@@ -31,10 +31,10 @@ async def all_places_taken(person: Person) -> AsyncIterator[tuple[WorkspaceId, W
         person.workspace(name="third", standby_ttl_seconds=HOUR_SECONDS) as third,
         person.workspace(name="second", standby_ttl_seconds=HOUR_SECONDS) as second,
     ):
-        await person.go(third, "STANDBY")
+        await person.move_to(third, "STANDBY")
         async with person.workspace(name="first", standby_ttl_seconds=HOUR_SECONDS) as first:
-            await person.go(first, "RUNNING")
-            await person.go(second, "RUNNING")
+            await person.move_to(first, "RUNNING")
+            await person.move_to(second, "RUNNING")
             yield first, second, third
 
 

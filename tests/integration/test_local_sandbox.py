@@ -34,7 +34,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[LocalHarness]:
     await harness.volumes.provision(OWN)
     await harness.volumes.provision(OTHER)
     yield harness
-    await harness.tidy()
+    await harness.clean_up()
 
 
 @pytest.fixture
