@@ -1,7 +1,6 @@
-"""The dashboard's files, read once on import.
+"""The files of the dashboard, read once on import.
 
-All of them live below an address that holds a digest of their content, so browsers may keep them for ever and
-never mix two versions.
+Their URLs contain a digest of all their content, so browsers can cache them forever and never mix two versions.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ _ROOT = files("api") / "dashboard"
 
 @dataclass(frozen=True)
 class Asset:
-    """One file as it goes over the wire."""
+    """One file as it is sent."""
 
     content: bytes
     media_type: str
@@ -33,7 +32,7 @@ class Asset:
 
 @dataclass(frozen=True)
 class Shell:
-    """One page: its script fills it. Nothing in it depends on who asks."""
+    """One page; its script fills it. It is the same for everybody."""
 
     title: str
     script: str
@@ -63,7 +62,7 @@ _NOT_FOUND = Template((_ROOT / "not_found.html").read_text("utf-8"))
 
 @cache
 def render_shell(shell: Shell, base_path: str) -> bytes:
-    """The page, which names all scripts that it will need: a browser then asks for them at once."""
+    """Render a page that names all its scripts, so that the browser loads them in parallel."""
     modules = sorted(_imported(shell.script))
     assets = f"{base_path}{ASSETS}/{DIGEST}"
     return _SHELL.substitute(

@@ -81,9 +81,9 @@ async def test_an_open_tab_with_code_server_does_not_keep_its_workspace_running(
     await code_server.wait_until_open()
     await code_server.open_terminal()
     await code_server.type("#")
-    tab.forget()
-    await person.give_back_ttl(workspace_id)
-    await until(lambda: person.finds(workspace_id, "STANDBY"), "nobody uses it, so it stops")
+    tab.reset_counts()
+    await person.reset_stop_time(workspace_id)
+    await until(lambda: person.is_at_rest(workspace_id, "STANDBY"), "nobody uses it, so it stops")
     assert tab.messages_sent > 0, "it went on talking until then"
     await stays_stopped(person, deployment, workspace_id)
     assert tab.sockets_refused > 0, "it went on asking"
@@ -96,7 +96,7 @@ async def stays_stopped(person: Person, deployment: Deployment, workspace_id: Wo
     first = (await schedule.describe()).info.num_actions
 
     async def is_left_alone() -> bool:
-        assert await person.finds(workspace_id, "STANDBY")
+        assert await person.is_at_rest(workspace_id, "STANDBY")
         return (await schedule.describe()).info.num_actions >= first + MORE_SWEEPS
 
     await until(is_left_alone, "more sweeps")

@@ -17,7 +17,7 @@ from codehub.settings import Settings
 from testkit.docker_engine import NETWORK, URL, build, docker, need_docker, opened_engine, volume_path
 from testkit.fakes import IMAGE
 from testkit.waiting import until
-from tests.e2e.harness import WORKSPACES, Person, enter
+from tests.e2e.harness import WORKSPACES, Person, sign_in
 from tests.images.conftest import CONTROL_PLANE_IMAGE
 from tests.images.restrictions import RESTRICTED
 
@@ -121,7 +121,7 @@ async def test_a_workspace_goes_through_every_state(tmp_path: Path) -> None:
             await running.start(service)
         await expect_healthy(running)
         password = running.run("codehub", "user", "add", "ada", "--generate")
-        person = Person(running.url, await enter(running.url, "ada", password))
+        person = Person(running.url, await sign_in(running.url, "ada", password))
         async with person.client:
             await live(person)
         assert {service: running.stop(service) for service in GRACE} == dict.fromkeys(GRACE, 0)

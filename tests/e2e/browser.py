@@ -1,4 +1,4 @@
-"""Chromium, and JupyterLab in a tab of it, used as a person uses it."""
+"""Drive Chromium, and JupyterLab in one of its tabs."""
 
 import logging
 from collections import Counter
@@ -24,10 +24,10 @@ from testkit.needs import need_program
 from testkit.waiting import DEADLINE_SECONDS, until
 from tests.e2e.harness import Person
 
-# In milliseconds, as Playwright wants it.
+# In milliseconds, for Playwright.
 PATIENCE = DEADLINE_SECONDS * 1000
 
-# pytest shows what is logged with a test that fails.
+# pytest shows the log of a test that fails.
 log = logging.getLogger(__name__)
 LOGGED_CHARACTERS = 300
 
@@ -36,7 +36,7 @@ LOGGED_CHARACTERS = 300
 async def running_browser() -> AsyncIterator[Browser]:
     program = need_program("chromium")
     async with async_playwright() as playwright:
-        # As root, which is what CI is, Chromium has no sandbox.
+        # Chromium has no sandbox for root, and CI runs as root.
         browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         try:
             yield browser
@@ -45,22 +45,21 @@ async def running_browser() -> AsyncIterator[Browser]:
 
 
 class Tab:
-    """A tab, and what has happened in it."""
+    """A tab that records errors, responses and WebSocket messages."""
 
     def __init__(self, page: Page, person: Person) -> None:
         self.page = page
         self._url = person.url
         self._prompts = 0
-        self.forget()
-        page.on("console", self._note_console)
+        self.reset_counts()
+        page.on("console", self._record_console)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("response", self._note_answer)
-        page.on("websocket", self._note_socket)
+        page.on("response", self._record_response)
+        page.on("websocket", self._watch_socket)
 
-    def forget(self) -> None:
-        """Count anew from here."""
+    def reset_counts(self) -> None:
         self.errors: list[str] = []
-        self.answers: Counter[int] = Counter()
+        self.statuses: Counter[int] = Counter()
         self.messages_sent = 0
         self.sockets_refused = 0
 
@@ -68,7 +67,7 @@ class Tab:
         await self.page.goto(f"{self._url}/w/{workspace_id}/")
 
     async def read_headline(self) -> str:
-        """Of one of CodeHub's own pages."""
+        """Return the headline of a page of CodeHub's own."""
         return await self.page.locator("h1:visible").inner_text()
 
     async def wait_for_ide(self) -> None:
@@ -76,7 +75,7 @@ class Tab:
         await self.page.locator("#jupyterlab-splash").wait_for(state="detached")
 
     async def write_file(self, name: str, text: str) -> None:
-        """A new one, saved with Ctrl+S."""
+        """Write a new file and save it with Ctrl+S."""
         await self._launch("Text File")
         await self.page.locator(".jp-FileEditor .cm-content").click()
         await self.page.keyboard.type(text)
@@ -86,12 +85,12 @@ class Tab:
         await self.page.locator(".jp-Dialog").wait_for(state="hidden")
 
     async def expect_file(self, name: str, text: str) -> None:
-        """Open it and see what is in it."""
+        """Open a file and check its text."""
         await self.page.locator(".jp-DirListing-itemName", has_text=name).dblclick()
         await expect(self.page.locator(".jp-FileEditor .cm-content")).to_have_text(text, timeout=PATIENCE)
 
     async def open_terminal(self) -> None:
-        """Return when its shell has shown a prompt, which is painted and can be read on its socket only."""
+        """Open a terminal and wait for its prompt, whose text only the WebSocket has."""
         await self._launch("Terminal")
         await self.page.locator(".jp-Terminal").click()
 
@@ -101,50 +100,50 @@ class Tab:
         await until(shows_prompt, "the prompt of the shell")
 
     async def open_notebook(self) -> None:
-        """Return when its kernel waits for work."""
+        """Open a notebook and wait until its kernel is idle."""
         await self._launch("Python 3")
         await self.page.locator('.jp-Notebook-ExecutionIndicator[data-status="idle"]').wait_for()
 
     async def type(self, text: str) -> None:
-        """Wherever the focus is."""
+        """Type into the element that has the focus."""
         await self.page.keyboard.type(text)
 
     async def _launch(self, what: str) -> None:
         await self.page.locator('[data-command="launcher:create"]').first.click()
         await self.page.locator(".jp-LauncherCard:visible", has_text=what).first.click()
 
-    def _note_console(self, message: ConsoleMessage) -> None:
+    def _record_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
             self.errors.append(f"{message.text} ({message.location['url']})")
             log.warning("console: %s", self.errors[-1])
 
-    async def _note_answer(self, answer: Response) -> None:
-        self.answers[answer.status] += 1
-        if answer.status >= HTTPStatus.BAD_REQUEST:
-            said = f"{answer.status} {answer.request.method} {answer.url}"
-            # The body tells whether the front door has answered, or the IDE.
+    async def _record_response(self, response: Response) -> None:
+        self.statuses[response.status] += 1
+        if response.status >= HTTPStatus.BAD_REQUEST:
+            line = f"{response.status} {response.request.method} {response.url}"
+            # The body shows whether the proxy or the IDE has responded.
             with suppress(Error):
-                said += f": {(await answer.text())[:LOGGED_CHARACTERS]}"
-            log.warning(said)
+                line += f": {(await response.text())[:LOGGED_CHARACTERS]}"
+            log.warning(line)
 
-    def _note_socket(self, socket: WebSocket) -> None:
-        socket.on("framesent", self._note_sent)
-        socket.on("framereceived", self._note_received)
-        socket.on("socketerror", self._note_refused)
+    def _watch_socket(self, socket: WebSocket) -> None:
+        socket.on("framesent", self._record_sent)
+        socket.on("framereceived", self._record_received)
+        socket.on("socketerror", self._record_refused)
 
-    def _note_sent(self, _message: bytes | str) -> None:
+    def _record_sent(self, _message: bytes | str) -> None:
         self.messages_sent += 1
 
-    def _note_refused(self, _reason: str) -> None:
+    def _record_refused(self, _reason: str) -> None:
         self.sockets_refused += 1
 
-    def _note_received(self, message: bytes | str) -> None:
+    def _record_received(self, message: bytes | str) -> None:
         self._prompts += isinstance(message, str) and message.startswith('["stdout"')
 
 
 @asynccontextmanager
 async def open_tab(browser: Browser, person: Person) -> AsyncIterator[Tab]:
-    """In a window of its own, where the person is signed in."""
+    """Open a tab in a new browser context, with the session of the person."""
     context = await browser.new_context()
     context.set_default_timeout(PATIENCE)
     session = person.credentials.session

@@ -12,7 +12,7 @@ from tests.e2e.harness import QUICK_TO_STOP, Person, running_codehub
 
 @pytest.fixture(scope="package")
 async def codehub(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple[Person, Deployment]]:
-    """It is quick to stop what nobody uses, unless a workspace has times of its own."""
+    """Run CodeHub with short idle times, so that unused workspaces stop within a test."""
     data_dir = tmp_path_factory.mktemp("e2e") / "codehub"
     async with running_codehub(data_dir, settings=QUICK_TO_STOP) as running:
         yield running

@@ -1,4 +1,4 @@
-"""The dashboard in a window of its own, used as a person uses it."""
+"""Drive the dashboard in a browser."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,13 +18,13 @@ Scheme = Literal["light", "dark"]
 
 
 class Dashboard:
-    """A window, whose console is read along."""
+    """The dashboard in one window; it records the errors of the console."""
 
     def __init__(self, page: Page, username: str) -> None:
         self.page = page
         self.username = username
         self.errors: list[str] = []
-        page.on("console", self._note)
+        page.on("console", self._record_error)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     async def sign_in(self, path: str = "/login") -> None:
@@ -34,7 +34,7 @@ class Dashboard:
         await self.page.get_by_role("button", name="Sign in").click()
 
     async def create(self, name: str, *, start: bool = True) -> WorkspaceId:
-        """With times that outlast any test."""
+        """Create a workspace with idle times that are longer than any test."""
         await self.page.locator("#create").click()
         await self.page.get_by_label("Name", exact=True).fill(name)
         await self.page.get_by_text("When nobody uses it").click()
@@ -49,15 +49,15 @@ class Dashboard:
         link = self.page.locator("a.name").get_by_text(name, exact=True)
         return self.page.locator(".row").filter(has=link)
 
-    async def expect_badge(self, name: str, words: str) -> None:
-        await expect(self.row(name).locator(".badge")).to_have_text(words, timeout=PATIENCE)
+    async def expect_badge(self, name: str, label: str) -> None:
+        await expect(self.row(name).locator(".badge")).to_have_text(label, timeout=PATIENCE)
 
     async def press(self, name: str, label: str) -> None:
-        """A button in the row of a workspace."""
+        """Press a button in the row of a workspace."""
         await self.row(name).get_by_text(label, exact=True).click()
 
     async def choose(self, name: str, label: str) -> None:
-        """An entry of its menu."""
+        """Choose an entry from the menu of a workspace."""
         await self.row(name).get_by_role("button", name=f"More for {name}").click()
         await self.page.get_by_role("menuitem", name=label).click()
 
@@ -66,13 +66,13 @@ class Dashboard:
         await self.page.get_by_label(f"Type “{name}” to confirm").fill(name)
         await self.page.get_by_role("button", name="Delete", exact=True).click()
 
-    def _note(self, message: ConsoleMessage) -> None:
+    def _record_error(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
             self.errors.append(f"{message.text} ({message.location['url']})")
 
 
 async def add_user(person: Person, role: str = "user") -> str:
-    """Somebody new; `person` is an administrator."""
+    """Add a user and return the name; `person` is an administrator."""
     username = f"user-{uuid4().hex[:8]}"
     form = {"username": username, "password": PASSWORD, "role": role}
     answer = await person.client.post("/api/v1/admin/users", json=form)
@@ -89,8 +89,8 @@ async def open_dashboard(
     viewport: ViewportSize = DESKTOP,
     scheme: Scheme = "light",
 ) -> AsyncIterator[Dashboard]:
-    """Nobody is signed in there yet."""
-    # Without motion: what is on its way to be seen has less contrast than it will have.
+    """Open the dashboard in a new browser context, without a session."""
+    # Without animations: an element that fades in has too little contrast for axe.
     context = await browser.new_context(
         base_url=url, viewport=viewport, color_scheme=scheme, reduced_motion="reduce"
     )

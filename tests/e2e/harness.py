@@ -1,4 +1,4 @@
-"""`codehub up` as a person runs it, and somebody who uses it."""
+"""Run `codehub up` as a person does, and use its API."""
 
 import os
 import re
@@ -24,14 +24,14 @@ from testkit.deployment import Deployment
 from testkit.waiting import until
 from tests.codehub_command import CODEHUB
 
-# The last line that it prints: everything else has been said by then.
+# The last line of its output.
 READY = "Ctrl-C stops it"
 API_URL = re.compile(r"REST API: (http://\S+)/api/v1/openapi.json")
 PASSWORD = re.compile(r"password +(\S+)")
 WORKSPACES = "/api/v1/workspaces"
 
 DEFAULTS: Mapping[str, str] = {}
-# Longer than the ten seconds between two rounds of JupyterLab's polling: if that counted, nothing would stop.
+# Longer than JupyterLab's polling interval of ten seconds: if polling counted as use, nothing would stop.
 STANDBY_SECONDS = 12
 SWEEP_SECONDS = 3
 QUICK_TO_STOP = {
@@ -44,25 +44,25 @@ HOUR_SECONDS = 3600
 
 @contextmanager
 def codehub_up(data_dir: Path, wanted: Mapping[str, str] = DEFAULTS) -> Iterator[Path]:
-    """The command as a person runs it, stopped with Ctrl-C; yields the file with what it said."""
-    said = data_dir.with_suffix(".log")
+    """Run the command, stop it with Ctrl-C at the end, and yield the file with its output."""
+    log = data_dir.with_suffix(".log")
     ports = choose_ports(["api", "proxy"], {})
     settings = {
         "CODEHUB_DATA_DIR": str(data_dir),
         "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2",
-        # Also where a Docker engine would do.
+        # Even if a Docker engine answers.
         "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local",
-        # The usual ports may be in use by a CodeHub of whoever runs the tests.
+        # A developer's own CodeHub may use the default ports.
         "CODEHUB_API_PORT": str(ports["api"]),
         "CODEHUB_PROXY_PORT": str(ports["proxy"]),
         **wanted,
     }
-    with said.open("wb") as output:
+    with log.open("wb") as output:
         process = subprocess.Popen((CODEHUB, "up"), env=os.environ | settings, stdout=output, stderr=output)
     try:
-        yield said
+        yield log
         process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0, said.read_text()
+        assert process.wait(timeout=60) == 0, log.read_text()
     finally:
         process.kill()
         process.wait()
@@ -70,14 +70,14 @@ def codehub_up(data_dir: Path, wanted: Mapping[str, str] = DEFAULTS) -> Iterator
 
 @dataclass(frozen=True)
 class Credentials:
-    """A personal token for the API and a session for a browser; both outlive a restart."""
+    """A personal token for the API and a session for a browser; both survive a restart."""
 
     token: str
     session: str
 
 
 class Person:
-    """Somebody at the API."""
+    """A user of the API."""
 
     def __init__(self, url: str, credentials: Credentials) -> None:
         self.url = url
@@ -86,13 +86,13 @@ class Person:
         self.client = httpx.AsyncClient(base_url=url, headers=bearer, timeout=httpx.Timeout(90))
 
     async def create(self, **fields: str | int) -> WorkspaceId:
-        """A new workspace, asked to run: that takes a while."""
+        """Create a workspace that starts; return its id at once."""
         form: dict[str, str | int] = {"name": "notes", "image_ref": "jupyterlab", **fields}
-        return WorkspaceId((await self._ask("POST", WORKSPACES, form))["id"])
+        return WorkspaceId((await self._request("POST", WORKSPACES, form))["id"])
 
     @asynccontextmanager
     async def workspace(self, **fields: str | int) -> AsyncIterator[WorkspaceId]:
-        """A new one, stopped at the end of the block: its instance would outlive everything else."""
+        """Create a workspace and stop it at the end: its IDE would otherwise keep running."""
         workspace_id = await self.create(**fields)
         try:
             yield workspace_id
@@ -102,23 +102,23 @@ class Person:
         finally:
             await self.move_to(workspace_id, "STANDBY")
 
-    async def give_back_ttl(self, workspace_id: str) -> None:
-        """From now on it may go unused for as long as the others."""
-        await self._ask("PATCH", f"{WORKSPACES}/{workspace_id}", {"standby_ttl_seconds": None})
+    async def reset_stop_time(self, workspace_id: str) -> None:
+        """Use the configured idle time again."""
+        await self._request("PATCH", f"{WORKSPACES}/{workspace_id}", {"standby_ttl_seconds": None})
 
-    async def finds(self, workspace_id: str, state: str) -> bool:
-        """Whether it is there, shall stay there, and nothing goes on."""
+    async def is_at_rest(self, workspace_id: str, state: str) -> bool:
+        """Whether the workspace is in this state and no operation runs."""
         seen = await self.read(workspace_id)
         return {seen["phase"], seen["desired_state"]} == {state} and seen["operation"] == "NONE"
 
     async def list_operations(self, workspace_id: str) -> list[str]:
-        """All that there were, in their order."""
+        """Return all operations, oldest first."""
         return [
             each["operation"] for each in reversed((await self.read(workspace_id, "/operations"))["items"])
         ]
 
     async def move_to(self, workspace_id: str, desired: str) -> None:
-        """Ask for a state, and again while an operation runs, until it has arrived."""
+        """Request a state until the workspace has reached it; an operation in progress refuses requests."""
 
         async def arrived() -> bool:
             answer = await self.client.patch(
@@ -130,17 +130,17 @@ class Person:
         await until(arrived, f"{workspace_id} in {desired}")
 
     async def read(self, workspace_id: str, what: str = "") -> dict[str, Any]:
-        return await self._ask("GET", f"{WORKSPACES}/{workspace_id}{what}")
+        return await self._request("GET", f"{WORKSPACES}/{workspace_id}{what}")
 
     async def read_log(self, workspace_id: str) -> str:
-        """What its IDE has written."""
+        """Return the output of its IDE."""
         answer = await self.client.get(f"{WORKSPACES}/{workspace_id}/logs")
         return answer.text
 
-    async def ask(self, workspace_id: str, what: str, **form: str) -> dict[str, Any]:
-        return await self._ask("POST", f"{WORKSPACES}/{workspace_id}/{what}", form)
+    async def post(self, workspace_id: str, what: str, **form: str) -> dict[str, Any]:
+        return await self._request("POST", f"{WORKSPACES}/{workspace_id}/{what}", form)
 
-    async def _ask(
+    async def _request(
         self, method: str, path: str, form: Mapping[str, str | int | None] | None = None
     ) -> dict[str, Any]:
         answer = await self.client.request(method, path, json=form)
@@ -149,14 +149,14 @@ class Person:
         return document
 
 
-async def sign_in(url: str, said: str) -> Credentials:
-    """With the password that was shown once."""
-    password = PASSWORD.search(said)
+async def sign_in_first_time(url: str, output: str) -> Credentials:
+    """Sign in with the password that `codehub up` prints once."""
+    password = PASSWORD.search(output)
     assert password is not None
-    return await enter(url, "admin", password[1])
+    return await sign_in(url, "admin", password[1])
 
 
-async def enter(url: str, username: str, password: str) -> Credentials:
+async def sign_in(url: str, username: str, password: str) -> Credentials:
     async with httpx.AsyncClient(base_url=url) as client:
         form = {"username": username, "password": password}
         session = (await client.post("/api/v1/login", json=form)).json()
@@ -169,17 +169,17 @@ async def enter(url: str, username: str, password: str) -> Credentials:
 async def running_codehub(
     data_dir: Path, credentials: Credentials | None = None, settings: Mapping[str, str] = DEFAULTS
 ) -> AsyncIterator[tuple[Person, Deployment]]:
-    with codehub_up(data_dir, settings) as said:
+    with codehub_up(data_dir, settings) as output:
 
         async def ready() -> bool:
-            return READY in said.read_text()
+            return READY in output.read_text()
 
         await until(ready, "codehub up says that it is ready")
         variables = environment(load_config(DataDir(data_dir), Settings()))
         loaded = load_settings(variables)
         client = await connect_temporal(loaded)
-        url = API_URL.search(said.read_text())
+        url = API_URL.search(output.read_text())
         assert url is not None
-        person = Person(url[1], credentials or await sign_in(url[1], said.read_text()))
+        person = Person(url[1], credentials or await sign_in_first_time(url[1], output.read_text()))
         async with open_database(loaded) as database, person.client:
             yield person, Deployment(loaded, variables, client, database, UUID(int=0))

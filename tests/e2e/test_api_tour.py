@@ -1,4 +1,4 @@
-"""The lines of docs/api.md, run as a reader would paste them."""
+"""Run the lines of docs/api.md as a reader would paste them."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""People with real browsers on the dashboard of `codehub up`."""
+"""The dashboard of `codehub up` in a real browser."""
 
 import os
 import re
@@ -24,7 +24,7 @@ from tests.e2e.harness import Person
 
 pytestmark = pytest.mark.timeout(600)
 
-# How far it is is looked up once a second, so it has to take a few.
+# Progress is published once a second, so archiving must take a few seconds.
 PIECE_BYTES = 20_000_000
 PIECES = 30
 DIARY = "It was a calm day."
@@ -32,34 +32,34 @@ DIARY = "It was a calm day."
 
 @pytest.fixture
 async def dashboard(browser: Browser, person: Person) -> AsyncIterator[Dashboard]:
-    """Of somebody new, who has just signed in."""
+    """Return the dashboard of a new user who has signed in."""
     async with open_dashboard(browser, person.url, await add_user(person)) as opened:
         await opened.sign_in()
         yield opened
 
 
 def write_large_file(path: Path) -> None:
-    """Nothing in it can be compressed: it repeats itself only at distances that zstd does not look at."""
+    """Write a file that zstd cannot compress: it repeats only at distances beyond its window."""
     piece = os.urandom(PIECE_BYTES)
     with path.open("wb") as file:
         for _ in range(PIECES):
             file.write(piece)
 
 
-NOTE_FIGURES = """figures => {
-  window.said = [];
-  new MutationObserver(() => said.push(figures.textContent)).observe(figures, { childList: true });
+RECORD_TEXTS = """figures => {
+  window.texts = [];
+  new MutationObserver(() => texts.push(figures.textContent)).observe(figures, { childList: true });
 }"""
 
 
-async def note_figures(dashboard: Dashboard, name: str) -> None:
-    """Everything that is said from now on of how far it is: some of it for a second only."""
-    await dashboard.row(name).locator(".figures").evaluate(NOTE_FIGURES)
+async def record_progress_texts(dashboard: Dashboard, name: str) -> None:
+    """Record every text of the progress bar from now on; some are shown only for a second."""
+    await dashboard.row(name).locator(".figures").evaluate(RECORD_TEXTS)
 
 
-async def said_of(dashboard: Dashboard, pattern: str) -> list[str]:
-    said: list[str] = await dashboard.page.evaluate("said")
-    return [each for each in said if re.match(pattern, each)]
+async def recorded_texts(dashboard: Dashboard, pattern: str) -> list[str]:
+    texts: list[str] = await dashboard.page.evaluate("texts")
+    return [each for each in texts if re.match(pattern, each)]
 
 
 async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted(
@@ -81,21 +81,21 @@ async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted
     await dashboard.press("notes", "Stop")
     await dashboard.expect_badge("notes", "Stopped")
     write_large_file(deployment.home(workspace_id) / "reads.bin")
-    await note_figures(dashboard, "notes")
+    await record_progress_texts(dashboard, "notes")
     await dashboard.choose("notes", "Archive")
     await dashboard.expect_badge("notes", "Archived")
-    assert await said_of(dashboard, r"\d+ MB")
+    assert await recorded_texts(dashboard, r"\d+ MB")
     assert not deployment.home(workspace_id).exists()
     await expect(dashboard.row("notes").locator(".facts")).to_contain_text("Archive 600 MB")
     await dashboard.choose("notes", "Restore without starting")
     await dashboard.expect_badge("notes", "Stopped")
     assert (deployment.home(workspace_id) / "reads.bin").stat().st_size == PIECES * PIECE_BYTES
     assert (deployment.home(workspace_id) / "diary.txt").read_text() == DIARY
-    await deletes_and_takes_back(dashboard)
+    await delete_and_undelete(dashboard)
     assert dashboard.errors == []
 
 
-async def deletes_and_takes_back(dashboard: Dashboard) -> None:
+async def delete_and_undelete(dashboard: Dashboard) -> None:
     await dashboard.choose("notes", "Delete…")
     confirm = dashboard.page.get_by_role("button", name="Delete", exact=True)
     await confirm.click()
@@ -110,7 +110,7 @@ async def deletes_and_takes_back(dashboard: Dashboard) -> None:
     await expect(dashboard.row("notes")).to_have_count(0, timeout=PATIENCE)
 
 
-async def test_a_changed_configuration_is_told_at_once_in_the_list_and_on_its_page(
+async def test_a_changed_configuration_appears_at_once_in_the_list_and_on_the_page(
     dashboard: Dashboard, deployment: Deployment
 ) -> None:
     workspace_id = await dashboard.create("notes", start=False)
@@ -120,15 +120,17 @@ async def test_a_changed_configuration_is_told_at_once_in_the_list_and_on_its_pa
     conditions = replace(row.conditions, configuration_current=outdated)
     async with deployment.database.transaction() as session:
         await save_observation(session, replace(row, conditions=conditions), datetime.now(UTC))
-    told = re.compile("^Restart to apply: image, memory. ")
-    await expect(dashboard.row("notes").locator(".next")).to_have_text(told, timeout=PATIENCE)
+    text = re.compile("^Restart to apply: image, memory. ")
+    await expect(dashboard.row("notes").locator(".next")).to_have_text(text, timeout=PATIENCE)
     await dashboard.page.locator("a.name").click()
-    await expect(dashboard.page.locator(".next")).to_have_text(told)
+    await expect(dashboard.page.locator(".next")).to_have_text(text)
     await expect(dashboard.page.locator(".conditions")).to_contain_text(outdated.message)
     assert dashboard.errors == []
 
 
-async def test_second_user_sees_nothing_of_it(dashboard: Dashboard, browser: Browser, person: Person) -> None:
+async def test_another_user_sees_nothing_of_a_workspace(
+    dashboard: Dashboard, browser: Browser, person: Person
+) -> None:
     workspace_id = await dashboard.create("secret-plans", start=False)
     await dashboard.expect_badge("secret-plans", "Stopped")
     async with open_dashboard(browser, person.url, await add_user(person)) as other:
@@ -141,7 +143,7 @@ async def test_second_user_sees_nothing_of_it(dashboard: Dashboard, browser: Bro
         await expect(other.page.get_by_text("secret-plans")).to_have_count(0)
 
 
-async def test_page_says_that_it_is_cut_off_and_goes_on_after_a_restart_of_the_api(
+async def test_a_page_reports_a_lost_connection_and_continues_after_the_api_restarts(
     dashboard: Dashboard, deployment: Deployment
 ) -> None:
     await dashboard.create("before", start=False)
@@ -179,13 +181,11 @@ async def test_lost_files_are_explained_and_the_last_archive_is_restored(
     shutil.rmtree(deployment.home(workspace_id))
     await dashboard.expect_badge("thesis", "Failed")
     await dashboard.row("thesis").get_by_role("link", name="thesis").click()
-    await restores_the_archive(dashboard, deployment, workspace_id)
+    await restore_archive(dashboard, deployment, workspace_id)
     assert dashboard.errors == []
 
 
-async def restores_the_archive(
-    dashboard: Dashboard, deployment: Deployment, workspace_id: WorkspaceId
-) -> None:
+async def restore_archive(dashboard: Dashboard, deployment: Deployment, workspace_id: WorkspaceId) -> None:
     page = dashboard.page
     await expect(page.get_by_role("heading", name="Files are missing")).to_be_visible()
     await expect(page.get_by_text("An older version of your files is in the archive")).to_be_visible()
@@ -202,7 +202,7 @@ async def restores_the_archive(
     await expect(page.locator(".timeline")).to_contain_text("asked to recover it: Restore this archive")
 
 
-async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, deployment: Deployment) -> None:
+async def test_an_older_archive_replaces_a_damaged_one(dashboard: Dashboard, deployment: Deployment) -> None:
     workspace_id = await dashboard.create("thesis", start=False)
     for text in ("old", "new"):
         await dashboard.expect_badge("thesis", "Stopped")
@@ -228,13 +228,13 @@ async def test_damaged_archive_is_left_for_an_older_one(dashboard: Dashboard, de
 
 
 async def damage(deployment: Deployment, key: str) -> None:
-    """Overwrite a committed archive with something else."""
+    """Overwrite a committed archive."""
     store = archive_store_of(deployment.settings)
     async with open_client(store) as s3:
         await s3.put_object(Bucket=store.bucket, Key=key, Body=b"not an archive")
 
 
-async def test_failed_deletion_needs_its_owner_and_can_be_taken_back_or_done_for_good(
+async def test_a_failed_deletion_can_be_undone_or_finished_for_good(
     dashboard: Dashboard, deployment: Deployment
 ) -> None:
     page = dashboard.page
@@ -256,11 +256,11 @@ async def test_failed_deletion_needs_its_owner_and_can_be_taken_back_or_done_for
         timeout=PATIENCE
     )
     assert not deployment.home(workspace_id).exists()
-    # The browser notes the status of the proxy's page.
+    # The console reports the status of the proxy's page.
     assert [each for each in dashboard.errors if "502" not in each] == []
 
 
-async def test_where_no_place_is_left_one_can_be_stopped_to_go_on(dashboard: Dashboard) -> None:
+async def test_stopping_a_workspace_in_the_limit_dialog_starts_the_new_one(dashboard: Dashboard) -> None:
     page = dashboard.page
     await dashboard.create("one")
     await dashboard.create("two")
@@ -272,7 +272,7 @@ async def test_where_no_place_is_left_one_can_be_stopped_to_go_on(dashboard: Das
     await page.get_by_label("Stop one", exact=True).last.click()
     await dashboard.expect_badge("three", "Running")
     await dashboard.expect_badge("one", "Stopped")
-    # Their instances would outlive everything else.
+    # Their IDEs would otherwise keep running.
     for name in ("two", "three"):
         await dashboard.expect_badge(name, "Running")
         await dashboard.press(name, "Stop")

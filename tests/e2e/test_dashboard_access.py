@@ -1,4 +1,4 @@
-"""The dashboard for everybody: by keyboard, on a phone, for those who do not see it; and its notes."""
+"""The dashboard is accessible: with a keyboard, on a phone, with a screen reader."""
 
 import shutil
 import subprocess
@@ -41,7 +41,7 @@ async def violations(page: Page, axe: str) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_no_page_keeps_anybody_out(
+async def test_axe_finds_no_serious_problem_on_any_page(
     scheme: Scheme, browser: Browser, person: Person, deployment: Deployment, axe: str
 ) -> None:
     username = await add_user(person, "admin")
@@ -104,14 +104,14 @@ async def test_everything_can_be_done_with_the_keyboard(browser: Browser, person
         assert dashboard.errors == []
 
 
-async def tab_to(page: Page, words: str) -> None:
-    """Press Tab until what these words name has the focus."""
+async def tab_to(page: Page, label: str) -> None:
+    """Press Tab until the element with this label has the focus."""
     named = "each => each.ariaLabel ?? (each.value || each.innerText)"
     for _ in range(40):
-        if (await page.locator(":focus, body:not(:has(:focus))").evaluate(named)).strip() == words:
+        if (await page.locator(":focus, body:not(:has(:focus))").evaluate(named)).strip() == label:
             return
         await page.keyboard.press("Tab")
-    raise AssertionError(f"no way to {words!r} with Tab")
+    raise AssertionError(f"no way to {label!r} with Tab")
 
 
 async def test_every_page_fits_on_a_phone(browser: Browser, person: Person) -> None:

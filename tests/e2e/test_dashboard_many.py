@@ -1,4 +1,4 @@
-"""A thousand workspaces on one page. No worker runs, so nothing changes but what the tests change."""
+"""A thousand workspaces on one page. No worker runs, so only the tests change anything."""
 
 from collections.abc import AsyncIterator
 
@@ -46,7 +46,7 @@ async def dashboard(browser: Browser, served: ApiProcess, owner: Person) -> Asyn
         yield opened
 
 
-async def test_change_of_one_touches_one_row(
+async def test_a_change_of_one_workspace_touches_only_its_row(
     dashboard: Dashboard, shared_harness: ApiHarness, owner: Person
 ) -> None:
     assert await dashboard.page.locator(".row").count() == MANY
@@ -63,7 +63,7 @@ async def test_change_of_one_touches_one_row(
     assert dashboard.errors == []
 
 
-async def test_search_shows_what_fits_and_stays_in_the_address(dashboard: Dashboard) -> None:
+async def test_a_search_is_kept_in_the_address(dashboard: Dashboard) -> None:
     page = dashboard.page
     await page.get_by_label("Search workspaces").fill("SPACE-99")
     await expect(page.locator(".row")).to_have_count(11)

@@ -1,4 +1,4 @@
-"""Signing in to the dashboard: where it leads, and what it says to those who fail."""
+"""Signing in to the dashboard: the page after it, and errors."""
 
 import re
 from urllib.parse import quote
@@ -26,7 +26,7 @@ WRONG_WAYS = [
 ]
 
 
-async def test_stranger_signs_in_and_is_where_the_link_led(browser: Browser, person: Person) -> None:
+async def test_signing_in_leads_to_the_requested_page(browser: Browser, person: Person) -> None:
     async with open_dashboard(browser, person.url, await add_user(person)) as dashboard:
         await dashboard.page.goto("/account")
         await dashboard.page.wait_for_url("**/login?next=%2Faccount")
@@ -35,7 +35,7 @@ async def test_stranger_signs_in_and_is_where_the_link_led(browser: Browser, per
         await expect(dashboard.page.get_by_role("heading", name="Account")).to_be_visible()
 
 
-async def test_sign_in_leads_to_paths_of_this_deployment_only(browser: Browser, person: Person) -> None:
+async def test_signing_in_leads_only_to_paths_of_this_deployment(browser: Browser, person: Person) -> None:
     async with open_dashboard(browser, person.url, "nobody") as dashboard:
         await dashboard.page.goto("/login")
         script = dashboard.page.locator("link[rel=modulepreload][href$='/routes.js']")
@@ -52,13 +52,13 @@ async def fill_in(dashboard: Dashboard) -> None:
     await dashboard.page.keyboard.press("Enter")
 
 
-async def test_locked_out_user_is_told_how_long(browser: Browser, person: Person) -> None:
+async def test_a_locked_out_user_sees_how_long_the_lock_lasts(browser: Browser, person: Person) -> None:
     async with open_dashboard(browser, person.url, await add_user(person)) as dashboard:
         await dashboard.page.goto("/login")
         await dashboard.page.get_by_label("User name").fill(dashboard.username)
         button = dashboard.page.get_by_role("button")
         for _ in range(FAILURES_ALLOWED + 1):
-            # The answer before has been taken in: until then the form sends nothing.
+            # The form sends nothing until it has handled the previous response.
             await expect(button).to_be_enabled()
             await dashboard.page.get_by_label("Password").fill("wrong")
             async with dashboard.page.expect_response("**/api/v1/login"):

@@ -1,4 +1,4 @@
-"""A person with a real browser and a real JupyterLab, through the front door of `codehub up`."""
+"""A real JupyterLab in a real browser, through the proxy of `codehub up`."""
 
 from http import HTTPStatus
 
@@ -40,9 +40,9 @@ async def test_archived_workspace_is_restored_by_the_button_on_its_page(
         assert not deployment.home(workspace_id).exists()
         await tab.visit(workspace_id)
         assert await tab.read_headline() == "This workspace is archived"
-        # The console tells of the page's own status.
-        assert tab.answers[HTTPStatus.BAD_GATEWAY] == len(tab.errors) == 1
-        tab.forget()
+        # The console reports the status of the page itself.
+        assert tab.statuses[HTTPStatus.BAD_GATEWAY] == len(tab.errors) == 1
+        tab.reset_counts()
         await tab.page.get_by_role("button", name="Restore and open").click()
         await tab.wait_for_ide()
         await tab.expect_file("notes.txt", "from before")
@@ -55,12 +55,12 @@ async def test_open_tab_does_not_wake_a_stopped_workspace_but_a_reload_does(pers
         await tab.wait_for_ide()
         await tab.open_terminal()
         await person.move_to(workspace_id, "STANDBY")
-        # What failed while it went down may have failed for another reason.
-        tab.forget()
+        # Requests that failed while it stopped may have failed for another reason.
+        tab.reset_counts()
 
         async def is_refused_often() -> bool:
-            assert await person.finds(workspace_id, "STANDBY")
-            return tab.answers[HTTPStatus.SERVICE_UNAVAILABLE] >= REFUSALS and tab.sockets_refused > 0
+            assert await person.is_at_rest(workspace_id, "STANDBY")
+            return tab.statuses[HTTPStatus.SERVICE_UNAVAILABLE] >= REFUSALS and tab.sockets_refused > 0
 
         await until(is_refused_often, "the tab asks again and again")
         assert (await person.list_operations(workspace_id)).count("STARTING") == 1

@@ -1,4 +1,4 @@
-"""Only hands keep a workspace running: a tab that is merely open does not, though it goes on talking."""
+"""Only use keeps a workspace running: an open tab that nobody touches does not, although it polls."""
 
 import asyncio
 import time
@@ -28,9 +28,9 @@ async def count_sweeps(deployment: Deployment) -> int:
 
 @asynccontextmanager
 async def open_everything(browser: Browser, person: Person) -> AsyncIterator[tuple[Tab, WorkspaceId]]:
-    """A notebook with its kernel, and a terminal in which a key has just been pressed."""
+    """Open a notebook with its kernel, and a terminal, and press a key there."""
     async with (
-        # However long opening takes here, idle time is only what comes after it.
+        # Idle time counts only after everything is open, however long that takes.
         person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id,
         open_tab(browser, person) as tab,
     ):
@@ -39,38 +39,38 @@ async def open_everything(browser: Browser, person: Person) -> AsyncIterator[tup
         await tab.open_notebook()
         await tab.open_terminal()
         await tab.type("#")
-        tab.forget()
-        await person.give_back_ttl(workspace_id)
+        tab.reset_counts()
+        await person.reset_stop_time(workspace_id)
         yield tab, workspace_id
 
 
 async def wait_for_standby(person: Person, workspace_id: WorkspaceId) -> None:
     async def is_stopped() -> bool:
-        return await person.finds(workspace_id, "STANDBY")
+        return await person.is_at_rest(workspace_id, "STANDBY")
 
     await until(is_stopped, "nobody uses it, so it stops")
 
 
 async def leave_untouched(browser: Browser, person: Person, deployment: Deployment) -> None:
-    """It stops, and stays stopped whatever the tab asks for."""
+    """Check that the workspace stops and stays stopped, whatever the tab requests."""
     async with open_everything(browser, person) as (tab, workspace_id):
         await wait_for_standby(person, workspace_id)
-        assert tab.answers[HTTPStatus.OK] > 0, "it polled until then"
-        tab.forget()
+        assert tab.statuses[HTTPStatus.OK] > 0, "it polled until then"
+        tab.reset_counts()
         first = await count_sweeps(deployment)
 
         async def is_left_alone() -> bool:
-            assert await person.finds(workspace_id, "STANDBY")
+            assert await person.is_at_rest(workspace_id, "STANDBY")
             return await count_sweeps(deployment) >= first + MORE_SWEEPS
 
         await until(is_left_alone, "more sweeps")
-        assert tab.answers[HTTPStatus.SERVICE_UNAVAILABLE] > 0, "it went on asking"
+        assert tab.statuses[HTTPStatus.SERVICE_UNAVAILABLE] > 0, "it went on asking"
         assert tab.sockets_refused > 0
         assert await person.list_operations(workspace_id) == STOPPED_ONCE
 
 
 async def type_now_and_then(browser: Browser, person: Person, deployment: Deployment) -> None:
-    """It runs for three times as long as it may go unused, and stops when the typing does."""
+    """Check that typing keeps it running for three times the idle time, and that it stops afterwards."""
     async with open_everything(browser, person) as (tab, workspace_id):
         first, typed_at = await count_sweeps(deployment), time.monotonic()
 
@@ -79,7 +79,7 @@ async def type_now_and_then(browser: Browser, person: Person, deployment: Deploy
             if time.monotonic() - typed_at > SWEEP_SECONDS:
                 await tab.type("#")
                 typed_at = time.monotonic()
-            assert await person.finds(workspace_id, "RUNNING")
+            assert await person.is_at_rest(workspace_id, "RUNNING")
             return await count_sweeps(deployment) >= first + SWEEPS_IN_THREE_TIMES
 
         await until(has_lasted, "many sweeps")

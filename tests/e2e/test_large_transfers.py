@@ -1,4 +1,4 @@
-"""200 MB into a workspace and out of it: all of it arrives, and the proxy holds next to nothing of it."""
+"""200 MB into a workspace and out of it arrive completely, and the proxy buffers almost nothing."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ from codehub.embedded.state import read_running_stack
 from testkit.deployment import Deployment
 from tests.e2e.harness import HOUR_SECONDS, Person
 
-# A piece is 1 MiB in base64, as much as JupyterLab sends at once.
+# A piece is 1 MiB in base64, the size of a chunk of JupyterLab's uploads.
 PIECE_BYTES = 3 * 256 * 1024
 PIECES = 255
 MAX_GROWTH_KIB = 20 * 1024
@@ -22,7 +22,7 @@ RESET_PEAK = "5"
 
 
 def make_pieces() -> Iterator[bytes]:
-    """None like another one."""
+    """Yield pieces that all differ."""
     source = random.Random(0)  # noqa: S311 (what it is does not matter, only that it is known)
     return (source.randbytes(PIECE_BYTES) for _ in range(PIECES))
 
@@ -32,7 +32,7 @@ def digest(pieces: Iterator[bytes]) -> str:
 
 
 def proxy_memory(deployment: Deployment, what: str) -> int:
-    """In KiB: VmRSS is what it has, VmHWM the most that it had since the peak was reset."""
+    """Return a value in KiB: VmRSS is the current memory, VmHWM the peak since its reset."""
     lines = (proxy_files(deployment) / "status").read_text().splitlines()
     return int(next(line for line in lines if line.startswith(what)).split()[1])
 
@@ -45,7 +45,7 @@ def proxy_files(deployment: Deployment) -> Path:
 
 @contextmanager
 def constant_memory(deployment: Deployment) -> Iterator[None]:
-    """The kernel keeps the peak, so nothing between two looks is missed."""
+    """Check that the memory of the proxy stays constant; the kernel records the peak."""
     (proxy_files(deployment) / "clear_refs").write_text(RESET_PEAK)
     before = proxy_memory(deployment, "VmRSS")
     yield
@@ -65,7 +65,7 @@ async def upload_in_one(person: Person, path: str) -> None:
 
 
 async def upload_in_pieces(person: Person, path: str) -> None:
-    """As JupyterLab's own upload does; the last piece has the number -1."""
+    """Upload like JupyterLab: the last piece has the number -1."""
     for number, piece in enumerate(make_pieces(), start=1):
         content = base64.b64encode(piece).decode()
         form = {"type": "file", "format": "base64", "content": content}

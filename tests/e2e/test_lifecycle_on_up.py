@@ -1,4 +1,4 @@
-"""`codehub up` on an empty directory, and a workspace with a real JupyterLab through its whole life."""
+"""`codehub up` on an empty directory, and the whole life of a workspace with a real JupyterLab."""
 
 import asyncio
 import shutil
@@ -21,7 +21,7 @@ NOTE = "every file comes back\n"
 async def ask_ide(
     deployment: Deployment, workspace_id: WorkspaceId, method: str, **body: object
 ) -> dict[str, object]:
-    """The contents API of the workspace's JupyterLab, as the proxy will reach it."""
+    """Send a request to the contents API of the workspace's JupyterLab."""
     upstream = await LocalInstances(local_root_of(deployment.settings)).find_upstream(workspace_id)
     assert upstream is not None
     url = f"http://{upstream.host}:{upstream.port}/w/{workspace_id}/api/contents/notes.txt"
@@ -46,16 +46,16 @@ async def test_a_workspace_lives_through_every_state_with_its_files(tmp_path: Pa
         await person.move_to(workspace_id, "RUNNING")
         assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
         await expect_operations_in_temporal(deployment, workspace_id)
-        await heals_a_killed_ide(deployment, workspace_id)
+        await check_killed_ide_restarts(deployment, workspace_id)
         await person.move_to(workspace_id, "STANDBY")
-    # Started again, it finds everything where it was.
+    # After a restart everything is where it was.
     async with running_codehub(data_dir, person.credentials) as (person, deployment):
         await person.move_to(workspace_id, "RUNNING")
         assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
         await person.move_to(workspace_id, "STANDBY")
-        await notices_a_lost_home(deployment, workspace_id)
-        await recovers_from_the_archive(person, deployment, workspace_id)
-        await comes_back_after_a_deletion(person, deployment, workspace_id)
+        await check_lost_home_is_noticed(deployment, workspace_id)
+        await check_recovery_from_archive(person, deployment, workspace_id)
+        await check_undelete(person, deployment, workspace_id)
 
 
 async def expect_operations_in_temporal(deployment: Deployment, workspace_id: WorkspaceId) -> None:
@@ -68,8 +68,8 @@ async def expect_operations_in_temporal(deployment: Deployment, workspace_id: Wo
     await until(listed, "every operation by its name in Temporal")
 
 
-async def heals_a_killed_ide(deployment: Deployment, workspace_id: WorkspaceId) -> None:
-    """Behind the system's back; nobody wakes it but the sweep."""
+async def check_killed_ide_restarts(deployment: Deployment, workspace_id: WorkspaceId) -> None:
+    """Kill the IDE directly, so that only the sweep notices."""
     before = (await deployment.look(workspace_id)).conditions.container_ready.last_transition_time
     await LocalInstances(local_root_of(deployment.settings)).stop(workspace_id)
 
@@ -82,7 +82,7 @@ async def heals_a_killed_ide(deployment: Deployment, workspace_id: WorkspaceId) 
     await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
 
 
-async def notices_a_lost_home(deployment: Deployment, workspace_id: WorkspaceId) -> None:
+async def check_lost_home_is_noticed(deployment: Deployment, workspace_id: WorkspaceId) -> None:
     await asyncio.to_thread(shutil.rmtree, deployment.home(workspace_id))
 
     async def lost() -> bool:
@@ -94,13 +94,13 @@ async def notices_a_lost_home(deployment: Deployment, workspace_id: WorkspaceId)
     assert not deployment.home(workspace_id).exists()
 
 
-async def recovers_from_the_archive(
+async def check_recovery_from_archive(
     person: Person, deployment: Deployment, workspace_id: WorkspaceId
 ) -> None:
     error = (await person.read(workspace_id))["error"]
     assert error["reason"] == "DataLost"
     assert error["recover_choices"] == ["retry", "restore_archive", "start_empty"]
-    await person.ask(workspace_id, "recover", choice="restore_archive")
+    await person.post(workspace_id, "recover", choice="restore_archive")
 
     async def restored() -> bool:
         return bool((await person.read(workspace_id))["phase"] == "STANDBY")
@@ -110,9 +110,7 @@ async def recovers_from_the_archive(
     assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
 
 
-async def comes_back_after_a_deletion(
-    person: Person, deployment: Deployment, workspace_id: WorkspaceId
-) -> None:
+async def check_undelete(person: Person, deployment: Deployment, workspace_id: WorkspaceId) -> None:
     deleted = await person.client.delete(f"{WORKSPACES}/{workspace_id}")
     assert (deleted.status_code, deleted.json()["purge"]) == (202, False)
 
@@ -121,8 +119,8 @@ async def comes_back_after_a_deletion(
 
     await until(gone, "the workspace is deleted")
     assert not deployment.home(workspace_id).exists()
-    await person.ask(workspace_id, "undelete")
+    await person.post(workspace_id, "undelete")
     await person.move_to(workspace_id, "RUNNING")
     assert (await ask_ide(deployment, workspace_id, "GET"))["content"] == NOTE
-    # An instance outlives everything else, and nobody would end this one.
+    # The IDE would otherwise keep running.
     await person.move_to(workspace_id, "STANDBY")

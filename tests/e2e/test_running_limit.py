@@ -1,4 +1,4 @@
-"""All places are taken: a person stops one workspace to open another, and nobody else can do that."""
+"""The running limit: a person stops one workspace to open another, and code in a workspace cannot."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +13,7 @@ from tests.e2e.harness import HOUR_SECONDS, Person
 
 pytestmark = pytest.mark.timeout(600)
 
-# What code in a workspace can do from its page: [status, body] of each attempt.
+# Requests that code in a workspace can send from its page: [status, body] of each.
 ATTEMPTS = """async ([page, stop, tokens]) => {
     const send = async (address, options) => {
         const answer = await fetch(address, { headers: { Accept: "text/html" }, ...options });
@@ -25,8 +25,8 @@ ATTEMPTS = """async ([page, stop, tokens]) => {
 
 
 @asynccontextmanager
-async def all_places_taken(person: Person) -> AsyncIterator[tuple[WorkspaceId, WorkspaceId, WorkspaceId]]:
-    """Two that run, which is as many as one person may have, and a third that is stopped."""
+async def limit_reached(person: Person) -> AsyncIterator[tuple[WorkspaceId, WorkspaceId, WorkspaceId]]:
+    """Run two workspaces, the limit of one person, and create a third that is stopped."""
     async with (
         person.workspace(name="third", standby_ttl_seconds=HOUR_SECONDS) as third,
         person.workspace(name="second", standby_ttl_seconds=HOUR_SECONDS) as second,
@@ -39,7 +39,7 @@ async def all_places_taken(person: Person) -> AsyncIterator[tuple[WorkspaceId, W
 
 
 async def test_stopping_one_workspace_on_the_page_opens_another(person: Person, tab: Tab) -> None:
-    async with all_places_taken(person) as (first, second, third):
+    async with limit_reached(person) as (first, second, third):
         await tab.visit(third)
         assert await tab.read_headline() == "You have reached your limit"
         await tab.page.get_by_label("Stop first").click()
@@ -49,14 +49,14 @@ async def test_stopping_one_workspace_on_the_page_opens_another(person: Person, 
         assert f"/w/{third}/" in tab.page.url
 
         async def has_settled() -> bool:
-            return await person.finds(third, "RUNNING") and await person.finds(first, "STANDBY")
+            return await person.is_at_rest(third, "RUNNING") and await person.is_at_rest(first, "STANDBY")
 
         await until(has_settled, "the third runs in the place of the first")
-        assert await person.finds(second, "RUNNING")
+        assert await person.is_at_rest(second, "RUNNING")
 
 
 async def test_code_in_a_workspace_cannot_stop_another_one(person: Person, tab: Tab) -> None:
-    async with all_places_taken(person) as (first, second, third):
+    async with limit_reached(person) as (first, second, third):
         await tab.visit(second)
         await tab.wait_for_ide()
         session = person.credentials.session
@@ -65,4 +65,4 @@ async def test_code_in_a_workspace_cannot_stop_another_one(person: Person, tab: 
         answers = await tab.page.evaluate(ATTEMPTS, [f"/w/{third}/", stop, tokens])
         assert [status for status, _ in answers] == [503, 405, 403, 403, 403]
         assert all(form_token_of(session, first) not in body for _, body in answers)
-        assert await person.finds(first, "RUNNING")
+        assert await person.is_at_rest(first, "RUNNING")
