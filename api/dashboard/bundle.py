@@ -1,6 +1,6 @@
 """The files of the dashboard, read once on import.
 
-Their URLs contain a digest of all their content, so browsers can cache them forever and never mix two versions.
+Their URLs contain a digest of all their content, so browsers can cache them forever and never mix versions.
 """
 
 import hashlib
