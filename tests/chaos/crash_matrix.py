@@ -22,7 +22,7 @@ OpenDeployment = Callable[[Path], AbstractAsyncContextManager[Deployment]]
 
 
 @dataclass(frozen=True)
-class Course:
+class OperationPath:
     """How to reach an operation, and its steps besides those that all operations have."""
 
     begin: DesiredState | None
@@ -31,21 +31,21 @@ class Course:
 
 
 COURSES = {
-    Operation.PROVISIONING: Course(None, DesiredState.STANDBY, ("provision_volume",)),
-    Operation.CREATE_EMPTY_ARCHIVE: Course(
+    Operation.PROVISIONING: OperationPath(None, DesiredState.STANDBY, ("provision_volume",)),
+    Operation.CREATE_EMPTY_ARCHIVE: OperationPath(
         None, DesiredState.ARCHIVED, ("upload_empty_archive", "commit_archive")
     ),
-    Operation.STARTING: Course(DesiredState.STANDBY, DesiredState.RUNNING, ("start_instance",)),
-    Operation.STOPPING: Course(DesiredState.RUNNING, DesiredState.STANDBY, ("stop_instance",)),
-    Operation.ARCHIVING: Course(
+    Operation.STARTING: OperationPath(DesiredState.STANDBY, DesiredState.RUNNING, ("start_instance",)),
+    Operation.STOPPING: OperationPath(DesiredState.RUNNING, DesiredState.STANDBY, ("stop_instance",)),
+    Operation.ARCHIVING: OperationPath(
         DesiredState.STANDBY,
         DesiredState.ARCHIVED,
         ("upload_archive", "commit_archive", "remove_archived_volume"),
     ),
-    Operation.RESTORING: Course(
+    Operation.RESTORING: OperationPath(
         DesiredState.ARCHIVED, DesiredState.STANDBY, ("restore_archive", "mark_restored")
     ),
-    Operation.DELETING: Course(
+    Operation.DELETING: OperationPath(
         DesiredState.RUNNING, DesiredState.DELETED, ("stop_instance", "remove_volume")
     ),
 }
@@ -55,8 +55,8 @@ async def crash_at_every_point(
     operation: Operation, open_deployment: OpenDeployment, place: Path, at_once: int
 ) -> None:
     """Start a deployment for each crash point."""
-    course = COURSES[operation]
-    steps = [f"{moment}:{step}" for step in (*ROW_STEPS, *course.steps) for moment in ("before", "after")]
+    path = COURSES[operation]
+    steps = [f"{moment}:{step}" for step in (*ROW_STEPS, *path.steps) for moment in ("before", "after")]
     points = [point for point in steps if point == os.environ.get(ONLY_AT, point)]
     assert points, f"{operation} has no such point"
     room = asyncio.Semaphore(at_once)
@@ -65,7 +65,7 @@ async def crash_at_every_point(
         directory = place / point.replace(":", "-")
         directory.mkdir()
         async with room, open_deployment(directory) as deployment:
-            await crash_and_recover(deployment, course, CrashPoint.parse(point, directory / "crashed"))
+            await crash_and_recover(deployment, path, CrashPoint.parse(point, directory / "crashed"))
 
     results = await asyncio.gather(*(crash(point) for point in points), return_exceptions=True)
     failed = {
@@ -76,8 +76,8 @@ async def crash_at_every_point(
     assert not failed, "\n".join(f"{point}: {error!r}" for point, error in failed.items())
 
 
-async def crash_and_recover(deployment: Deployment, course: Course, point: CrashPoint) -> None:
-    workspace_id, before = await prepare(deployment, course)
+async def crash_and_recover(deployment: Deployment, path: OperationPath, point: CrashPoint) -> None:
+    workspace_id, before = await prepare(deployment, path)
     with crashing_worker(point, deployment.environment) as worker:
 
         async def ended() -> bool:
@@ -87,34 +87,34 @@ async def crash_and_recover(deployment: Deployment, course: Course, point: Crash
         await until(ended, "the worker reached its crash point")
         assert worker.exitcode == -signal.SIGKILL
     assert point.crashed_file.exists()
-    await check_what_counts_as_complete(deployment, workspace_id, course, before)
+    await check_what_counts_as_complete(deployment, workspace_id, path, before)
     async with deployment.worker():
         await deployment.wake(workspace_id)
-        await deployment.wait_for_phase(workspace_id, Phase(course.end.value))
-        await check(deployment, workspace_id, course, before)
+        await deployment.wait_for_phase(workspace_id, Phase(path.end.value))
+        await check(deployment, workspace_id, path, before)
 
 
-async def prepare(deployment: Deployment, course: Course) -> tuple[WorkspaceId, Description]:
+async def prepare(deployment: Deployment, path: OperationPath) -> tuple[WorkspaceId, Description]:
     """Bring the workspace to the start of the operation with a complete home, and request the end state."""
-    if course.begin is None:
-        return await deployment.create(course.end), {}
+    if path.begin is None:
+        return await deployment.create(path.end), {}
     workspace_id = await deployment.create(DesiredState.STANDBY)
     async with deployment.worker():
         await deployment.wake(workspace_id)
         await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
         make_rich_home(deployment.home(workspace_id))
         before = describe_tree(deployment.home(workspace_id))
-        if course.begin is not DesiredState.STANDBY:
-            await deployment.move_to(workspace_id, course.begin)
-    if course.end is DesiredState.DELETED:
+        if path.begin is not DesiredState.STANDBY:
+            await deployment.move_to(workspace_id, path.begin)
+    if path.end is DesiredState.DELETED:
         await deployment.delete(workspace_id, purge=True)
     else:
-        await deployment.want(workspace_id, course.end)
+        await deployment.want(workspace_id, path.end)
     return workspace_id, before
 
 
 async def check_what_counts_as_complete(
-    deployment: Deployment, workspace_id: WorkspaceId, course: Course, before: Description
+    deployment: Deployment, workspace_id: WorkspaceId, path: OperationPath, before: Description
 ) -> None:
     """Assert right after the crash that the row alone leads to the home, as for a person's recover.
 
@@ -122,20 +122,20 @@ async def check_what_counts_as_complete(
     """
     snapshot = await deployment.look(workspace_id)
     complete = snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key
-    if before and complete and course.end is not DesiredState.DELETED:
+    if before and complete and path.end is not DesiredState.DELETED:
         assert deployment.home(workspace_id).exists(), "the row says that there is a home, and there is none"
         assert describe_tree(deployment.home(workspace_id)) == before, "the row calls half a home complete"
 
 
 async def check(
-    deployment: Deployment, workspace_id: WorkspaceId, course: Course, before: Description
+    deployment: Deployment, workspace_id: WorkspaceId, path: OperationPath, before: Description
 ) -> None:
     snapshot = await deployment.look(workspace_id)
     assert (snapshot.error_reason, snapshot.error_count) == (None, 0)
-    if course.end is DesiredState.DELETED:
+    if path.end is DesiredState.DELETED:
         assert not deployment.home(workspace_id).exists()
         return
-    if course.end is DesiredState.ARCHIVED:
+    if path.end is DesiredState.ARCHIVED:
         assert not deployment.home(workspace_id).exists()
         await deployment.move_to(workspace_id, DesiredState.STANDBY)
     if before:

@@ -36,10 +36,10 @@ class HomeStoreHarness(Protocol):
     @property
     def jobs(self) -> StorageJobs: ...
 
-    def exchange(self) -> None:
+    def replace_store(self) -> None:
         """Replace this store with an empty one."""
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         """Make the store unreachable."""
 
 
@@ -51,11 +51,11 @@ class FakeHarness:
         self.volumes = FakeVolumes(self.world)
         self.jobs = FakeStorageJobs(self.world)
 
-    def exchange(self) -> None:
+    def replace_store(self) -> None:
         self.world.identity = None
         self.world.volumes.clear()
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         self.world.down.add(Resource.VOLUME)
 
 
@@ -67,11 +67,11 @@ class LocalHarness:
         self.volumes = LocalVolumes(path)
         self.jobs = LocalStorageJobs(path, ARCHIVES)
 
-    def exchange(self) -> None:
+    def replace_store(self) -> None:
         shutil.rmtree(self.root.path)
         self.root.path.mkdir()
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         """Make the file unreadable, like a disk with errors."""
         (self.root.path / SENTINEL).unlink(missing_ok=True)
         (self.root.path / SENTINEL).mkdir(parents=True)
@@ -86,11 +86,11 @@ class DockerHarness:
         self.volumes = DockerVolumes(engine.client, engine.options)
         self.jobs = DockerStorageJobs(engine.client, engine.options, ARCHIVES)
 
-    def exchange(self) -> None:
+    def replace_store(self) -> None:
         """Remove the marker. The id of the engine stays, as after a wiped data directory."""
         docker("volume", "rm", *self.engine.volumes())
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         self.store = self._dead
 
 

@@ -60,7 +60,7 @@ class InstanceHarness(Protocol):
     def resume(self, workspace_id: WorkspaceId) -> None:
         """Let the frozen IDE continue."""
 
-    def hasty(self) -> Instances:
+    def with_short_timeouts(self) -> Instances:
         """Return the same provider with a short timeout for an IDE that does not respond."""
 
     def reconfigure(self) -> None:
@@ -69,7 +69,7 @@ class InstanceHarness(Protocol):
     def count(self, workspace_id: WorkspaceId) -> int:
         """Return how many IDEs are running."""
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         """Make the provider unreachable."""
 
 
@@ -88,7 +88,7 @@ class FakeHarness:
     def resume(self, workspace_id: WorkspaceId) -> None:
         self.world.instances[workspace_id].answers = True
 
-    def hasty(self) -> Instances:
+    def with_short_timeouts(self) -> Instances:
         self.world.start_seconds = 0
         return self.instances
 
@@ -99,7 +99,7 @@ class FakeHarness:
         instance = self.world.instances.get(workspace_id)
         return int(instance is not None and instance.alive)
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         self.world.down |= {Resource.CONTAINER, Resource.VOLUME}
 
 
@@ -144,7 +144,7 @@ class LocalHarness:
         for pid in self.pids(workspace_id):
             os.kill(pid, signal.SIGCONT)
 
-    def hasty(self) -> Instances:
+    def with_short_timeouts(self) -> Instances:
         return LocalInstances(self.root.path, ides=IDES, sandboxed=self.sandboxed, timeouts=HASTY)
 
     def reconfigure(self) -> None:
@@ -158,7 +158,7 @@ class LocalHarness:
     def pids(self, workspace_id: WorkspaceId) -> list[int]:
         return [member.pid for member in find_processes(self.root.marker(workspace_id))]
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         (self.root.path / SENTINEL).unlink()
 
     async def clean_up(self) -> None:
@@ -187,7 +187,7 @@ class DockerHarness:
     def resume(self, workspace_id: WorkspaceId) -> None:
         docker("unpause", container_name(workspace_id))
 
-    def hasty(self) -> Instances:
+    def with_short_timeouts(self) -> Instances:
         timeouts = replace(self.options.timeouts, start=1, stop=1, health=0.5)
         return DockerInstances(self.engine.client, replace(self.options, timeouts=timeouts))
 
@@ -198,7 +198,7 @@ class DockerHarness:
     def count(self, workspace_id: WorkspaceId) -> int:
         return self.engine.containers().count(container_name(workspace_id))
 
-    def go_down(self) -> None:
+    def make_unreachable(self) -> None:
         self.instances = DockerInstances(self.dead, self.engine.options)
         self.volumes = DockerVolumes(self.dead, self.engine.options)
 

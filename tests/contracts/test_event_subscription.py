@@ -75,7 +75,7 @@ async def opened(kind: str, directory: Path, timing: SubscriptionTiming) -> Asyn
             yield RedisHarness(server, RedisEventBus(client), timing)
 
 
-class Heard:
+class Messages:
     """All messages that a running subscription delivers."""
 
     def __init__(self) -> None:
@@ -108,56 +108,64 @@ async def harness(kind: str, tmp_path: Path) -> AsyncIterator[Harness]:
 
 
 @pytest.fixture
-async def heard(harness: Harness) -> AsyncIterator[Heard]:
+async def messages(harness: Harness) -> AsyncIterator[Messages]:
     """Return the messages of a connected subscription."""
-    heard = Heard()
-    async with heard.on(harness.subscription):
-        assert await heard.next() == EVERYBODY
-        yield heard
+    messages = Messages()
+    async with messages.on(harness.subscription):
+        assert await messages.next() == EVERYBODY
+        yield messages
 
 
-async def test_a_message_for_a_followed_user_is_delivered(harness: Harness, heard: Heard) -> None:
+async def test_a_message_for_a_followed_user_is_delivered(harness: Harness, messages: Messages) -> None:
     assert await harness.subscription.follow("ann")
     await harness.publish("ann", "one")
     await harness.publish("ann", "two")
-    assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
+    assert [await messages.next(), await messages.next()] == [
+        BusMessage("ann", "one"),
+        BusMessage("ann", "two"),
+    ]
 
 
-async def test_a_message_for_another_user_is_not_delivered(harness: Harness, heard: Heard) -> None:
+async def test_a_message_for_another_user_is_not_delivered(harness: Harness, messages: Messages) -> None:
     assert await harness.subscription.follow("ann")
     await harness.publish("bob", "not here")
     await harness.publish("ann", "here")
-    assert await heard.next() == BusMessage("ann", "here")
+    assert await messages.next() == BusMessage("ann", "here")
 
 
-async def test_a_broadcast_is_delivered_as_a_message_for_everyone(harness: Harness, heard: Heard) -> None:
+async def test_a_broadcast_is_delivered_as_a_message_for_everyone(
+    harness: Harness, messages: Messages
+) -> None:
     await harness.broadcast("look")
-    assert await heard.next() == BusMessage(None, "look")
+    assert await messages.next() == BusMessage(None, "look")
 
 
-async def test_following_again_delivers_nothing_twice(harness: Harness, heard: Heard) -> None:
+async def test_following_again_delivers_nothing_twice(harness: Harness, messages: Messages) -> None:
     follows = (harness.subscription.follow("ann") for _ in range(10))
     assert all(await asyncio.gather(*follows))
     assert await harness.subscription.follow("ann")
     await harness.publish("ann", "one")
     await harness.publish("ann", "two")
-    assert [await heard.next(), await heard.next()] == [BusMessage("ann", "one"), BusMessage("ann", "two")]
+    assert [await messages.next(), await messages.next()] == [
+        BusMessage("ann", "one"),
+        BusMessage("ann", "two"),
+    ]
 
 
-async def test_nothing_is_delivered_for_an_unfollowed_user(harness: Harness, heard: Heard) -> None:
+async def test_nothing_is_delivered_for_an_unfollowed_user(harness: Harness, messages: Messages) -> None:
     assert await harness.subscription.follow("ann")
     harness.subscription.unfollow("ann")
     harness.subscription.unfollow("never followed")
     assert await harness.subscription.follow("bob")
     await harness.publish("ann", "not here")
     await harness.publish("bob", "here")
-    assert await heard.next() == BusMessage("bob", "here")
+    assert await messages.next() == BusMessage("bob", "here")
 
 
 @pytest.mark.parametrize("turns", [1, 2, 50])
 @pytest.mark.parametrize("pauses", [0, 1, 3])
 async def test_nothing_is_missed_by_a_user_who_left_and_came_back(
-    harness: Harness, heard: Heard, turns: int, pauses: int
+    harness: Harness, messages: Messages, turns: int, pauses: int
 ) -> None:
     for turn in range(turns):
         impatient = asyncio.create_task(harness.subscription.follow("ann"))
@@ -167,58 +175,58 @@ async def test_nothing_is_missed_by_a_user_who_left_and_came_back(
         harness.subscription.unfollow("ann")
         assert await harness.subscription.follow("ann")
         await harness.publish("ann", str(turn))
-        assert await heard.next() == BusMessage("ann", str(turn))
+        assert await messages.next() == BusMessage("ann", str(turn))
         impatient.cancel()
         await asyncio.gather(impatient, return_exceptions=True)
         harness.subscription.unfollow("ann")
 
 
-async def test_a_thousand_users_are_followed_at_once(harness: Harness, heard: Heard) -> None:
+async def test_a_thousand_users_are_followed_at_once(harness: Harness, messages: Messages) -> None:
     users = [f"user {number}" for number in range(1000)]
     assert all(await asyncio.gather(*map(harness.subscription.follow, users)))
     for user_id in users[::100]:
         await harness.publish(user_id, "here")
-        assert await heard.next() == BusMessage(user_id, "here")
+        assert await messages.next() == BusMessage(user_id, "here")
 
 
 async def test_all_users_are_followed_again_after_an_outage_and_the_outage_is_reported(
-    harness: Harness, heard: Heard
+    harness: Harness, messages: Messages
 ) -> None:
     assert await harness.subscription.follow("ann")
     await harness.lose()
     await harness.restore()
-    assert await heard.next() == EVERYBODY
+    assert await messages.next() == EVERYBODY
     await harness.publish("ann", "after")
-    assert await heard.next() == BusMessage("ann", "after")
+    assert await messages.next() == BusMessage("ann", "after")
 
 
 async def test_a_user_who_is_followed_during_an_outage_gets_messages_after_it(
     kind: str, tmp_path: Path
 ) -> None:
-    heard = Heard()
-    async with opened(kind, tmp_path, IMPATIENT) as harness, heard.on(harness.subscription):
-        assert await heard.next() == EVERYBODY
+    messages = Messages()
+    async with opened(kind, tmp_path, IMPATIENT) as harness, messages.on(harness.subscription):
+        assert await messages.next() == EVERYBODY
         await harness.lose()
         assert not await harness.subscription.follow("ann")
         await harness.restore()
-        while await heard.next() != EVERYBODY:
+        while await messages.next() != EVERYBODY:
             pass
         await harness.publish("ann", "after")
-        while await heard.next() != BusMessage("ann", "after"):
+        while await messages.next() != BusMessage("ann", "after"):
             pass
 
 
 async def test_follow_returns_false_during_an_outage(kind: str, tmp_path: Path) -> None:
-    async with opened(kind, tmp_path, IMPATIENT) as harness, Heard().on(harness.subscription):
+    async with opened(kind, tmp_path, IMPATIENT) as harness, Messages().on(harness.subscription):
 
-        async def is_heard() -> bool:
+        async def is_delivered() -> bool:
             return await harness.subscription.follow("ann")
 
-        async def is_not_heard() -> bool:
-            return not await is_heard()
+        async def is_not_delivered() -> bool:
+            return not await is_delivered()
 
-        await until(is_heard, "the user is heard")
+        await until(is_delivered, "the user is followed")
         await harness.lose()
-        await until(is_not_heard, "the loss is noticed")
+        await until(is_not_delivered, "the loss is noticed")
         await harness.restore()
-        await until(is_heard, "the user is heard again")
+        await until(is_delivered, "the user is followed again")

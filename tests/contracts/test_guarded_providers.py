@@ -96,7 +96,7 @@ async def test_a_store_that_was_replaced_with_an_empty_one_is_not_judged(
     await ensure_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
-    harness.exchange()
+    harness.replace_store()
     for call in guarded.calls(workspace_id):
         with pytest.raises(Transient) as caught:
             await call
@@ -109,7 +109,7 @@ async def test_another_store_in_its_place_is_not_judged_until_it_is_adopted(
     await ensure_home_store(database, guarded.homes)
     workspace_id = new_workspace_id()
     await guarded.volumes.provision(workspace_id)
-    harness.exchange()
+    harness.replace_store()
     await harness.store.create_identity()
     await no_call_is_answered(guarded, workspace_id, "is a different store")
     assert await harness.volumes.list_all() == []

@@ -58,14 +58,14 @@ async def test_a_store_can_hold_homes_once_it_has_an_identity(harness: HomeStore
 
 async def test_a_store_that_was_replaced_with_an_empty_one_has_no_identity(harness: HomeStoreHarness) -> None:
     created = await harness.store.create_identity()
-    harness.exchange()
+    harness.replace_store()
     assert await harness.store.read_identity() is None
     assert await harness.store.create_identity() != created
 
 
 async def test_an_outage_is_not_an_absence(harness: HomeStoreHarness) -> None:
     await harness.store.create_identity()
-    harness.go_down()
+    harness.make_unreachable()
     for call in (harness.store.read_identity(), harness.store.create_identity()):
         with pytest.raises(Transient) as caught:
             await call

@@ -136,10 +136,10 @@ async def test_an_instance_that_runs_without_responding_is_unhealthy_until_it_re
 ) -> None:
     await start(harness, workspace_id)
     harness.hang(workspace_id)
-    hasty = harness.hasty()
-    assert await hasty.observe(workspace_id) is ContainerFact.UNHEALTHY
-    assert await hasty.list_all() == {workspace_id: ContainerFact.UNHEALTHY}
-    assert await hasty.find_upstream(workspace_id) is None
+    with_short_timeouts = harness.with_short_timeouts()
+    assert await with_short_timeouts.observe(workspace_id) is ContainerFact.UNHEALTHY
+    assert await with_short_timeouts.list_all() == {workspace_id: ContainerFact.UNHEALTHY}
+    assert await with_short_timeouts.find_upstream(workspace_id) is None
     harness.resume(workspace_id)
     assert await harness.instances.observe(workspace_id) is ContainerFact.READY
 
@@ -167,7 +167,7 @@ async def test_start_ends_an_instance_that_never_responds_and_the_next_start_rep
     await start(harness, workspace_id)
     harness.hang(workspace_id)
     with pytest.raises(Transient) as caught:
-        await harness.hasty().start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
+        await harness.with_short_timeouts().start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
     assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
     await start(harness, workspace_id)
@@ -179,7 +179,7 @@ async def test_an_instance_that_does_not_respond_can_be_stopped(
 ) -> None:
     await start(harness, workspace_id)
     harness.hang(workspace_id)
-    await harness.hasty().stop(workspace_id)
+    await harness.with_short_timeouts().stop(workspace_id)
     assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
     assert harness.count(workspace_id) == 0
 
@@ -297,7 +297,7 @@ async def test_a_stopped_instance_starts_again(harness: InstanceHarness, workspa
 
 async def test_an_outage_is_not_an_absence(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:
     await start(harness, workspace_id)
-    harness.go_down()
+    harness.make_unreachable()
     calls = (
         harness.instances.observe(workspace_id),
         harness.instances.list_all(),

@@ -57,14 +57,14 @@ async def failure_of(work: Awaitable[object]) -> Failure:
     return caught.value
 
 
-class Underway:
+class RunningJob:
     """Start an archive job."""
 
     def __init__(self, jobs: StorageJobs, workspace_id: WorkspaceId, key: str) -> None:
         self._begun = asyncio.Event()
         self.task = asyncio.create_task(jobs.archive(workspace_id, key, lambda _: self._begun.set()))
 
-    async def begun(self) -> "Underway":
+    async def begun(self) -> "RunningJob":
         await asyncio.wait_for(self._begun.wait(), DEADLINE_SECONDS)
         return self
 
@@ -219,7 +219,7 @@ async def test_a_second_job_on_the_same_volume_is_refused(
 ) -> None:
     harness.write_home(workspace_id, HOME)
     with harness.stalled():
-        first = await Underway(harness.jobs, workspace_id, key).begun()
+        first = await RunningJob(harness.jobs, workspace_id, key).begun()
         failure = await failure_of(harness.jobs.restore(workspace_id, key, ignore, UNRECORDED))
         assert (type(failure), failure.reason) == (Transient, ErrorReason.ACTION_FAILED)
         assert harness.count() == 1
@@ -231,7 +231,7 @@ async def test_a_cancelled_job_has_ended_when_its_call_returns(
 ) -> None:
     harness.write_home(workspace_id, HOME)
     with harness.stalled():
-        job = await Underway(harness.jobs, workspace_id, key).begun()
+        job = await RunningJob(harness.jobs, workspace_id, key).begun()
         assert harness.count() == 1
         await job.cancel()
     assert harness.count() == 0

@@ -146,7 +146,7 @@ async def test_an_exited_instance_still_uses_its_volume(
 
 async def test_an_outage_is_not_an_absence(harness: VolumeHarness, workspace_id: WorkspaceId) -> None:
     await harness.volumes.provision(workspace_id)
-    harness.go_down()
+    harness.make_unreachable()
     calls = (
         harness.volumes.observe(workspace_id),
         harness.volumes.list_all(),

@@ -28,7 +28,7 @@ async def engine() -> AsyncIterator[Engine]:
         yield engine
 
 
-class Told:
+class ReportedChanges:
     """The workspaces whose changes were reported."""
 
     def __init__(self) -> None:
@@ -38,39 +38,39 @@ class Told:
         async for workspace_id in DockerChanges(client).follow():
             self.workspaces.append(workspace_id)
 
-    async def until_told_of(self, workspace_id: WorkspaceId) -> None:
-        async def told() -> bool:
+    async def until_reported(self, workspace_id: WorkspaceId) -> None:
+        async def reported() -> bool:
             return workspace_id in self.workspaces
 
-        await until(told, "the change is told")
+        await until(reported, "the change is reported")
 
 
 @asynccontextmanager
-async def following(client: Docker) -> AsyncIterator[Told]:
-    told = Told()
-    task = asyncio.create_task(told.listen(client))
+async def following(client: Docker) -> AsyncIterator[ReportedChanges]:
+    reported = ReportedChanges()
+    task = asyncio.create_task(reported.listen(client))
     try:
-        yield told
+        yield reported
     finally:
         task.cancel()
         await asyncio.wait([task])
 
 
 @asynccontextmanager
-async def following_already(client: Docker) -> AsyncIterator[Told]:
+async def following_already(client: Docker) -> AsyncIterator[ReportedChanges]:
     """Wait until events arrive."""
-    async with following(client) as told:
-        await until_events_arrive(told)
-        yield told
+    async with following(client) as reported:
+        await until_events_arrive(reported)
+        yield reported
 
 
-async def until_events_arrive(told: Told) -> None:
+async def until_events_arrive(reported: ReportedChanges) -> None:
     bait = new_workspace_id()
 
     async def swallowed() -> bool:
         docker("volume", "create", volume_name(bait))
         docker("volume", "rm", volume_name(bait))
-        return bait in told.workspaces
+        return bait in reported.workspaces
 
     await until(swallowed, "events arrive")
 
@@ -88,56 +88,56 @@ def run_container(engine: Engine, name: str, workspace_id: WorkspaceId) -> None:
 async def test_an_exited_container_is_reported(engine: Engine, deed: tuple[str, ...]) -> None:
     workspace_id = new_workspace_id()
     run_container(engine, container_name(workspace_id), workspace_id)
-    async with following_already(engine.client) as told:
-        assert workspace_id not in told.workspaces
+    async with following_already(engine.client) as reported:
+        assert workspace_id not in reported.workspaces
         docker(*deed, container_name(workspace_id))
-        await told.until_told_of(workspace_id)
+        await reported.until_reported(workspace_id)
 
 
 async def test_a_removed_volume_is_reported(engine: Engine) -> None:
     workspace_id = new_workspace_id()
     docker("volume", "create", volume_name(workspace_id))
-    async with following_already(engine.client) as told:
-        assert workspace_id not in told.workspaces
+    async with following_already(engine.client) as reported:
+        assert workspace_id not in reported.workspaces
         docker("volume", "rm", volume_name(workspace_id))
-        await told.until_told_of(workspace_id)
+        await reported.until_reported(workspace_id)
 
 
 async def test_jobs_and_other_containers_are_not_reported(engine: Engine) -> None:
-    worked_on, stranger, last = new_workspace_id(), new_workspace_id(), new_workspace_id()
+    worked_on, other_container, last = new_workspace_id(), new_workspace_id(), new_workspace_id()
     run_container(engine, job_name(worked_on), worked_on)
-    run_container(engine, f"somebody-{stranger}", stranger)
+    run_container(engine, f"other-{other_container}", other_container)
     docker("volume", "create", volume_name(last))
-    async with following_already(engine.client) as told:
-        docker("rm", "--force", job_name(worked_on), f"somebody-{stranger}")
+    async with following_already(engine.client) as reported:
+        docker("rm", "--force", job_name(worked_on), f"other-{other_container}")
         docker("volume", "rm", volume_name(last))
         # Events arrive in order, so the others would have come before it.
-        await told.until_told_of(last)
-        assert not {worked_on, stranger} & {*told.workspaces}
+        await reported.until_reported(last)
+        assert not {worked_on, other_container} & {*reported.workspaces}
 
 
 async def test_an_engine_that_is_down_at_first_is_followed_later(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     socket = tmp_path / "docker.sock"
-    async with open_engine(f"unix://{socket}") as client, following(client) as told:
+    async with open_engine(f"unix://{socket}") as client, following(client) as reported:
 
-        async def complained() -> bool:
+        async def logged_outage() -> bool:
             return "No events from Docker" in caplog.text
 
         with caplog.at_level(logging.WARNING):
-            await until(complained, "it notices that nobody is there")
+            await until(logged_outage, "it notices that nobody is there")
             socket.symlink_to(ENGINE_SOCKET)
-            await until_events_arrive(told)
+            await until_events_arrive(reported)
 
 
 async def test_an_ended_stream_is_reopened(tmp_path: Path) -> None:
     """End the stream, as a restart of the engine does."""
     workspaces = [new_workspace_id(), new_workspace_id()]
     telling = engine_that_tells_and_hangs_up(tmp_path / "docker.sock", workspaces)
-    async with telling as url, open_engine(url) as client, following(client) as told:
-        await told.until_told_of(workspaces[-1])
-        assert told.workspaces == workspaces
+    async with telling as url, open_engine(url) as client, following(client) as reported:
+        await reported.until_reported(workspaces[-1])
+        assert reported.workspaces == workspaces
 
 
 @asynccontextmanager
@@ -148,10 +148,10 @@ async def engine_that_tells_and_hangs_up(socket: Path, workspaces: list[Workspac
         return web.json_response({"ApiVersion": "1.41"})
 
     async def events(_request: web.Request) -> web.Response:
-        told = [
+        reported = [
             {"Type": "volume", "Actor": {"ID": volume_name(each)}} for each in [next(untold, None)] if each
         ]
-        return web.Response(text="".join(f"{json.dumps(each)}\n" for each in told))
+        return web.Response(text="".join(f"{json.dumps(each)}\n" for each in reported))
 
     app = web.Application()
     app.router.add_get("/version", version)

@@ -158,8 +158,8 @@ async def test_an_ide_that_ignores_sigterm_is_killed(
 ) -> None:
     build(DEAF_IMAGE, "tiny-ide.Dockerfile", "FLAG=deaf")
     await start(harness, workspace_id, DEAF_IMAGE)
-    hasty = DockerInstances(harness.engine.client, patient(harness.engine.options, stop=1))
-    await hasty.stop(workspace_id)
+    with_short_timeouts = DockerInstances(harness.engine.client, patient(harness.engine.options, stop=1))
+    await with_short_timeouts.stop(workspace_id)
     assert harness.engine.containers("--all") == []
 
 
@@ -192,9 +192,9 @@ async def test_a_container_that_runs_without_responding_is_unhealthy(
 async def test_an_ide_that_is_not_ready_in_time_is_quoted_and_removed(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
-    hasty = DockerInstances(harness.engine.client, patient(harness.engine.options, start=2))
+    with_short_timeouts = DockerInstances(harness.engine.client, patient(harness.engine.options, start=2))
     with pytest.raises(Transient, match=r"did not become ready.*about to wait forever") as caught:
-        await hasty.start(InstanceRequest(workspace_id, NEVER_READY_IMAGE), ignore)
+        await with_short_timeouts.start(InstanceRequest(workspace_id, NEVER_READY_IMAGE), ignore)
     assert caught.value.reason is ErrorReason.ACTION_FAILED
     assert harness.engine.containers("--all") == []
 
@@ -220,14 +220,14 @@ async def test_containers_of_another_installation_are_not_listed(
 ) -> None:
     await start(harness, workspace_id)
     async with opened_engine() as other:
-        neighbour = DockerHarness(other, harness.dead)
+        neighbor = DockerHarness(other, harness.dead)
         foreign = new_workspace_id()
-        await neighbour.volumes.provision(foreign)
-        await start(neighbour, foreign)
+        await neighbor.volumes.provision(foreign)
+        await start(neighbor, foreign)
         assert await harness.instances.list_all() == {workspace_id: ContainerFact.READY}
         assert await harness.volumes.list_all() == [workspace_id]
-        assert await neighbour.instances.list_all() == {foreign: ContainerFact.READY}
-        assert await neighbour.volumes.list_all() == [foreign]
+        assert await neighbor.instances.list_all() == {foreign: ContainerFact.READY}
+        assert await neighbor.volumes.list_all() == [foreign]
 
 
 async def test_many_concurrent_starts_and_stops_leave_at_most_one_container(

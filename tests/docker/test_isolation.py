@@ -48,7 +48,7 @@ Address = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class Neighbour:
+class Neighbor:
     """A running workspace and its addresses."""
 
     workspace_id: WorkspaceId
@@ -70,7 +70,7 @@ async def harness() -> AsyncIterator[DockerHarness]:
         yield harness
 
 
-async def start_neighbour(harness: DockerHarness) -> Neighbour:
+async def start_neighbor(harness: DockerHarness) -> Neighbor:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await harness.volumes.provision(workspace_id)
     await harness.instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None)
@@ -78,7 +78,7 @@ async def start_neighbour(harness: DockerHarness) -> Neighbour:
     [network] = networks.values()
     upstream = await harness.instances.find_upstream(workspace_id)
     assert upstream is not None
-    return Neighbour(workspace_id, network["IPAddress"], network["Gateway"], upstream.port)
+    return Neighbor(workspace_id, network["IPAddress"], network["Gateway"], upstream.port)
 
 
 @contextmanager
@@ -94,7 +94,7 @@ def own_addresses() -> set[str]:
 
 
 async def test_no_workspace_reaches_another(harness: DockerHarness) -> None:
-    one, other = await start_neighbour(harness), await start_neighbour(harness)
+    one, other = await start_neighbor(harness), await start_neighbor(harness)
     # It exists, and this machine reaches it.
     there = Upstream(other.address, IDE_PORT, keep_prefix=True)
     assert await ask(there, other.workspace_id, "health") == "ok"
@@ -107,15 +107,15 @@ async def test_no_workspace_reaches_another(harness: DockerHarness) -> None:
 async def test_no_workspace_reaches_the_control_plane(harness: DockerHarness, servers: Servers) -> None:
     ports = read_json(servers.stack.data.ports)["ports"]
     assert ports.keys() > SERVERS
-    neighbour = await start_neighbour(harness)
-    assert neighbour.gateway in own_addresses()
+    neighbor = await start_neighbor(harness)
+    assert neighbor.gateway in own_addresses()
     with listening(LOOPBACK) as api_port, listening("0.0.0.0") as careless_port:  # noqa: S104 (that is the point)
         inner = {(host, port) for host in own_addresses() for port in (*ports.values(), api_port)}
         for port in (*(ports[server] for server in SERVERS), api_port):
             socket.create_connection((LOOPBACK, port)).close()
         # This one shows that the probe would have reached the others.
-        careless = (neighbour.gateway, careless_port)
-        assert neighbour.reached(careless, *inner) == {careless}
+        careless = (neighbor.gateway, careless_port)
+        assert neighbor.reached(careless, *inner) == {careless}
 
 
 async def start_on(harness: DockerHarness, network: str) -> WorkspaceId:

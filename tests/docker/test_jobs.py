@@ -28,7 +28,7 @@ from testkit.trees import describe_tree, make_rich_home
 from testkit.waiting import until
 from tests.contracts.job_harness import DockerHarness
 from tests.contracts.test_archives import store_of
-from tests.contracts.test_storage_jobs import Underway
+from tests.contracts.test_storage_jobs import RunningJob
 from tests.docker.networks import own_network
 from tests.fixtures_s3 import Bucket, bucket, s3_server
 
@@ -104,7 +104,7 @@ async def test_credentials_appear_nowhere(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     with harness.stalled():
-        job = await Underway(harness.jobs, workspace_id, key).begun()
+        job = await RunningJob(harness.jobs, workspace_id, key).begun()
         container = inspect_job(workspace_id)
         shown = [json.dumps(container), docker("logs", job_name(workspace_id))]
         shown += [file.read_text(errors="replace") for file in kept_of(container)]
@@ -137,7 +137,7 @@ async def test_an_archive_job_can_only_read(
     harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     with harness.stalled():
-        job = await Underway(harness.jobs, workspace_id, key).begun()
+        job = await RunningJob(harness.jobs, workspace_id, key).begun()
         container = inspect_job(workspace_id)
         await job.cancel()
     check_confined(container, {"CAP_DAC_READ_SEARCH"})
@@ -231,7 +231,7 @@ async def test_a_running_job_blocks_removal_of_the_volume(
     harness: DockerHarness, workspace_id: WorkspaceId, key: str
 ) -> None:
     with harness.stalled():
-        job = await Underway(harness.jobs, workspace_id, key).begun()
+        job = await RunningJob(harness.jobs, workspace_id, key).begun()
         with pytest.raises(Transient, match="a container uses it"):
             await DockerVolumes(harness.engine.client, harness.engine.options).remove(workspace_id)
         assert harness.count() == 1
@@ -242,7 +242,7 @@ async def test_a_killed_job_is_a_failed_action(
     harness: DockerHarness, bucket: Bucket, workspace_id: WorkspaceId, key: str
 ) -> None:
     with harness.stalled():
-        job = await Underway(harness.jobs, workspace_id, key).begun()
+        job = await RunningJob(harness.jobs, workspace_id, key).begun()
         docker("kill", job_name(workspace_id))
         with pytest.raises(Transient, match="status 137") as caught:
             await job.task
@@ -273,7 +273,7 @@ async def test_a_store_on_loopback_is_reached_through_the_host_network(
 ) -> None:
     assert "//127.0.0.1:" in bucket.server.endpoint_url
     with harness.stalled():
-        job = await Underway(harness.jobs, workspace_id, key).begun()
+        job = await RunningJob(harness.jobs, workspace_id, key).begun()
         assert inspect_job(workspace_id)["HostConfig"]["NetworkMode"] == "host"
         await job.cancel()
     await harness.jobs.archive(workspace_id, key, ignore)

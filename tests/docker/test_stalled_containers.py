@@ -17,11 +17,11 @@ SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 NEW_LIMITS = {"CODEHUB_DOCKER_PIDS": "99", "CODEHUB_DOCKER_MEMORY_BYTES": str(256 * 1024 * 1024)}
 
 
-async def until_told(deployment: Deployment, workspace_id: WorkspaceId, sentence: str | None) -> None:
-    async def told() -> bool:
+async def until_reported(deployment: Deployment, workspace_id: WorkspaceId, sentence: str | None) -> None:
+    async def reported() -> bool:
         return (await deployment.look(workspace_id)).conditions.restart_to_apply == sentence
 
-    await until(told, str(sentence))
+    await until(reported, str(sentence))
 
 
 @pytest.mark.timeout(600)
@@ -33,7 +33,7 @@ async def test_a_stalled_container_is_not_recreated_for_its_limits(servers: Serv
             await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
             before = container_id(workspace_id)
         with deployment.worker_process(**NEW_LIMITS):
-            await until_told(deployment, workspace_id, "Restart to apply: memory, processes.")
+            await until_reported(deployment, workspace_id, "Restart to apply: memory, processes.")
             docker("pause", container_name(workspace_id))
             await deployment.wait_until_answers(workspace_id, Status.FALSE)
             assert (await deployment.look(workspace_id)).phase is Phase.RUNNING
@@ -43,5 +43,5 @@ async def test_a_stalled_container_is_not_recreated_for_its_limits(servers: Serv
             assert container_id(workspace_id) == before
             await deployment.move_to(workspace_id, DesiredState.STANDBY)
             await deployment.move_to(workspace_id, DesiredState.RUNNING)
-            await until_told(deployment, workspace_id, None)
+            await until_reported(deployment, workspace_id, None)
             assert container_id(workspace_id) != before

@@ -48,15 +48,15 @@ def root(tmp_path: Path) -> LocalRoot:
 
 
 @pytest.fixture
-def mute_endpoint() -> Iterator[str]:
+def silent_endpoint() -> Iterator[str]:
     """A store that accepts connections and never responds, so that jobs do not end by themselves."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @pytest.fixture
-async def jobs(root: LocalRoot, mute_endpoint: str) -> AsyncIterator[LocalStorageJobs]:
-    store = ArchiveStore("bucket", "key-id", SECRET, endpoint_url=mute_endpoint)
+async def jobs(root: LocalRoot, silent_endpoint: str) -> AsyncIterator[LocalStorageJobs]:
+    store = ArchiveStore("bucket", "key-id", SECRET, endpoint_url=silent_endpoint)
     yield LocalStorageJobs(root.path, store, grace_seconds=0.5)
     assert running_jobs() == []
 
@@ -115,10 +115,10 @@ async def test_a_job_that_ignores_sigterm_is_killed(jobs: LocalStorageJobs) -> N
 
 
 async def test_a_job_ends_after_its_worker_and_blocks_other_jobs_until_then(
-    jobs: LocalStorageJobs, root: LocalRoot, mute_endpoint: str
+    jobs: LocalStorageJobs, root: LocalRoot, silent_endpoint: str
 ) -> None:
     worker = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", WORKER, str(root.path), mute_endpoint, WORKSPACE_ID, KEY),
+        *(sys.executable, "-c", WORKER, str(root.path), silent_endpoint, WORKSPACE_ID, KEY),
         stdout=asyncio.subprocess.PIPE,
     )
     assert worker.stdout is not None

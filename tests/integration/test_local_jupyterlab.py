@@ -77,14 +77,14 @@ async def test_jupyterlab_lists_a_directory_while_a_file_in_it_is_renamed(tmp_pa
             async with session.patch(f"{contents}/{old}", json={"path": new}) as answer:
                 assert answer.ok, await answer.text()
 
-        async def rename_to_and_fro() -> None:
+        async def rename_back_and_forth() -> None:
             for _ in range(RENAMES // 2):
                 await rename("untitled.txt", "notes.txt")
                 await rename("notes.txt", "untitled.txt")
 
         async with session.post(contents, json={"type": "file", "ext": ".txt"}) as answer:
             assert (await answer.json())["name"] == "untitled.txt"
-        renaming = asyncio.create_task(rename_to_and_fro())
+        renaming = asyncio.create_task(rename_back_and_forth())
         while not renaming.done():
             async with session.get(contents, params={"content": "1"}) as answer:
                 seen[answer.status] += 1

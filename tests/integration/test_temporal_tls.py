@@ -25,9 +25,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 
 @pytest.fixture(scope="module")
-def stranger(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+def untrusted_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     """Another authority, which is not trusted."""
-    return Authority.make(tmp_path_factory.mktemp("stranger"))
+    return Authority.make(tmp_path_factory.mktemp("untrusted_authority"))
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +77,9 @@ async def test_a_client_without_a_certificate_is_refused(variables: dict[str, st
 
 
 async def test_a_client_of_another_authority_is_refused(
-    variables: dict[str, str], stranger: Authority
+    variables: dict[str, str], untrusted_authority: Authority
 ) -> None:
-    other = stranger.issue("codehub")
+    other = untrusted_authority.issue("codehub")
     files = {
         "CODEHUB_TEMPORAL_TLS_CERT_FILE": str(other.certificate),
         "CODEHUB_TEMPORAL_TLS_KEY_FILE": str(other.key),
@@ -89,9 +89,9 @@ async def test_a_client_of_another_authority_is_refused(
 
 
 async def test_a_server_of_another_authority_is_not_trusted(
-    variables: dict[str, str], stranger: Authority
+    variables: dict[str, str], untrusted_authority: Authority
 ) -> None:
-    trusted = {"CODEHUB_TEMPORAL_TLS_CA_FILE": str(stranger.own.certificate)}
+    trusted = {"CODEHUB_TEMPORAL_TLS_CA_FILE": str(untrusted_authority.own.certificate)}
     with pytest.raises(TemporalUnavailable):
         await version_through({**variables, **trusted})
 

@@ -37,7 +37,7 @@ class SilentBoard(FakeProgressBoard):
         await super().clear(workspace_id)
 
 
-class Beats(list[Progress]):
+class Heartbeats(list[Progress]):
     """The heartbeats of a step."""
 
     async def during(self, step: Callable[[], Awaitable[None]]) -> None:
@@ -46,7 +46,7 @@ class Beats(list[Progress]):
         await environment.run(step)
 
 
-def beat_every(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def heartbeat_every(seconds: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(step_monitor, "INTERVAL_SECONDS", seconds)
 
 
@@ -58,37 +58,37 @@ async def until_shown(board: FakeProgressBoard, expected: Progress | None) -> No
 
 
 async def test_progress_is_shown_at_once_and_no_longer_than_the_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    beat_every(NEVER, monkeypatch)
+    heartbeat_every(NEVER, monkeypatch)
     board = FakeProgressBoard(NEVER)
 
     async def step() -> None:
         async with visible_progress("restore", board, ONE):
             await until_shown(board, STARTED)
 
-    await Beats().during(step)
+    await Heartbeats().during(step)
     await until_shown(board, None)
 
 
 async def test_every_heartbeat_has_the_latest_progress_for_temporal_and_people(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    beat_every(SOON, monkeypatch)
-    board, beats = FakeProgressBoard(NEVER), Beats()
+    heartbeat_every(SOON, monkeypatch)
+    board, beats = FakeProgressBoard(NEVER), Heartbeats()
 
-    async def is_told() -> bool:
+    async def is_reported() -> bool:
         return HALFWAY in beats
 
     async def step() -> None:
         async with visible_progress("restore", board, ONE) as report:
             report(HALFWAY)
             await until_shown(board, HALFWAY)
-            await until(is_told, "Temporal is told")
+            await until(is_reported, "Temporal is told")
 
     await beats.during(step)
 
 
 async def test_a_failed_step_clears_its_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    beat_every(SOON, monkeypatch)
+    heartbeat_every(SOON, monkeypatch)
     board = FakeProgressBoard(NEVER)
 
     async def step() -> None:
@@ -97,22 +97,22 @@ async def test_a_failed_step_clears_its_progress(monkeypatch: pytest.MonkeyPatch
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await Beats().during(step)
+        await Heartbeats().during(step)
     await until_shown(board, None)
 
 
 async def test_a_board_that_does_not_respond_delays_neither_heartbeats_nor_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    beat_every(SOON, monkeypatch)
-    board, beats = SilentBoard(), Beats()
+    heartbeat_every(SOON, monkeypatch)
+    board, beats = SilentBoard(), Heartbeats()
 
-    async def beats_go_on() -> bool:
+    async def heartbeats_continue() -> bool:
         return len(beats) > 3
 
     async def step() -> None:
         async with visible_progress("restore", board, ONE):
-            await until(beats_go_on, "beats go on")
+            await until(heartbeats_continue, "beats go on")
 
     await beats.during(step)
     board.free.set()

@@ -127,7 +127,7 @@ class ControlPlane:
     async def converge(self, workspace_id: WorkspaceId) -> Snapshot:
         """Run the workflow to its end."""
         await (await self.start(workspace_id)).result()
-        return await self.look(workspace_id)
+        return await self.snapshot(workspace_id)
 
     async def reach(self, desired: DesiredState) -> WorkspaceId:
         """Create a workspace and bring it to this state."""
@@ -136,7 +136,7 @@ class ControlPlane:
         assert snapshot.phase.value == desired.value
         return workspace_id
 
-    async def look(self, workspace_id: WorkspaceId) -> Snapshot:
+    async def snapshot(self, workspace_id: WorkspaceId) -> Snapshot:
         async with self.database.transaction() as session:
             snapshot = await load_snapshot(session, workspace_id)
         assert snapshot is not None

@@ -17,5 +17,5 @@ async def test_a_long_run_continues_as_new_between_two_operations(long_run_plane
     await handle.result()
     first = plane.client.get_workflow_handle(handle.id, run_id=handle.first_execution_run_id)
     assert (await first.describe()).status is WorkflowExecutionStatus.CONTINUED_AS_NEW
-    assert (await plane.look(workspace_id)).phase is Phase.RUNNING
+    assert (await plane.snapshot(workspace_id)).phase is Phase.RUNNING
     assert await plane.operations(workspace_id) == ["PROVISIONING", "STARTING"]

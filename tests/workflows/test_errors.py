@@ -100,7 +100,7 @@ async def test_an_unexpected_error_is_retried_by_temporal_and_then_counts(plane:
     assert (snapshot.phase, snapshot.error_count) == (Phase.STANDBY, 0)
 
 
-class PretendingInstances(FakeInstances):
+class NoOpInstances(FakeInstances):
     """Report a start and do nothing."""
 
     async def start(self, request: InstanceRequest, report: Report) -> None:
@@ -110,7 +110,7 @@ class PretendingInstances(FakeInstances):
 async def test_success_that_is_not_observed_is_a_failed_attempt(
     skipping: WorkflowEnvironment, database: Database, redis_client: Redis
 ) -> None:
-    async with running_control_plane(skipping.client, database, redis_client, PretendingInstances) as plane:
+    async with running_control_plane(skipping.client, database, redis_client, NoOpInstances) as plane:
         workspace_id = await plane.create(DesiredState.RUNNING)
         snapshot = await plane.converge(workspace_id)
     assert snapshot.error_reason is ErrorReason.RETRY_EXCEEDED

@@ -20,7 +20,7 @@ OTHER_OP = "44444444-4444-4444-8444-444444444444"
 
 async def archive_again(plane: ControlPlane, workspace_id: WorkspaceId) -> tuple[str, str]:
     """Run the workspace and archive it again. Return the keys before and after."""
-    before = (await plane.look(workspace_id)).archive_key
+    before = (await plane.snapshot(workspace_id)).archive_key
     await plane.want(workspace_id, DesiredState.STANDBY)
     await plane.converge(workspace_id)
     await plane.want(workspace_id, DesiredState.ARCHIVED)

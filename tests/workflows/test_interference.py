@@ -55,7 +55,7 @@ async def test_an_interrupted_operation_is_finished_after_the_next_sweep(
         return (await handle.describe()).status is not WorkflowExecutionStatus.RUNNING
 
     await until(ended, "the workflow ended")
-    left = await real_plane.look(workspace_id)
+    left = await real_plane.snapshot(workspace_id)
     assert (left.phase, left.operation) == (Phase.STANDBY, Operation.STARTING)
     real_plane.world.gates["instances.start"].set()
     assert (await real_plane.run_sweep("ObserveWorkflow"))["not_converged"] == 1
@@ -71,7 +71,7 @@ async def test_an_operation_that_is_ended_from_outside_is_retried(
     await interfere(operation)
 
     async def counted() -> bool:
-        return (await real_plane.look(workspace_id)).error_count == 1
+        return (await real_plane.snapshot(workspace_id)).error_count == 1
 
     await until(counted, "a failed attempt counted")
     real_plane.world.gates["instances.start"].set()
@@ -90,11 +90,11 @@ async def test_an_operation_that_lost_its_parent_is_waited_for_and_not_duplicate
     )
     handle = await real_plane.start(workspace_id)
 
-    async def met_the_other() -> bool:
+    async def met_the_leftover_run() -> bool:
         history = await handle.fetch_history()
         return any(event.event_type == REFUSED for event in history.events)
 
-    await until(met_the_other, "the workflow met the operation that was left behind")
+    await until(met_the_leftover_run, "the workflow met the operation that was left behind")
     real_plane.world.gates["instances.start"].set()
     await handle.result()
     await expect_running(real_plane, workspace_id)
@@ -103,8 +103,8 @@ async def test_an_operation_that_lost_its_parent_is_waited_for_and_not_duplicate
 
 async def expect_running(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
     async def running() -> bool:
-        snapshot = await plane.look(workspace_id)
+        snapshot = await plane.snapshot(workspace_id)
         return (snapshot.phase, snapshot.operation) == (Phase.RUNNING, Operation.NONE)
 
     await until(running, "RUNNING")
-    assert (await plane.look(workspace_id)).error_count == 0
+    assert (await plane.snapshot(workspace_id)).error_count == 0

@@ -72,7 +72,7 @@ async def test_an_instance_that_hangs_for_long_is_replaced(plane: ControlPlane) 
 
 async def let_the_grace_pass(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
     """Move the start of the hang this far into the past."""
-    row = await plane.look(workspace_id)
+    row = await plane.snapshot(workspace_id)
     answers = row.conditions.container_answers
     assert answers.last_transition_time is not None
     earlier = replace(answers, last_transition_time=answers.last_transition_time - HANG_GRACE)
@@ -113,7 +113,7 @@ async def test_a_lost_wake_costs_one_period(plane: ControlPlane) -> None:
     await plane.want(workspace_id, DesiredState.RUNNING)
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
     await plane.client.get_workflow_handle(f"workspace-{workspace_id}").result()
-    assert (await plane.look(workspace_id)).phase is Phase.RUNNING
+    assert (await plane.snapshot(workspace_id)).phase is Phase.RUNNING
 
 
 async def test_a_leftover_volume_of_an_archived_workspace_is_removed(plane: ControlPlane) -> None:

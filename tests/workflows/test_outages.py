@@ -37,7 +37,7 @@ async def interrupted_archiving(plane: ControlPlane) -> WorkspaceId:
 
 async def test_an_outage_in_the_middle_of_archiving_gives_the_claim_back(plane: ControlPlane) -> None:
     workspace_id = await interrupted_archiving(plane)
-    waiting = await plane.look(workspace_id)
+    waiting = await plane.snapshot(workspace_id)
     assert (waiting.phase, waiting.operation) == (Phase.STANDBY, Operation.NONE)
     assert waiting.waiting_for == (Resource.ARCHIVE,)
     assert waiting.waiting_since is not None
@@ -191,7 +191,7 @@ async def test_a_purge_that_cannot_finish_retries_less_and_less_often(plane: Con
 
 async def make_due(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
     """Move the next attempt into the past instead of waiting for it."""
-    retry_at = (await plane.look(workspace_id)).retry_at
+    retry_at = (await plane.snapshot(workspace_id)).retry_at
     assert retry_at is not None
     assert retry_at > datetime.now(UTC)
     async with plane.database.transaction() as session:

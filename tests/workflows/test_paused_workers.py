@@ -69,7 +69,7 @@ class Workers:
         await self.call(self.other.observe, workspace_id)
         return await self.claim(workspace_id, Operation.STARTING)
 
-    async def look(self, workspace_id: WorkspaceId) -> Snapshot:
+    async def snapshot(self, workspace_id: WorkspaceId) -> Snapshot:
         async with self.database.transaction() as session:
             snapshot = await load_snapshot(session, workspace_id)
         assert snapshot is not None
@@ -93,7 +93,7 @@ async def test_an_observation_from_before_the_home_was_made_does_not_call_it_los
 
     workers.meanwhile.append(meanwhile)
     await workers.call(workers.paused.observe, workspace_id)
-    row = await workers.look(workspace_id)
+    row = await workers.snapshot(workspace_id)
     assert (row.phase, row.error_reason) == (Phase.STANDBY, None)
 
 
@@ -116,7 +116,7 @@ async def test_a_late_failure_does_not_count_against_the_operation_that_followed
 async def expect_untouched(workers: Workers, workspace_id: WorkspaceId, late: AttemptEnded | None) -> None:
     assert late is not None
     assert late.retry_after_seconds is None
-    row = await workers.look(workspace_id)
+    row = await workers.snapshot(workspace_id)
     assert (row.operation, row.error_reason, row.error_count) == (Operation.STARTING, None, 0)
 
 
@@ -139,18 +139,18 @@ async def test_a_row_that_changes_during_every_observation_is_left_to_the_next_t
     workspace_id = await workers.create(DesiredState.RUNNING)
     await workers.provision(workspace_id)
 
-    async def flap() -> None:
+    async def change_row() -> None:
         if workspace_id not in workers.world.instances:
             workers.world.instances[workspace_id] = FakeInstance(IMAGE)
         else:
             del workers.world.instances[workspace_id]
         await workers.call(workers.other.observe, workspace_id)
 
-    workers.meanwhile.extend([flap] * 5)
-    before = await workers.look(workspace_id)
+    workers.meanwhile.extend([change_row] * 5)
+    before = await workers.snapshot(workspace_id)
     with pytest.raises(StaleObservation):
         await workers.call(workers.paused.observe, workspace_id)
-    after = await workers.look(workspace_id)
+    after = await workers.snapshot(workspace_id)
     assert replace(after, conditions=before.conditions, phase=before.phase) == before
 
 
@@ -164,10 +164,10 @@ async def test_a_paused_settle_of_a_finished_operation_settles_nothing(workers: 
 
     async def meanwhile() -> None:
         await ActivityEnvironment().run(workers.other.settle, settle)
-        settled.append((await workers.look(workspace_id), await workers.count_events(workspace_id)))
+        settled.append((await workers.snapshot(workspace_id), await workers.count_events(workspace_id)))
 
     workers.meanwhile.append(meanwhile)
     ended = await workers.call(workers.paused.settle, settle)
     assert ended is not None
     assert ended.snapshot.phase is Phase.STANDBY
-    assert [(await workers.look(workspace_id), await workers.count_events(workspace_id))] == settled
+    assert [(await workers.snapshot(workspace_id), await workers.count_events(workspace_id))] == settled

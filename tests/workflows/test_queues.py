@@ -37,7 +37,7 @@ async def real_plane(
         yield plane
 
 
-async def neighbour(plane: ControlPlane) -> ControlPlane:
+async def neighbor(plane: ControlPlane) -> ControlPlane:
     """Return the same control plane for another user."""
     async with plane.database.transaction() as session:
         return replace(plane, owner=await add_user(session))
@@ -54,7 +54,7 @@ async def wake(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
 
 async def arrive(plane: ControlPlane, workspace_id: WorkspaceId, phase: Phase) -> None:
     async def arrived() -> bool:
-        row = await plane.look(workspace_id)
+        row = await plane.snapshot(workspace_id)
         assert row.error_reason is None, row.error_message
         return (row.phase, row.operation) == (phase, Operation.NONE)
 
@@ -80,7 +80,7 @@ async def begin_archive(plane: ControlPlane) -> WorkspaceId:
     return workspace_id
 
 
-async def queue_crowd(plane: ControlPlane) -> None:
+async def queue_many_archives(plane: ControlPlane) -> None:
     """Many archives of one owner: some hold every slot, all others wait."""
     hold(plane, "jobs.archive")
     for _ in range(CROWD):
@@ -95,9 +95,9 @@ async def queue_crowd(plane: ControlPlane) -> None:
 
 
 async def test_two_hundred_archives_of_one_owner_block_no_other_owner(real_plane: ControlPlane) -> None:
-    ada = await neighbour(real_plane)
+    ada = await neighbor(real_plane)
     restored = await ada.reach(DesiredState.ARCHIVED)
-    await queue_crowd(real_plane)
+    await queue_many_archives(real_plane)
 
     started = await ada.create(DesiredState.RUNNING)
     await ada.want(restored, DesiredState.STANDBY)

@@ -94,7 +94,7 @@ async def test_retry_takes_the_volume_that_was_put_back(plane: ControlPlane) -> 
 
 async def test_retry_keeps_everything(plane: ControlPlane) -> None:
     workspace_id = await with_lost_volume(plane)
-    key = (await plane.look(workspace_id)).archive_key
+    key = (await plane.snapshot(workspace_id)).archive_key
     await recover(plane, workspace_id, RecoverChoice.RETRY)
     still = await plane.converge(workspace_id)
     assert (still.phase, still.error_reason, still.archive_key) == (Phase.ERROR, ErrorReason.DATA_LOST, key)
@@ -122,7 +122,7 @@ async def test_start_empty_begins_with_a_new_home(plane: ControlPlane) -> None:
 
 async def test_a_lost_archive_is_given_up_only_by_choice(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.ARCHIVED)
-    plane.lose_archive((await plane.look(workspace_id)).archive_key)
+    plane.lose_archive((await plane.snapshot(workspace_id)).archive_key)
     assert (await plane.converge(workspace_id)).error_reason is ErrorReason.DATA_LOST
     await recover(plane, workspace_id, RecoverChoice.START_EMPTY)
     recovered = await plane.converge(workspace_id)
@@ -247,7 +247,7 @@ async def test_a_sweep_makes_up_for_a_lost_wake(plane: ControlPlane) -> None:
     await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE)
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
     await plane.client.get_workflow_handle(f"workspace-{workspace_id}").result()
-    assert (await plane.look(workspace_id)).phase is Phase.STANDBY
+    assert (await plane.snapshot(workspace_id)).phase is Phase.STANDBY
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 0
 
 

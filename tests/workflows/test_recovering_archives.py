@@ -42,7 +42,7 @@ async def recover(
     )
 
 
-async def park(plane: ControlPlane, workspace_id: WorkspaceId, text: str) -> str:
+async def archive_home(plane: ControlPlane, workspace_id: WorkspaceId, text: str) -> str:
     """Write into the home and archive it. Return the key of the archive."""
     await plane.want(workspace_id, DesiredState.STANDBY)
     await plane.converge(workspace_id)
@@ -60,14 +60,14 @@ def damage(plane: ControlPlane, key: str) -> None:
 async def with_damaged_archive(plane: ControlPlane) -> tuple[WorkspaceId, str, str]:
     """Create a workspace in error over a damaged archive. Return the older and the damaged key."""
     workspace_id = await plane.reach(DesiredState.STANDBY)
-    old = await park(plane, workspace_id, "old")
-    new = await park(plane, workspace_id, "new")
+    old = await archive_home(plane, workspace_id, "old")
+    new = await archive_home(plane, workspace_id, "new")
     damage(plane, new)
-    assert (await bring_up(plane, workspace_id)).error_reason is ErrorReason.ARCHIVE_CORRUPTED
+    assert (await start_workspace(plane, workspace_id)).error_reason is ErrorReason.ARCHIVE_CORRUPTED
     return workspace_id, old, new
 
 
-async def bring_up(plane: ControlPlane, workspace_id: WorkspaceId) -> Snapshot:
+async def start_workspace(plane: ControlPlane, workspace_id: WorkspaceId) -> Snapshot:
     await plane.want(workspace_id, DesiredState.STANDBY)
     return await plane.converge(workspace_id)
 
@@ -91,9 +91,9 @@ async def test_an_older_archive_is_restored_instead_of_the_damaged_one(plane: Co
 
 async def test_an_older_archive_can_be_chosen_for_a_lost_volume(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
-    old = await park(plane, workspace_id, "old")
-    await park(plane, workspace_id, "new")
-    await bring_up(plane, workspace_id)
+    old = await archive_home(plane, workspace_id, "old")
+    await archive_home(plane, workspace_id, "new")
+    await start_workspace(plane, workspace_id)
     del plane.world.volumes[workspace_id]
     assert (await plane.converge(workspace_id)).error_reason is ErrorReason.DATA_LOST
     await recover(plane, workspace_id, RecoverChoice.RESTORE_ARCHIVE, old)
@@ -103,10 +103,10 @@ async def test_an_older_archive_can_be_chosen_for_a_lost_volume(plane: ControlPl
 
 async def test_a_damaged_archive_that_was_repaired_is_restored_by_retry(plane: ControlPlane) -> None:
     workspace_id = await plane.reach(DesiredState.STANDBY)
-    key = await park(plane, workspace_id, "new")
+    key = await archive_home(plane, workspace_id, "new")
     intact = plane.world.objects[key]
     damage(plane, key)
-    assert (await bring_up(plane, workspace_id)).error_reason is ErrorReason.ARCHIVE_CORRUPTED
+    assert (await start_workspace(plane, workspace_id)).error_reason is ErrorReason.ARCHIVE_CORRUPTED
     plane.world.objects[key] = intact
     await recover(plane, workspace_id, RecoverChoice.RETRY)
     assert (await plane.converge(workspace_id)).phase is Phase.STANDBY

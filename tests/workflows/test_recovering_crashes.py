@@ -77,7 +77,7 @@ class Harness:
         async with self.database.transaction() as session:
             return await load_recover_request(session, self.workspace_id)
 
-    async def look(self) -> Snapshot:
+    async def snapshot(self) -> Snapshot:
         async with self.database.transaction() as session:
             snapshot = await load_snapshot(session, self.workspace_id)
         assert snapshot is not None
@@ -109,7 +109,7 @@ async def harness(database: Database) -> Harness:
 async def expect_recovered(harness: Harness) -> None:
     recovered = await harness.observe()
     assert (recovered.phase, recovered.error_reason) == (Phase.PENDING, None)
-    assert recovered == with_plan(await harness.look())
+    assert recovered == with_plan(await harness.snapshot())
     assert harness.workspace_id not in harness.world.instances
     assert await harness.pending() is None
 
@@ -123,7 +123,7 @@ async def test_a_run_that_died_after_the_container_was_removed(harness: Harness)
     asked = await harness.ask(RecoverChoice.START_EMPTY)
     await harness.remove_container(asked)
     assert harness.workspace_id not in harness.world.instances
-    assert (await harness.look()).phase is Phase.ERROR
+    assert (await harness.snapshot()).phase is Phase.ERROR
     await expect_recovered(harness)
 
 
@@ -131,10 +131,10 @@ async def test_a_run_that_died_before_its_outcome_was_stored(harness: Harness) -
     asked = await harness.ask(RecoverChoice.START_EMPTY)
     await harness.remove_container(asked)
     facts = await harness.observer.observe(harness.workspace_id, None)
-    before = await harness.look()
+    before = await harness.snapshot()
     with pytest.raises(Died):
         await harness.carry_out(facts, asked, die=True)
-    assert await harness.look() == before
+    assert await harness.snapshot() == before
     assert await harness.pending() == asked
     await expect_recovered(harness)
 

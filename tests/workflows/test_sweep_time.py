@@ -83,7 +83,7 @@ async def test_an_orphan_first_seen_in_the_future_is_removed_after_the_grace_all
 async def test_a_time_years_ahead_makes_nothing_idle(plane: ControlPlane, desired: DesiredState) -> None:
     workspace_id = await plane.reach(desired)
     await sweep_idle(plane, YEARS_AHEAD)
-    assert (await plane.look(workspace_id)).desired_state is desired
+    assert (await plane.snapshot(workspace_id)).desired_state is desired
 
 
 async def sweep_idle(plane: ControlPlane, now: datetime) -> None:

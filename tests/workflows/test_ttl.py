@@ -50,7 +50,7 @@ async def test_an_unused_workspace_is_stopped_and_days_later_archived(
     assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
     await skipping.sleep(timedelta(days=3))
     assert await sweep_until_settled(plane, workspace_id) is Phase.ARCHIVED
-    snapshot = await plane.look(workspace_id)
+    snapshot = await plane.snapshot(workspace_id)
     assert plane.read_archived(snapshot.archive_key) == "precious"
 
 
@@ -61,7 +61,7 @@ async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: Work
     await plane.buffer.record({workspace_id: used_at})
     result = await plane.run_sweep(TTL)
     assert (result["used"], result["stopped"]) == (1, 0)
-    assert (await plane.look(workspace_id)).desired_state is DesiredState.RUNNING
+    assert (await plane.snapshot(workspace_id)).desired_state is DesiredState.RUNNING
     assert (await plane.buffer.take(10)).used_at == {}
 
 
@@ -123,7 +123,7 @@ async def test_no_more_is_archived_at_once_than_can_begin_soon(
     await plane.create(DesiredState.ARCHIVED, phase=Phase.STANDBY, waiting_for=[Resource.ARCHIVE])
     await skipping.sleep(timedelta(days=9))
     assert (await plane.run_sweep(TTL))["archived"] == most - 2
-    left = [await plane.look(each) for each in idle]
+    left = [await plane.snapshot(each) for each in idle]
     assert sum(each.desired_state is DesiredState.STANDBY for each in left) == 5
 
 
@@ -132,4 +132,4 @@ async def test_a_busy_workspace_is_left_alone(plane: ControlPlane, skipping: Wor
     await skipping.sleep(timedelta(days=1))
     result = await plane.run_sweep(TTL)
     assert (result["stopped"], result["archived"]) == (0, 0)
-    assert (await plane.look(workspace_id)).operation is Operation.PROVISIONING
+    assert (await plane.snapshot(workspace_id)).operation is Operation.PROVISIONING

@@ -98,7 +98,7 @@ async def test_a_sweep_makes_up_for_a_lost_wake(plane: ControlPlane) -> None:
     await undelete(plane, workspace_id)
     assert (await plane.run_sweep(OBSERVE))["not_converged"] == 1
     await plane.client.get_workflow_handle(f"workspace-{workspace_id}").result()
-    assert (await plane.look(workspace_id)).phase is Phase.ARCHIVED
+    assert (await plane.snapshot(workspace_id)).phase is Phase.ARCHIVED
 
 
 async def test_an_earlier_planned_step_of_the_deletion_is_not_run(plane: ControlPlane) -> None:
@@ -116,7 +116,7 @@ async def test_an_earlier_planned_step_of_the_deletion_is_not_run(plane: Control
     assert (await plane.operations(workspace_id))[-1] == Operation.ARCHIVING
 
 
-class CuriousArchives(FakeArchives):
+class RequestingArchives(FakeArchives):
     """Requests a workspace while its archive is being removed."""
 
     def __init__(self, plane: ControlPlane, workspace_id: WorkspaceId) -> None:
@@ -160,10 +160,10 @@ async def test_a_deletion_can_be_undone_for_days(plane: ControlPlane) -> None:
 async def test_a_workspace_whose_archive_is_being_collected_cannot_be_undeleted(plane: ControlPlane) -> None:
     workspace_id = await deleted(plane)
     due = await see_orphans(plane)
-    archives = CuriousArchives(plane, workspace_id)
+    archives = RequestingArchives(plane, workspace_id)
     assert (await collect(collector(plane, archives), due)).collected == 1
     assert archives.refused
-    assert (await plane.look(workspace_id)).deleted
+    assert (await plane.snapshot(workspace_id)).deleted
 
 
 async def test_the_archive_of_an_undeleted_workspace_is_not_collected(plane: ControlPlane) -> None:
@@ -171,7 +171,7 @@ async def test_the_archive_of_an_undeleted_workspace_is_not_collected(plane: Con
     workspace_id = await deleted(plane)
     due = await see_orphans(plane)
     await undelete(plane, workspace_id)
-    assert (await plane.look(workspace_id)).phase is Phase.ARCHIVED
+    assert (await plane.snapshot(workspace_id)).phase is Phase.ARCHIVED
     for moment in (due, due + GRACES.orphan):
         assert (await collect(collector(plane), moment)).collected == 0
     await expect_files_back(plane, workspace_id)
@@ -209,7 +209,7 @@ async def test_either_the_undelete_or_the_collector_wins(plane: ControlPlane) ->
 
     await asyncio.gather(collect(collector(plane), due), *(try_undelete(each) for each in doomed))
     for workspace_id in doomed:
-        snapshot = await plane.look(workspace_id)
+        snapshot = await plane.snapshot(workspace_id)
         assert (snapshot.archive_key in plane.archive_keys()) is not snapshot.deleted
 
 

@@ -24,12 +24,12 @@ async def test_500_wakes_that_race_the_end_of_the_workflow_are_all_handled(real_
     workspaces = [await real_plane.create(DesiredState.STANDBY) for _ in range(WORKSPACES)]
     async with asyncio.TaskGroup() as tasks:
         for workspace_id in workspaces:
-            tasks.create_task(change_its_mind(real_plane, workspace_id))
+            tasks.create_task(toggle_desired_state(real_plane, workspace_id))
     for workspace_id in workspaces:
         await assert_no_overlap(real_plane, workspace_id)
 
 
-async def change_its_mind(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
+async def toggle_desired_state(plane: ControlPlane, workspace_id: WorkspaceId) -> None:
     """Request the other state as soon as the last one is reached: the workflow is about to end.
 
     No sweep runs here, so a lost wake is never made up for and the wait fails.
@@ -40,7 +40,7 @@ async def change_its_mind(plane: ControlPlane, workspace_id: WorkspaceId) -> Non
         await plane.convergence.wake(workspace_id, str(plane.owner))
 
         async def arrived(wanted: DesiredState = desired) -> bool:
-            snapshot = await plane.look(workspace_id)
+            snapshot = await plane.snapshot(workspace_id)
             return snapshot.phase is Phase(wanted.value)
 
         await until(arrived, f"wake {number} of {workspace_id}")
