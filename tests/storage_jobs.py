@@ -13,7 +13,7 @@ from storage_job.job import perform
 from storage_job.progress import Outcome
 from storage_job.request import parse_request
 from testkit.waiting import DEADLINE_SECONDS
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 
 KEY = "archives/workspace/operation/home.tar.zst"
 META_KEY = KEY + ".meta"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import REPOSITORY, request_for
 
 _SCRIPT = """

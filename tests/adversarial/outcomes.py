@@ -12,7 +12,7 @@ from storage_job.meta import parse_meta
 from storage_job.progress import Outcome
 from storage_job.volume import WORK_NAME
 from testkit.trees import Description, describe_tree
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, archive, restore
 
 PROGRAMS = {"tar"}

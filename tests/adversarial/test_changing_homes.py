@@ -16,7 +16,7 @@ from storage_job.errors import Reason
 from testkit.trees import describe_tree
 from testkit.waiting import until
 from tests.adversarial.outcomes import assert_meta_matches, assert_no_processes, failure_of
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import archive, restore
 
 SIZE = 400_000

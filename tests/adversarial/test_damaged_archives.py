@@ -9,7 +9,7 @@ import pytest
 
 from storage_job.errors import Reason
 from tests.adversarial.outcomes import assert_refused, content_of, failure_of
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, META_KEY, archive, restore, store_archive
 from tests.tars import member, tar_of, zstd
 

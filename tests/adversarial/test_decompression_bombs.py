@@ -8,7 +8,7 @@ import pytest
 from storage_job.errors import Reason
 from tests.adversarial.measured_job import measured_job
 from tests.adversarial.outcomes import assert_refused
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import META_KEY, archive, restore, store_archive
 from tests.tars import member, tar_of, zstd
 

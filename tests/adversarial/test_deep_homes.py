@@ -9,7 +9,7 @@ from storage_job.errors import Reason
 from storage_job.volume import WORK_NAME
 from tests.adversarial.deep_trees import depth_of, make_deep, removed_at_the_end
 from tests.adversarial.outcomes import assert_not_archived, assert_refused
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import archive, restore, store_archive
 from tests.tars import tar_with_gnu_tar, zstd
 

@@ -10,7 +10,7 @@ import pytest
 from storage_job.errors import Reason
 from tests.adversarial.outcomes import assert_refused, content_of
 from tests.adversarial.small_disk import DISK_MIB, MIB, fill, free_bytes, small_disk
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import META_KEY, archive, restore, store_archive
 from tests.tars import member, tar_of, zstd
 

@@ -11,7 +11,7 @@ from storage_job.volume import WORK_NAME
 from testkit.trees import describe_tree
 from tests.adversarial.outcomes import assert_not_archived, assert_refused, content_of
 from tests.adversarial.small_disk import run, small_disk
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import archive, restore
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.adversarial.measured_job import measured_job
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import store_archive
 from tests.tars import zstd
 

@@ -9,7 +9,7 @@ import pytest
 
 from testkit.trees import describe_tree
 from tests.adversarial.outcomes import assert_round_trip
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import archive, restore
 
 CONTROL = bytes(range(1, 32)) + b"\x7f"

@@ -13,7 +13,7 @@ from storage_job.errors import EXIT_CODES, Reason
 from testkit.needs import need_root
 from testkit.trees import describe_tree
 from tests.adversarial.outcomes import assert_nothing_uploaded, assert_round_trip
-from tests.fixtures_s3 import Bucket
+from tests.buckets import Bucket
 from tests.storage_jobs import REPOSITORY, archive, request_for
 
 # Without these capabilities, file permissions also apply to root.

@@ -9,10 +9,7 @@ from testkit.redis_server import RedisServer
 from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.api.harness import ApiHarness, environment_of, open_harness
-from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.fixtures_services import redis_server, temporal_client, temporal_server
-
-__all__ = ["bucket", "redis_server", "s3_server", "temporal_client", "temporal_server"]
+from tests.buckets import Bucket
 
 
 @pytest.fixture

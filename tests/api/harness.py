@@ -27,7 +27,7 @@ from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolu
 from testkit.redis_server import RedisServer
 from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
-from tests.fixtures_s3 import NAME as BUCKET
+from tests.buckets import NAME as BUCKET
 from tests.identities import CHEAP
 from worker.workers import create_workers
 

@@ -12,10 +12,6 @@ from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.api.harness import environment_of
 from tests.cli.harness import CliHarness, CliUser, open_cli_harness
-from tests.fixtures_s3 import s3_server
-from tests.fixtures_services import redis_server, temporal_client, temporal_server
-
-__all__ = ["redis_server", "s3_server", "temporal_client", "temporal_server"]
 
 
 @pytest.fixture(scope="package")

@@ -18,8 +18,8 @@ from codehub.domain.naming import volume_name
 from codehub.ports import StorageJobs
 from testkit.docker_engine import STALLED_JOB_IMAGE, Engine, build, docker
 from testkit.fakes import FakeObject, FakeStorageJobs, FakeWorld
+from tests.buckets import Bucket
 from tests.contracts.test_archives import store_of
-from tests.fixtures_s3 import Bucket
 from tests.storage_jobs import path_with_fake
 
 Files = dict[str, bytes]

@@ -16,12 +16,11 @@ from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.ports import Archives, ArchiveStore, StoredArchive
 from testkit.fakes import FakeArchives, FakeObject, FakeWorld
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.buckets import Bucket
 
 if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
-__all__ = ["bucket", "s3_server"]
 CONTENT = b"a tar, as far as the store is concerned"
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
 META = f"sha256:{DIGEST}\nsize:{len(CONTENT)}\n".encode()

@@ -11,10 +11,9 @@ from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import archive_key, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.ports import ArchiveStore
+from tests.buckets import Bucket
 from tests.contracts.test_archives import store_of
-from tests.fixtures_s3 import Bucket, bucket, s3_server
 
-__all__ = ["bucket", "s3_server"]
 KEY = archive_key(WorkspaceId(str(uuid.uuid4())), str(uuid.uuid4()))
 
 

@@ -15,10 +15,9 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ExpectedArchive, Progress, StorageJobs, StoredArchive
 from testkit.docker_engine import JOB_IMAGE, need_docker, opened_engine
 from testkit.waiting import DEADLINE_SECONDS
+from tests.buckets import Bucket
 from tests.contracts.job_harness import DockerHarness, FakeHarness, JobHarness, LocalHarness
-from tests.fixtures_s3 import Bucket, bucket, s3_server
 
-__all__ = ["bucket", "s3_server"]
 EMPTY_ZSTD_FRAME = bytes.fromhex("28b52ffd240001000099e9d851")
 HOME = {"thesis": b"three years of work", "notes": b""}
 

@@ -26,13 +26,12 @@ from codehub.ports import UNRECORDED, ArchiveStore, Progress
 from testkit.docker_engine import JOB_IMAGE, STALLED_JOB_IMAGE, URL, docker, opened_engine
 from testkit.trees import describe_tree, make_rich_home
 from testkit.waiting import until
+from tests.buckets import Bucket
 from tests.contracts.job_harness import DockerHarness
 from tests.contracts.test_archives import store_of
 from tests.contracts.test_storage_jobs import RunningJob
 from tests.docker.networks import own_network
-from tests.fixtures_s3 import Bucket, bucket, s3_server
 
-__all__ = ["bucket", "s3_server"]
 REPOSITORY = Path(__file__).parents[2]
 CALLER = """
 import asyncio, json, sys

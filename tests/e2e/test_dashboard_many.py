@@ -12,10 +12,8 @@ from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess
 from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import Dashboard, open_dashboard
-from tests.fixtures_s3 import s3_server
-from tests.fixtures_services import redis_server, temporal_server
 
-__all__ = ["redis_server", "s3_server", "served", "shared_environment", "shared_harness", "temporal_server"]
+__all__ = ["served", "shared_environment", "shared_harness"]
 
 MANY = 1_000
 # The rows in which anything was added, removed or changed.

@@ -9,11 +9,7 @@ from testkit.redis_server import RedisServer
 from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.api.harness import environment_of
-from tests.fixtures_s3 import s3_server
-from tests.fixtures_services import redis_server, temporal_client, temporal_server
 from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
-
-__all__ = ["redis_server", "s3_server", "temporal_client", "temporal_server"]
 
 
 @pytest.fixture

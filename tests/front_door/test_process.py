@@ -15,12 +15,9 @@ from codehub.domain.conditions import WorkspaceId
 from testkit.processes import free_port
 from testkit.service_process import ServiceProcess
 from testkit.waiting import until
-from tests.fixtures_services import redis_client
 from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
 from tests.front_door.proxy_process import assert_clean_log, is_listening, running_proxy, start_proxy
-
-__all__ = ["redis_client"]
 
 PATIENT = {"CODEHUB_PROXY_DRAIN_SECONDS": "3600"}
 ENDS = {aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.ERROR}

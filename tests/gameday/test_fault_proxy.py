@@ -16,12 +16,11 @@ from codehub.ports import ArchiveStore
 from gameday.faults.modes import PASS_THROUGH, CutConnections, Down, ErrorResponses, Mode, Slow, Stalled
 from gameday.faults.proxy import FaultProxy
 from testkit.waiting import until
-from tests.fixtures_s3 import READ_SECONDS, Bucket, bucket, s3_server
+from tests.buckets import READ_SECONDS, Bucket
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client
 
-__all__ = ["bucket", "s3_server"]
 
 MEGABYTE = 1024 * 1024
 

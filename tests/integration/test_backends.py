@@ -11,9 +11,6 @@ from codehub.db.session import Database
 from codehub.services.home_store import WrongBackend, require_backend
 from testkit.rows import NOW, add_user, add_workspace
 from testkit.temporal_server import TemporalServer
-from tests.fixtures_services import temporal_server
-
-__all__ = ["temporal_server"]
 
 GONE = {"phase": "DELETED", "desired_state": "DELETED", "deleted_at": NOW}
 BEING_DELETED = {**GONE, "phase": "STANDBY"}

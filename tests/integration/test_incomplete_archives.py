@@ -11,10 +11,8 @@ from codehub.domain.failures import Transient
 from codehub.ports import ArchiveStore
 from storage_job.errors import JobError, Reason
 from testkit.network_faults import FaultRelay
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, META_KEY, archive, restore
-
-__all__ = ["bucket", "s3_server"]
 
 IN_A_META = b"sha256:"
 

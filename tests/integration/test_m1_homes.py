@@ -20,12 +20,10 @@ from codehub.domain.naming import volume_name
 from migrations import runner
 from testkit.trees import Description, describe_tree
 from testkit.waiting import until
+from tests.buckets import Bucket
 from tests.codehub_command import CODEHUB, CommandRun, run_codehub, up
-from tests.fixtures_s3 import Bucket, bucket, s3_server
 from tests.m1.leftovers import IDS, STATUSES, WITH_HOMES, fill_database, home_key, make_homes
 from tests.storage_jobs import path_with_fake, restore
-
-__all__ = ["bucket", "s3_server"]
 
 pytestmark = pytest.mark.timeout(900)
 

@@ -14,9 +14,6 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import ActivityBuffer
 from testkit.processes import free_port
 from testkit.rows import new_workspace_id
-from tests.fixtures_services import redis_client, redis_server
-
-__all__ = ["redis_client", "redis_server"]
 
 FIRST, SECOND, THIRD = (WorkspaceId(f"00000000-0000-4000-8000-00000000000{number}") for number in (1, 2, 3))
 NOON = datetime(2026, 7, 1, 12, 0, 0, 123_000, tzinfo=UTC)

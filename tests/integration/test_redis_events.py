@@ -11,9 +11,6 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from testkit.processes import free_port
 from testkit.waiting import DEADLINE_SECONDS
-from tests.fixtures_services import redis_client, redis_server
-
-__all__ = ["redis_client", "redis_server"]
 
 
 async def test_a_message_reaches_listeners_of_its_user_and_no_others(redis_client: Redis) -> None:

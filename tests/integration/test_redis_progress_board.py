@@ -9,10 +9,7 @@ from codehub.adapters.redis.connection import create_client
 from codehub.adapters.redis.progress_board import LIFETIME_SECONDS, RedisProgressBoard
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import Progress
-from tests.fixtures_services import redis_client, redis_server
 from tests.progress_boards import posted
-
-__all__ = ["redis_client", "redis_server"]
 
 ONE = WorkspaceId("one")
 KEY = "codehub:progress:one"

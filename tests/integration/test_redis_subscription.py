@@ -28,9 +28,6 @@ from codehub.ports import BusMessage
 from testkit.fakes import FakeProgressBoard
 from testkit.redis_server import RedisServer, running_redis
 from testkit.waiting import DEADLINE_SECONDS, until
-from tests.fixtures_services import redis_client, redis_server
-
-__all__ = ["redis_client", "redis_server"]
 
 EVERYBODY = BusMessage(None)
 QUICK = SubscriptionTiming(

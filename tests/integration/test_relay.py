@@ -21,10 +21,7 @@ from testkit import postgres
 from testkit.redis_server import running_redis
 from testkit.rows import NOW, add_user, add_workspace
 from testkit.waiting import DEADLINE_SECONDS
-from tests.fixtures_services import redis_client, redis_server
 from worker.relay import APPLICATION_NAME, RELAY_LOCK, EventRelay, RelayBus, RelayTiming
-
-__all__ = ["redis_client", "redis_server"]
 
 # It notices the end of its connection without checks.
 QUICK = RelayTiming(election=0.02, check=600, first_delay=0.02, max_delay=0.1, gather=0.01)

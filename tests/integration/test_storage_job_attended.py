@@ -3,10 +3,9 @@
 import os
 from pathlib import Path
 
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, META_KEY, JobProcess, JobRun, path_with_fake, request_for
 
-__all__ = ["bucket", "s3_server"]
 EXIT_AFTER_SIGHUP = 129
 
 

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from storage_job.errors import JobError, Reason
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, META_KEY, archive, restore
-
-__all__ = ["bucket", "s3_server"]
 
 
 @pytest.fixture

@@ -12,8 +12,7 @@ import pytest
 from storage_job.volume import WORK_NAME
 from testkit.trees import describe_tree
 from testkit.waiting import DEADLINE_SECONDS, until
-from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.fixtures_volume import volume
+from tests.buckets import Bucket
 from tests.storage_jobs import (
     META_KEY,
     JobProcess,
@@ -23,7 +22,6 @@ from tests.storage_jobs import (
     restore,
 )
 
-__all__ = ["bucket", "s3_server", "volume"]
 # More than the compressor buffers: one block for each of its threads and three more.
 HOME_BYTES = 80_000_000
 PART_BYTES = 5 * 1024 * 1024

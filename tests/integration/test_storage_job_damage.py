@@ -11,12 +11,9 @@ import pytest
 from storage_job.errors import JobError, Reason
 from storage_job.volume import WORK_NAME
 from testkit.trees import Description, describe_tree
-from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.fixtures_volume import volume
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, META_KEY, archive, restore, store_archive
 from tests.tars import Member, member, tar_of, zstd
-
-__all__ = ["bucket", "s3_server", "volume"]
 
 
 def describe_content(tmp_path: Path) -> Description:

@@ -11,11 +11,9 @@ import pytest
 
 from storage_job.errors import JobError, Reason
 from testkit.trees import describe_tree
-from tests.fixtures_s3 import Bucket, bucket, s3_server
-from tests.fixtures_volume import volume
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, archive, path_with_fake, request_for, restore, run_job
 
-__all__ = ["bucket", "s3_server", "volume"]
 HOME_BYTES = 12_000_000
 CUT_BYTES = 3_000_000
 

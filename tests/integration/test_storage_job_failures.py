@@ -13,10 +13,9 @@ from storage_job.errors import JobError, Reason
 from storage_job.progress import Outcome
 from storage_job.volume import locked
 from testkit.trees import describe_tree
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.buckets import Bucket
 from tests.storage_jobs import archive, path_with_fake, request_for, restore, run_job
 
-__all__ = ["bucket", "s3_server"]
 TAR = shutil.which("tar")
 Job = Callable[[Bucket, Path], Awaitable[Outcome]]
 

@@ -10,11 +10,9 @@ import pytest
 from storage_job.errors import JobError, Reason
 from storage_job.volume import WORK_NAME
 from testkit.trees import describe_tree, make_rich_home, make_socket
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, META_KEY, archive, request_for, restore, run_job
 from tests.tars import tar_with_gnu_tar
-
-__all__ = ["bucket", "s3_server"]
 
 
 @pytest.fixture

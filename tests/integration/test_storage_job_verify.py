@@ -10,10 +10,8 @@ import pytest
 from storage_job.errors import JobError, Reason
 from testkit.needs import need_root
 from testkit.trees import make_rich_home, make_socket
-from tests.fixtures_s3 import Bucket, bucket, s3_server
+from tests.buckets import Bucket
 from tests.storage_jobs import KEY, archive, verify
-
-__all__ = ["bucket", "s3_server"]
 
 
 @pytest.fixture

@@ -20,9 +20,6 @@ from codehub.domain.conditions import WorkspaceId
 from testkit.processes import free_port
 from testkit.temporal_server import TemporalServer, temporal_dev_server
 from testkit.waiting import DEADLINE_SECONDS
-from tests.fixtures_services import temporal_client, temporal_server
-
-__all__ = ["temporal_client", "temporal_server"]
 
 OWNER = "owner"
 

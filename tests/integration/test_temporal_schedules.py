@@ -21,9 +21,6 @@ from temporalio.worker import Worker
 from codehub import contracts
 from codehub.adapters.temporal.schedules import SchedulePeriods, ensure_schedules
 from testkit.waiting import until
-from tests.fixtures_services import temporal_client, temporal_server
-
-__all__ = ["temporal_client", "temporal_server"]
 
 QUEUE = "schedules"
 SCHEDULES = (

@@ -12,9 +12,6 @@ from codehub.bootstrap import connect_temporal
 from codehub.settings import SettingsError, load_settings
 from testkit.temporal_server import TemporalServer
 from testkit.tls_endpoint import Authority, Identity, tls_endpoint
-from tests.fixtures_services import temporal_server
-
-__all__ = ["temporal_server"]
 
 HOST = "temporal.test"
 

@@ -20,13 +20,10 @@ from proxy.transport.routing import Forward
 from testkit.redis_server import RedisServer, running_redis
 from testkit.rows import new_workspace_id
 from testkit.waiting import until
-from tests.fixtures_services import redis_client, redis_server
 from tests.proxy.harness import Harness
 from tests.proxy.raw_sockets import RawConnection
 from tests.proxy.test_tunnel import SWITCH, UPGRADE
 from tests.proxy.websocket_frames import BINARY, CLOSE, PONG, TEXT, frame
-
-__all__ = ["redis_client", "redis_server"]
 
 MINE, YOURS = new_workspace_id(), new_workspace_id()
 NOON = datetime(2026, 11, 16, 12, 0, tzinfo=UTC)

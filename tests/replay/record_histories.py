@@ -18,19 +18,11 @@ from codehub.services.recovery import request_recovery
 from codehub.services.requests import RequestContext
 from testkit import postgres
 from testkit.waiting import until
-from tests.fixtures_services import redis_client, redis_server
 from tests.workflows.harness import LIMITS, ControlPlane
 from tests.workflows.long_runs import long_run_plane
-from tests.workflows.real import real_plane, temporal_client, temporal_server
+from tests.workflows.real import real_plane
 
-__all__ = [
-    "long_run_plane",
-    "real_plane",
-    "redis_client",
-    "redis_server",
-    "temporal_client",
-    "temporal_server",
-]
+__all__ = ["long_run_plane", "real_plane"]
 
 HISTORIES = Path(__file__).with_name("histories")
 # The identity names the machine and says nothing about the workflow.

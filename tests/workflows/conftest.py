@@ -7,10 +7,7 @@ from redis.asyncio import Redis
 from temporalio.testing import WorkflowEnvironment
 
 from codehub.db.session import Database
-from tests.fixtures_services import redis_client, redis_server
 from tests.workflows.harness import ControlPlane, running_control_plane, skipping_server
-
-__all__ = ["redis_client", "redis_server"]
 
 
 @pytest.fixture(scope="module")

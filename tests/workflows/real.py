@@ -8,10 +8,9 @@ from temporalio.client import Client, WorkflowExecution
 
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
-from tests.fixtures_services import temporal_client, temporal_server
 from tests.workflows.harness import ControlPlane, running_control_plane
 
-__all__ = ["real_plane", "temporal_client", "temporal_server"]
+__all__ = ["real_plane"]
 
 
 @pytest.fixture

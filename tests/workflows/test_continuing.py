@@ -3,11 +3,10 @@
 from temporalio.client import WorkflowExecutionStatus
 
 from codehub.domain.states import DesiredState, Phase
-from tests.fixtures_services import redis_client, redis_server
 from tests.workflows.harness import ControlPlane
 from tests.workflows.long_runs import long_run_plane
 
-__all__ = ["long_run_plane", "redis_client", "redis_server"]
+__all__ = ["long_run_plane"]
 
 
 async def test_a_long_run_continues_as_new_between_two_operations(long_run_plane: ControlPlane) -> None:

@@ -12,9 +12,9 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
-from tests.workflows.real import real_plane, temporal_client, temporal_server
+from tests.workflows.real import real_plane
 
-__all__ = ["real_plane", "temporal_client", "temporal_server"]
+__all__ = ["real_plane"]
 
 REFUSED = EventType.EVENT_TYPE_START_CHILD_WORKFLOW_EXECUTION_FAILED
 

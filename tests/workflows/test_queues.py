@@ -18,10 +18,7 @@ from codehub.policy import Policy, StepLimits
 from testkit.rows import add_user
 from testkit.waiting import until
 from tests.workflows.harness import ControlPlane, running_control_plane
-from tests.workflows.real import temporal_client, temporal_server
 from workflows.policies import STEP_TIMEOUT
-
-__all__ = ["temporal_client", "temporal_server"]
 
 CROWD = 200
 SLOTS = 2

@@ -11,9 +11,9 @@ from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import OperationInProgress
 from testkit.waiting import until
 from tests.workflows.harness import ControlPlane
-from tests.workflows.real import operation_runs, real_plane, temporal_client, temporal_server
+from tests.workflows.real import operation_runs, real_plane
 
-__all__ = ["real_plane", "temporal_client", "temporal_server"]
+__all__ = ["real_plane"]
 
 WORKSPACES = 10
 WAKES_EACH = 50

@@ -10,10 +10,7 @@ from temporalio.worker import Worker
 
 from testkit.temporal_server import TemporalServer
 from testkit.waiting import DEADLINE_SECONDS
-from tests.workflows.real import temporal_client, temporal_server
 from worker.workers import Workers
-
-__all__ = ["temporal_client", "temporal_server"]
 
 
 @activity.defn

@@ -1,22 +1,19 @@
-"""Fixtures for tests that need S3: one server for the run, an empty bucket for each test."""
+"""An empty bucket on a real S3 server."""
 
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pytest
-
 from codehub.adapters.s3.client import open_client
 from codehub.ports import ArchiveStore
-from testkit.seaweed import S3Server, seaweed
+from testkit.seaweed import S3Server
 
 if TYPE_CHECKING:
     from types_aiobotocore_s3.client import S3Client
 
-# One for all tests, emptied before each: the first object of a new bucket takes the server 0.2 seconds.
+# All tests share one bucket and empty it first: the first object in a new bucket takes 0.2 seconds.
 NAME = "test-bucket"
-_SERVER = pytest.StashKey[S3Server]()
 # A busy machine can be slow.
 READ_SECONDS = 60
 
@@ -28,8 +25,8 @@ class Bucket:
     client: "S3Client"
 
     async def read(self, key: str) -> bytes:
-        answer = await self.client.get_object(Bucket=self.name, Key=key)
-        body = answer["Body"]
+        response = await self.client.get_object(Bucket=self.name, Key=key)
+        body = response["Body"]
         async with body:
             return await body.read()
 
@@ -57,22 +54,13 @@ class Bucket:
         return [upload["UploadId"] for upload in listing.get("Uploads", [])]
 
 
-@pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> S3Server:
-    # Every module that imports this fixture has its own copy of it; the server is one for all.
-    if _SERVER not in pytestconfig.stash:
-        stack = ExitStack()
-        pytestconfig.stash[_SERVER] = stack.enter_context(seaweed(tmp_path_factory.mktemp("seaweed")))
-        pytestconfig.add_cleanup(stack.close)
-    return pytestconfig.stash[_SERVER]
-
-
-@pytest.fixture
-async def bucket(s3_server: S3Server) -> AsyncIterator[Bucket]:
-    store = ArchiveStore(NAME, s3_server.access_key, s3_server.secret_key, s3_server.endpoint_url)
+@asynccontextmanager
+async def open_bucket(server: S3Server) -> AsyncIterator[Bucket]:
+    """Open the bucket, which is empty."""
+    store = ArchiveStore(NAME, server.access_key, server.secret_key, server.endpoint_url)
     async with open_client(store, read_seconds=READ_SECONDS) as client:
         with suppress(client.exceptions.BucketAlreadyExists, client.exceptions.BucketAlreadyOwnedByYou):
             await client.create_bucket(Bucket=NAME)
-        fresh = Bucket(NAME, s3_server, client)
-        await fresh.clear()
-        yield fresh
+        bucket = Bucket(NAME, server, client)
+        await bucket.clear()
+        yield bucket
