@@ -1,4 +1,4 @@
-"""The clock, so that tests can pass their own."""
+"""The clock as a parameter, so that tests can pass their own."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What API, worker and workflows agree on: names, ids and payloads."""
+"""Names, ids and payloads that the API, the worker and the workflows share."""
 
 from dataclasses import dataclass, fields
 from datetime import datetime
@@ -17,10 +17,10 @@ RETENTION_SCHEDULE = "codehub-retention"
 
 
 class StepQueue(StrEnum):
-    """Task queues beside the main one, which has the workflows and the sweeps.
+    """Task queues for steps; workflows and sweeps have the main queue.
 
-    Steps are kept apart by how long they take and whether somebody waits for them: what waits in one queue
-    never waits for what runs in another.
+    Steps are separated by how long they take and whether a person waits for them, so that a step in one queue
+    never waits for a step in another.
     """
 
     ARCHIVES = "archives"
@@ -34,13 +34,13 @@ def queue_name(main_queue: str, queue: StepQueue) -> str:
 
 
 def workspace_workflow_id(workspace_id: WorkspaceId) -> str:
-    """The lock: Temporal runs at most one workflow of this id."""
+    """Return the workflow id, which is also the lock: Temporal runs at most one workflow with it."""
     return f"workspace-{workspace_id}"
 
 
 @dataclass(frozen=True)
 class ConvergeRequest:
-    """Whose workspace to bring to its desired state."""
+    """Which workspace to bring to its desired state, and its owner."""
 
     workspace_id: WorkspaceId
     owner_id: str
@@ -48,10 +48,10 @@ class ConvergeRequest:
 
 @dataclass(frozen=True)
 class Observed(Snapshot):
-    """The row after a look, and what to do next.
+    """The row after an observation, and what to do next.
 
-    The plan is made where the look is stored, so the history records it: a worker of another version that
-    replays the run follows the recorded plan and not its own. None in runs from before plans were recorded.
+    The plan is recorded in the history, so that a worker of another version that replays the run follows it
+    and does not make its own. It is None in runs of older versions.
     """
 
     plan: Plan | None = None
@@ -64,7 +64,7 @@ def with_plan(snapshot: Snapshot) -> Observed:
 
 @dataclass(frozen=True)
 class ClaimRequest:
-    """Which operation to begin; `new_archive_op_id` is used only where one is needed."""
+    """Which operation to begin; `new_archive_op_id` is used only if one is needed."""
 
     workspace_id: WorkspaceId
     operation: Operation
@@ -73,9 +73,9 @@ class ClaimRequest:
 
 @dataclass(frozen=True)
 class OperationRequest:
-    """What an operation's workflow and activities work with, as it was claimed.
+    """The claim that the workflow and activities of an operation work with.
 
-    Operation and `claimed_at` together name this claim and no other.
+    `operation` and `claimed_at` together identify it.
     """
 
     workspace_id: WorkspaceId
@@ -93,13 +93,13 @@ def operation_workflow_id(request: OperationRequest) -> str:
 
 
 def workflow_id_of(workspace_id: WorkspaceId, operation: Operation) -> str:
-    """Attempts of one operation follow each other under the same id."""
+    """Return the workflow id of an operation; its attempts have the same id, one after the other."""
     return f"{workspace_workflow_id(workspace_id)}-{operation.lower()}"
 
 
 @dataclass(frozen=True)
 class SettleRequest:
-    """An attempt whose steps all returned; `claimed_at` is None in runs from before it was sent."""
+    """An attempt whose steps all returned; `claimed_at` is None in runs of older versions."""
 
     workspace_id: WorkspaceId
     jitter: float
@@ -108,7 +108,7 @@ class SettleRequest:
 
 @dataclass(frozen=True)
 class AttemptFailed:
-    """An attempt that ended without its result, and why; `claimed_at` as in `SettleRequest`."""
+    """An attempt that failed, and why; `claimed_at` is None in runs of older versions."""
 
     workspace_id: WorkspaceId
     reason: ErrorReason
@@ -119,7 +119,7 @@ class AttemptFailed:
 
 @dataclass(frozen=True)
 class AttemptEnded:
-    """What to decide from next, and the wait before the next attempt if there is one."""
+    """The row after an attempt, and the wait before the next attempt if there is one."""
 
     snapshot: Observed
     retry_after_seconds: float | None
@@ -127,7 +127,7 @@ class AttemptEnded:
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """When a sweep began, by Temporal's clock; activities bound it by their own."""
+    """When a sweep began, by Temporal's clock; activities take the earlier of it and their own clock."""
 
     now: datetime
 
@@ -143,7 +143,7 @@ class TtlResult:
 
 @dataclass(frozen=True)
 class GcResult:
-    """What one collection did."""
+    """What one garbage collection did."""
 
     protected: int
     orphans: int
@@ -166,7 +166,7 @@ class RetentionResult:
 
 @dataclass(frozen=True)
 class ObserveResult:
-    """What one sweep found."""
+    """What one observe sweep found."""
 
     drifted: int
     not_converged: int

@@ -1,13 +1,13 @@
-"""Python's garbage collector in a process that has loaded much and makes many short-lived objects."""
+"""Tune Python's garbage collector for a process with many modules and many short-lived objects."""
 
 import gc
 
-# A page of a list or a workflow's sandbox makes thousands of objects, nearly all of them gone right after.
+# A page of a list or a workflow sandbox creates thousands of objects, nearly all of them short-lived.
 THRESHOLDS = (20_000, 20, 20)
 
 
 def tune_gc() -> None:
-    """Call once everything is loaded: it stays, so nobody has to look through all of it again and again."""
+    """Exclude everything loaded so far from collections; call it once, after startup."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*THRESHOLDS)

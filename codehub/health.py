@@ -1,4 +1,4 @@
-"""Whether an IDE takes traffic: one HTTP request, answered well and soon."""
+"""The health check of an IDE: one HTTP request."""
 
 import asyncio
 import contextlib
@@ -9,8 +9,8 @@ OK = b"200"
 HOST = "127.0.0.1"
 
 
-async def answers(port: int, path: str, headers: Headers, timeout_seconds: float) -> bool:
-    """True if a GET is answered with 200."""
+async def is_healthy(port: int, path: str, headers: Headers, timeout_seconds: float) -> bool:
+    """Return whether a GET returns 200 in time."""
     try:
         async with asyncio.timeout(timeout_seconds):
             return await _get_status(port, path, headers) == OK

@@ -1,4 +1,4 @@
-"""Logging, set up once per process: text for people, one JSON object per line for machines."""
+"""Logging: text for people, or one JSON object per line for machines."""
 
 import json
 import logging
@@ -10,7 +10,7 @@ TEXT = "%(asctime)s %(levelname)-7s %(name)s: %(message)s"
 
 
 class JsonFormatter(logging.Formatter):
-    """Fields that log collectors know; anything passed as `extra={"fields": {...}}` stands beside them."""
+    """Formats a record as JSON; `extra={"fields": {...}}` adds fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         document = {
@@ -29,6 +29,6 @@ def set_up_logging(level: str, style: Literal["json", "text"]) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if style == "json" else logging.Formatter(TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
-    # Theirs is chatter at our levels.
+    # These libraries are noisy at INFO.
     for chatty in ("botocore", "aiobotocore", "boto3", "urllib3", "aioboto3"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

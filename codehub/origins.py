@@ -1,20 +1,20 @@
-"""Which origins are ours, and what our cookie is called there: the API and the proxy must agree."""
+"""CodeHub's own origins and the name of its cookie; the API and the proxy share them."""
 
 from dataclasses import dataclass
 from urllib.parse import SplitResult, urlsplit
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-# Typed in by a person, or made by a page of this very origin.
+# Requests by the address bar, and by pages of the same origin.
 OWN_SITES = frozenset({"none", "same-origin"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 PLAIN_COOKIE = "codehub_session"
-# The prefix makes browsers insist on Secure, on this host alone and on all of its paths.
+# The prefix makes browsers require Secure, this host and all paths.
 HOST_COOKIE = "__Host-codehub_session"
 
 
 @dataclass(frozen=True)
 class Origins:
-    """Which origins are ours: the public one, and loopback for whoever asks a process directly."""
+    """CodeHub's own origins: the public one, and loopback for direct requests to a process."""
 
     public: str
 
@@ -31,7 +31,7 @@ def origin_of(url: str) -> str:
 
 
 def split_url(url: str) -> SplitResult | None:
-    """None for what is no URL, which no browser sends."""
+    """Split a URL; return None if it is not one."""
     try:
         return urlsplit(url)
     except ValueError:

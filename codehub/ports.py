@@ -1,7 +1,7 @@
-"""What the control plane needs from the outside world. Each method's contract is in its docstring.
+"""Interfaces to the outside world. The docstring of each method is its contract.
 
 Every method is idempotent. A provider that cannot be reached raises `Transient(UNREACHABLE)`, also from
-`look` and `list_all`: silence must never be mistaken for absence.
+`observe` and `list_all`: an outage must never look like absence.
 """
 
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
@@ -13,19 +13,19 @@ from typing import NoReturn, Protocol
 from codehub.domain.conditions import ArchiveFact, ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.states import Operation
 
-# A step calls it when it has come further, and only then: one that has not for long is ended.
+# A step calls this only when it has made progress; a step that makes none for long is ended.
 Report = Callable[["Progress"], None]
-# By workspace, what a restart would change: image, memory and so on, in people's words.
+# By workspace, what a restart would change (image, memory, …), in words for people.
 Outdated = Mapping[WorkspaceId, tuple[str, ...]]
 
 
 class ImageMissing(Exception):
-    """What to start has to be pulled first."""
+    """The image has to be pulled first."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a long step has come; `total` is None while nobody knows."""
+    """The progress of a long step; `total` is None if it is unknown."""
 
     step: str
     done: int = 0
@@ -35,7 +35,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class InstanceRequest:
-    """What to start: one IDE for one workspace, on that workspace's volume."""
+    """The IDE to start for a workspace, on its volume."""
 
     workspace_id: WorkspaceId
     image_ref: str
@@ -43,7 +43,7 @@ class InstanceRequest:
 
 @dataclass(frozen=True)
 class Upstream:
-    """Where an instance takes traffic, what the proxy must do to requests for it, and which IDE it is."""
+    """The address of an instance, how the proxy must change requests for it, and which IDE it is."""
 
     host: str
     port: int
@@ -54,7 +54,7 @@ class Upstream:
 
 @dataclass(frozen=True)
 class StoredArchive:
-    """A committed archive: its meta has been written."""
+    """A committed archive: its meta exists."""
 
     key: str
     size_bytes: int
@@ -63,19 +63,19 @@ class StoredArchive:
 
 @dataclass(frozen=True)
 class ExpectedArchive:
-    """What the database recorded when an archive was committed; None for what it does not know."""
+    """What the database recorded about an archive; None if it is unknown."""
 
     size_bytes: int | None = None
     sha256: str | None = None
 
 
-# For an archive of an older installation, of which the database has no record.
+# For an archive of an older installation.
 UNRECORDED = ExpectedArchive()
 
 
 @dataclass(frozen=True)
 class ArchiveStore:
-    """Where the archives are: what their adapter and every storage job need, and all that a job is told."""
+    """How to access the archives; all that a storage job knows about CodeHub."""
 
     bucket: str
     access_key: str
@@ -86,7 +86,7 @@ class ArchiveStore:
 
 @dataclass(frozen=True)
 class ArchiveObject:
-    """One object below `archives/`, as the store lists it; metas are objects of their own."""
+    """One object below `archives/`; a meta is an object too."""
 
     key: str
     size_bytes: int
@@ -97,57 +97,57 @@ class Instances(Protocol):
     """IDE instances: containers, or process groups on the local backend."""
 
     async def observe(self, workspace_id: WorkspaceId) -> ContainerFact:
-        """Say whether it exists, runs and answers.
+        """Return whether the instance exists, runs and responds.
 
-        READY when it takes traffic, UNHEALTHY when it runs but does not answer its health check, NOT_READY
-        when it exists but does not run, ABSENT when there is none. One miss makes it UNHEALTHY: how long that
-        may last is not the provider's to say.
+        READY if it accepts traffic, UNHEALTHY if it runs but fails its health check, NOT_READY if it exists
+        but does not run, ABSENT if there is none. One failed check makes it UNHEALTHY; the caller decides how
+        long that may last.
         """
 
     async def list_all(self) -> Mapping[WorkspaceId, ContainerFact]:
-        """All instances in one call; what is not in it is absent."""
+        """Return all instances in one call; the others are absent."""
 
     async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
-        """Which running instances a start would now make differently, and in what; of one workspace, or all.
+        """Return the running instances that a restart would change, and how; of one workspace, or of all.
 
-        Left out are those of which this cannot be told, and those whose image would have to be fetched first.
+        An instance is left out if this is unknown, or if its image would have to be pulled first.
         """
 
     async def start(self, request: InstanceRequest, report: Report) -> None:
-        """Return once it takes traffic; a running one is left alone, an exited one is replaced.
+        """Start the instance and return once it accepts traffic; replace one that has exited.
 
-        A running one is left alone even if the image, the limits or anything else would be different now. One
-        that does not answer is waited for like one that has just been started.
+        A running instance is left alone, even if its image or limits are outdated. One that does not respond
+        is waited for like a new one.
 
-        Raise ImageMissing if its image is not here, Permanent(IMAGE_PULL_FAILED) for one that cannot be had,
-        Transient(ACTION_FAILED) if the volume does not exist or the IDE does not become ready in time; in
-        that last case nothing is left of the instance, so that the next start makes a new one.
+        Raise ImageMissing if the image has to be pulled, Permanent(IMAGE_PULL_FAILED) if it cannot be pulled,
+        Transient(ACTION_FAILED) if the volume does not exist or the IDE does not become ready in time; in the
+        latter case the instance is removed, so that the next start creates a new one.
         """
 
     async def pull(self, image_ref: str, report: Report) -> None:
-        """Fetch the image; return at once if it is here.
+        """Pull the image; return at once if it exists locally.
 
-        Raise Permanent(IMAGE_PULL_FAILED) if it cannot be had. It goes on while bytes arrive; whoever
-        calls it ends one that stands still.
+        Raise Permanent(IMAGE_PULL_FAILED) if that is impossible. There is no time limit: the caller ends a
+        pull that makes no progress.
         """
 
     async def stop(self, workspace_id: WorkspaceId) -> None:
-        """Ask it to end, then make it, and remove every trace; succeed if there is none."""
+        """Ask the instance to exit, then kill and remove it; succeed if there is none."""
 
     async def find_upstream(self, workspace_id: WorkspaceId) -> Upstream | None:
-        """Where it takes traffic; None if it does not."""
+        """Return the address of the instance, or None if it does not run."""
 
     def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
-        """The last lines of its output, then, if asked, what comes; nothing if there is none."""
+        """Yield the last lines of its output, then new output if `follow`; nothing if there is none."""
 
 
 class Changes(Protocol):
-    """What the provider tells by itself: worth a look at once, instead of at the next sweep."""
+    """Events of the provider, which are faster than the next sweep."""
 
     def follow(self) -> AsyncIterator[WorkspaceId]:
-        """Workspaces whose container or volume has just ended or gone, through every outage, for ever.
+        """Yield workspaces whose container exited or whose container or volume was removed; never end.
 
-        Some may be missed, and some may be told of although nothing is wrong.
+        It survives outages. Events may be missed, and may come although nothing is wrong.
         """
 
 
@@ -155,52 +155,53 @@ class Volumes(Protocol):
     """Homes: Docker volumes, or directories on the local backend."""
 
     async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
-        """PRESENT or ABSENT; whether the home in it is complete is not the provider's to say."""
+        """Return PRESENT or ABSENT; the provider does not know whether the home is complete."""
 
     async def list_all(self) -> Sequence[WorkspaceId]:
-        """All volumes in one call."""
+        """Return all volumes in one call."""
 
     async def provision(self, workspace_id: WorkspaceId) -> None:
-        """Make an empty volume; one that exists is left alone with what it holds."""
+        """Create an empty volume; leave an existing one as it is."""
 
     async def remove(self, workspace_id: WorkspaceId) -> None:
         """Remove the volume; succeed if absent. Raise Transient(ACTION_FAILED) while an instance uses it."""
 
 
 class HomeStore(Protocol):
-    """The one place that holds all homes: a directory, or a Docker engine. It has an identity of its own."""
+    """The directory or Docker engine that holds all homes; it has an identity."""
 
     @property
     def location(self) -> str:
-        """Where it is, for people."""
+        """Where the store is, for people."""
 
     async def read_identity(self) -> str | None:
-        """Return what tells this store from every other one; None if it is not there or was never set up."""
+        """Return the identity of the store; None if it does not exist or was never set up."""
 
     async def create_identity(self) -> str:
-        """Set the store up and return its identity; one that it has already is kept.
+        """Set the store up and return its identity; keep an existing identity.
 
-        Several callers at once get the same one. Only for the first use of a store: later it would turn an
-        unmounted disk or a wiped engine into an empty store.
+        Concurrent callers get the same one. Call this only for the first use of a store: later it would turn
+        an unmounted disk or a wiped engine into an empty store.
         """
 
 
 class StorageJobs(Protocol):
     """The isolated archive and restore program. One job per workspace at a time: a second one is refused.
 
-    Job errors arrive as failures: archive not found DATA_LOST, S3 access UNREACHABLE, checksum mismatch
-    ARCHIVE_CORRUPTED, anything else ACTION_FAILED. A cancelled call ends its job before it returns.
+    Errors of a job become failures: archive not found DATA_LOST, S3 access UNREACHABLE, checksum mismatch
+    ARCHIVE_CORRUPTED, anything else ACTION_FAILED. A canceled call ends its job before it returns.
     """
 
     async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
-        """Upload the volume's content under this key, meta last; skip the upload if both are there."""
+        """Upload the content of the volume under this key, meta last; skip the upload if both exist."""
 
     async def restore(
         self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
     ) -> None:
-        """Make the volume equal to the archive, creating it if absent; can be run again at any time.
+        """Make the volume equal to the archive; create the volume if it is absent.
 
-        The archive must match what was recorded besides its meta: whoever can exchange one can exchange both.
+        The archive must match its meta and what the database recorded: an attacker who can replace the
+        archive can replace the meta too.
         """
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
@@ -208,117 +209,117 @@ class StorageJobs(Protocol):
 
 
 class Archives(Protocol):
-    """The object store as the control plane sees it: look, list, remove; only jobs write."""
+    """The object store as the control plane uses it: observe, list, remove. Only jobs write."""
 
     async def observe(self, key: str | None) -> ArchiveFact:
-        """PRESENT when the archive and its meta both answer; ABSENT only on a real 404.
+        """Return PRESENT if the archive and its meta exist, ABSENT only after a real 404.
 
-        Without a key it still asks the store: ABSENT tells that it answers, Transient that it does not.
+        Without a key, return ABSENT if the store responds, and raise Transient if it does not.
         """
 
     async def read_meta(self, key: str) -> StoredArchive | None:
-        """What the archive's meta says of it; None if there is no such archive."""
+        """Return what the meta says about the archive, or None if there is no such archive."""
 
     def list_all(self) -> AsyncIterator[ArchiveObject]:
-        """Every object below `archives/`, page by page."""
+        """Yield all objects below `archives/`."""
 
     async def remove(self, key: str) -> None:
-        """Remove an archive, its meta first: a half-removed one is not committed. Succeed if absent."""
+        """Remove the meta, then the archive: half an archive is never committed. Succeed if absent."""
 
     async def abort_stale_uploads(self, older_than: datetime) -> int:
-        """Abort multipart uploads that began before then; return how many."""
+        """Abort multipart uploads that began before this time; return how many."""
 
 
 @dataclass(frozen=True)
 class ActivityBatch:
-    """What was read of the buffer; `rejected` entries had no workspace's id or no time, and were removed."""
+    """Entries of the buffer; `rejected` ones had no valid workspace id or time, and were removed."""
 
     used_at: Mapping[WorkspaceId, datetime]
     rejected: int = 0
 
 
 class ActivityBuffer(Protocol):
-    """When each workspace was last used, between the proxy and the database."""
+    """When each workspace was last used: a buffer between the proxy and the database."""
 
     async def record(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
-        """Keep the latest time of each."""
+        """Keep the latest time of each workspace."""
 
     async def take(self, limit: int) -> ActivityBatch:
-        """Read up to so many entries without removing them, except those that are no use of a workspace."""
+        """Read up to `limit` entries; remove only invalid ones."""
 
     async def discard(self, used_at: Mapping[WorkspaceId, datetime]) -> None:
-        """Remove entries that have been stored, unless they have moved on since."""
+        """Remove stored entries, unless they have a later time by now."""
 
 
 class ProgressBoard(Protocol):
-    """How far the step under way of each workspace is, for people who watch.
+    """The progress of the current step of each workspace, for people.
 
-    A courtesy: no method raises for an outage, or takes longer than a second.
+    Best-effort: no method raises for an outage or takes longer than a second.
     """
 
     async def post(self, workspace_id: WorkspaceId, progress: Progress) -> None:
-        """Show it for ten seconds, or until the next one."""
+        """Show the progress for ten seconds, or until the next post."""
 
     async def read(self, workspace_ids: Collection[WorkspaceId]) -> Mapping[WorkspaceId, Progress] | None:
-        """Return the latest of each that has one of late; None if the board is unavailable."""
+        """Return the latest progress of each workspace that has a recent one; None if unavailable."""
 
     async def clear(self, workspace_id: WorkspaceId) -> None:
-        """Show nothing any more; succeed if nothing is shown."""
+        """Remove the progress; succeed if there is none."""
 
 
 class EventBus(Protocol):
-    """Live updates for people's browsers; losing one costs latency, a reconnect sends a snapshot."""
+    """Live updates for browsers; a lost one costs only time, because a reconnect sends a snapshot."""
 
     async def publish(self, user_id: str, message: str) -> None:
-        """Send to everyone who listens for this user; nobody listening is fine."""
+        """Send to all subscribers for this user; there may be none."""
 
 
-# The event in a message that says: a session or token of this user was revoked, or the user was disabled.
+# The event in a message after a session or token was revoked or its user was disabled.
 CREDENTIALS_CHANGED = "credentials_changed"
 
 
 @dataclass(frozen=True)
 class BusMessage:
-    """What came for one user; None means that anything may have happened to anybody: look at everything."""
+    """A message for one user; a user id of None means that messages for any user may have been missed."""
 
     user_id: str | None
     payload: str = ""
 
 
 class EventSubscription(Protocol):
-    """The other end of the event bus, for the users that this process serves."""
+    """The receiving end of the event bus, for the users that this process serves."""
 
     async def run(self, deliver: Callable[[BusMessage], None]) -> NoReturn:
-        """Deliver until cancelled, through every outage; `deliver` must be quick and must not raise.
+        """Deliver until canceled, also after outages; `deliver` must be quick and must not raise.
 
-        Whenever messages may have been missed, at the beginning too, one for everybody is delivered once
-        everyone followed is heard again. What is broadcast on the bus comes as one for everybody as well.
+        When messages may have been missed, also at the start, one for all users is delivered as soon as
+        everyone followed is subscribed again. A broadcast arrives as a message for all users too.
         """
 
     async def follow(self, user_id: str) -> bool:
-        """Return True once everything published from now on for this user is delivered; again is fine.
+        """Return True once everything that is published for this user from now on will be delivered.
 
-        False after a bounded time without that: a message that says so, for this user or for everybody,
-        is delivered as soon as the user is heard.
+        Return False if that takes too long: then a message for this user or for all users is delivered as
+        soon as the subscription works. It may be called again for the same user.
         """
 
     def unfollow(self, user_id: str) -> None:
-        """Stop, at the latest when a later `follow` has returned True; succeed if nobody follows the user."""
+        """Stop delivering, at the latest when a later `follow` has returned True; succeed if not followed."""
 
 
 class Convergence(Protocol):
-    """The way to say: look at this workspace now."""
+    """Wakes the workflow of a workspace."""
 
     async def wake(self, workspace_id: WorkspaceId, owner_id: str) -> None:
-        """Start or signal its workflow. Never raise for an outage: the next sweep heals a lost wake."""
+        """Start or signal the workflow. Never raise for an outage: the next sweep heals a lost wake."""
 
     async def resume(self, workspace_id: WorkspaceId, owner_id: str) -> None:
-        """Start its workflow unless it runs, and leave a running one alone. Never raise for an outage."""
+        """Start the workflow unless it runs. Never raise for an outage."""
 
 
 @dataclass(frozen=True)
 class SweepState:
-    """One schedule: what an operator wants to know of it."""
+    """The state of one schedule."""
 
     schedule_id: str
     paused: bool
@@ -340,7 +341,7 @@ class StepResult(StrEnum):
 class StepRecord:
     """One step of an attempt of an operation.
 
-    One whose worker was lost is tried again: `started_at` is of the last try, `error` of the last failed one.
+    A step whose worker was lost runs again: `started_at` is of the last run, `error` of the last failed run.
     """
 
     name: str
@@ -354,19 +355,19 @@ class StepRecord:
 
 
 class Histories(Protocol):
-    """What is remembered of operations, step by step, for some days."""
+    """The steps of operations, kept for some days."""
 
     async def read_steps(
         self, workspace_id: WorkspaceId, operation: Operation, claimed_at: datetime, ended_at: datetime | None
     ) -> Sequence[StepRecord]:
-        """The steps of all attempts of the operation that was claimed then, in order; none once forgotten.
+        """Return the steps of all attempts of the operation that was claimed at this time, in order.
 
-        Raise Transient if they cannot be asked for.
+        Return nothing if they are no longer kept. Raise Transient if the store does not respond.
         """
 
 
 class Sweeps(Protocol):
-    """The schedules that look at everything from time to time."""
+    """The schedules of the sweeps."""
 
     async def read(self) -> Sequence[SweepState]:
-        """All of them; one that does not exist yet is left out. Raise Transient if they cannot be asked."""
+        """Return the existing schedules. Raise Transient if Temporal does not respond."""

@@ -1,4 +1,4 @@
-"""Exit a process in which native threads, such as those of Temporal's client, may still run."""
+"""Exit a process in which native threads, such as those of Temporal's client, may still be running."""
 
 import logging
 import os
@@ -10,8 +10,8 @@ from typing import NoReturn
 def exit_process(status: int) -> NoReturn:
     """Exit without finalizing the interpreter.
 
-    Finalization does not wait for native threads: one that is just handing over a result aborts the process,
-    and whoever started it sees SIGABRT instead of the status.
+    Finalization does not wait for native threads. A thread that is just handing over a result would abort the
+    process, and the supervisor would see SIGABRT instead of the status.
     """
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):

@@ -1,11 +1,11 @@
-"""How a process of ours tells whoever started it that it is ready."""
+"""Signal readiness to the supervisor."""
 
 from contextlib import suppress
 from pathlib import Path
 
 
 def signal_ready(ready_file: Path | None) -> None:
-    """Make the file, if one was asked for; whoever waited for it may have gone with its directory."""
+    """Create the file, if there is one; the supervisor may have removed its directory."""
     if ready_file is not None:
         with suppress(FileNotFoundError):
             ready_file.touch()

@@ -1,4 +1,4 @@
-"""What M1's status becomes in M2: one trigger, for the rows of before and for those M1 writes meanwhile."""
+"""Convert the status of M1: one trigger, for existing rows and for those that M1 still writes."""
 
 import json
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from alembic import op
 
 NOW = "$NOW"
 
-# The words of codehub.domain at that time, which later versions go on reading.
+# The terms of codehub.domain at that time, which later versions still read.
 NOT_OBSERVED = ("Unknown", "NotObserved", "Not looked at yet.", None)
 COMPLETE = ("True", "Complete", "The volume holds a complete home.", NOW)
 NO_VOLUME = ("False", "Absent", "There is no volume.", NOW)
@@ -27,7 +27,7 @@ Condition = tuple[str, str, str, str | None]
 
 @dataclass(frozen=True)
 class State:
-    """What is written for a status."""
+    """The columns for a status of M1."""
 
     phase: str
     desired_state: str
@@ -36,18 +36,18 @@ class State:
     health: Condition = HEALTHY
 
 
-# A home that M1 had counts as complete, also in ERROR: if it is not there, that is a loss (DataLost), and
-# nobody is handed an empty one.
+# A home of M1 counts as complete, also in ERROR: if it is missing, that is a loss (DataLost), and must not
+# become an empty home.
 STATES = {
-    # Its owner has asked for it, and M1 had not come to starting it.
+    # Requested, but not started by M1.
     "CREATED": State("PENDING", "RUNNING"),
     "PROVISIONING": State("STANDBY", "RUNNING", COMPLETE),
     "RUNNING": State("RUNNING", "RUNNING", COMPLETE, READY),
     "STOPPING": State("RUNNING", "STANDBY", COMPLETE, READY),
     "STOPPED": State("STANDBY", "STANDBY", COMPLETE),
-    # After a recover the files are kept and nothing starts unasked.
+    # After a recovery, the files are kept and nothing starts by itself.
     "ERROR": State("ERROR", "STANDBY", COMPLETE, health=FAILED),
-    # M1 may have removed the home already, so nothing is known of it.
+    # M1 may have removed the home already.
     "DELETING": State("DELETING", "DELETED"),
     "DELETED": State("DELETED", "DELETED", NO_VOLUME, NO_CONTAINER),
 }
@@ -89,7 +89,7 @@ FOR EACH ROW EXECUTE FUNCTION m1_carry_over()
 
 
 def install() -> None:
-    # Straight to the driver: JSON is full of colons, which Alembic would take for parameters.
+    # Directly to the driver: Alembic would take the colons in JSON for parameters.
     op.get_bind().exec_driver_sql(FUNCTION.format(states=_values()))
     op.execute(TRIGGER)
 

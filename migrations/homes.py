@@ -1,4 +1,4 @@
-"""Import homes that M1 kept in directories: upload, compare, and only then say that they are ours."""
+"""Import homes from M1's directories: upload, compare, and only then update the row."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -28,12 +28,12 @@ from codehub.domain.transitions import commit_archive
 from codehub.ports import Archives, Instances, Report, StoredArchive, Volumes
 
 ACTOR = "codehub migrate"
-# What is seen right before the row is written, which nobody else has changed since: only the archive.
+# What exists when the row is updated, under its lock.
 ONLY_THE_ARCHIVE = Observation(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.PRESENT)
 
 
 class CannotImport(Exception):
-    """Why this home was not imported; the message is for a person."""
+    """This home was not imported; the message is for people."""
 
 
 class HomeMissing(CannotImport):
@@ -42,7 +42,7 @@ class HomeMissing(CannotImport):
 
 @dataclass(frozen=True)
 class HomeImport:
-    """M1's directories are only read. Run again at any time: what is imported is not imported twice."""
+    """Imports the homes of M1. It only reads M1's directories, and can be run again at any time."""
 
     directory: Path
     backend: Backend
@@ -53,17 +53,17 @@ class HomeImport:
     jobs: DirectoryJobs
 
     async def find_homes(self) -> list[M1Home]:
-        """Every home that is still M1's."""
+        """Return the homes that have not been imported."""
         if not (self.directory / "users").is_dir():
             raise CannotImport(
-                f"There is no directory users/ in {self.directory}: name the directory below which M1 kept "
-                "its homes, as users/{user}/workspaces/{id}/home."
+                f"There is no directory users/ in {self.directory}: name the directory in which M1 keeps its "
+                "homes as users/{user}/workspaces/{id}/home."
             )
         async with self.database.transaction() as session:
             return await load_homes(session)
 
     async def import_home(self, home: M1Home, report: Report) -> StoredArchive:
-        """Upload the home and compare, then make the archive the workspace's own; raise CannotImport."""
+        """Upload the home, compare it, and make it the archive of the workspace; raise CannotImport."""
         try:
             directory = self._directory_of(home)
             await self._refuse_overwriting(home)
@@ -76,21 +76,21 @@ class HomeImport:
         return archive
 
     async def accept_without_home(self, home: M1Home) -> None:
-        """Make it a workspace of ours; if M1 had a home for it, the next look finds that it is lost."""
+        """Accept the workspace without its home; if M1 had one, the next observation reports it as lost."""
         async with self.database.transaction() as session:
             await move_home(session, home, self.backend)
 
     def _directory_of(self, home: M1Home) -> Path:
-        place = PurePosixPath(home.home_store_key)
-        if place.is_absolute() or ".." in place.parts:
+        path = PurePosixPath(home.home_store_key)
+        if path.is_absolute() or ".." in path.parts:
             raise CannotImport(f"its path in M1's database is not one of M1: {home.home_store_key!r}.")
-        directory = self.directory / place
+        directory = self.directory / path
         if not directory.is_dir():
             raise HomeMissing(f"there is no directory {directory}.")
         return directory
 
     async def _refuse_overwriting(self, home: M1Home) -> None:
-        """A volume that exists is not ours to replace: this import makes none itself."""
+        """Raise CannotImport if the workspace has a container or a volume: an import never replaces one."""
         if await self.instances.observe(home.workspace_id) is not ContainerFact.ABSENT:
             container = container_name(home.workspace_id)
             raise CannotImport(
@@ -99,7 +99,7 @@ class HomeImport:
         if await self.volumes.observe(home.workspace_id) is not VolumeFact.ABSENT:
             volume = volume_name(home.workspace_id)
             raise CannotImport(
-                f"there is a volume {volume} already: see what it holds, remove it, then run this again."
+                f"there is already a volume {volume}: check what it holds, remove it, then run this again."
             )
 
     async def _upload(self, home: M1Home, directory: Path, report: Report) -> StoredArchive:
@@ -112,12 +112,12 @@ class HomeImport:
             difference = await self.jobs.find_difference(directory, key, report)
             if difference is None:
                 return upload.archive
-            # It must not be taken for the home by the next run.
+            # The next run must not take it for the home.
             await self.archives.remove(key)
-            # An upload of an earlier run may be older than the home; one of just now may not.
+            # The upload of an earlier run may be older than the home; a new one may not differ.
             if not upload.skipped:
                 raise CannotImport(
-                    f"it changed while it was imported ({difference}): stop whatever uses {directory}, "
+                    f"it changed during the import ({difference}): stop the programs that use {directory}, "
                     "then run this again."
                 )
 
@@ -126,7 +126,7 @@ class HomeImport:
         async with self.database.transaction() as session:
             row = await load_snapshot(session, home.workspace_id, for_update=True)
             if row is None or not await move_home(session, home, self.backend):
-                raise CannotImport("somebody has imported it, or begun to use the workspace, meanwhile.")
+                raise CannotImport("it was imported, or the workspace was used, in the meantime.")
             await record_archive(
                 session, archive.key, size_bytes=archive.size_bytes, sha256=archive.sha256, now=now
             )
@@ -145,7 +145,7 @@ class HomeImport:
 
 
 def _operation_id(workspace_id: WorkspaceId) -> str:
-    """The same for every run, so that the next one goes on with the upload of one that was killed."""
+    """Return the same id in every run, so that a run continues the upload of one that was killed."""
     return str(uuid5(NAMESPACE_URL, f"codehub:m1-home:{workspace_id}"))
 
 
@@ -155,6 +155,6 @@ def _with_archive(row: Snapshot) -> Snapshot:
     )
     if row.error_reason is not ErrorReason.DATA_LOST:
         return archived
-    # An earlier version looked for the home where it never was; it is found now.
+    # An earlier version expected the home in the wrong place.
     conditions = replace(archived.conditions, volume_ready=NOT_OBSERVED)
     return replace(archived, conditions=conditions, error_reason=None, error_message=None, error_count=0)

@@ -1,4 +1,4 @@
-"""A database as M1 left it: recognize it, bring its tables into the shape of 0001, and stamp it."""
+"""Recognize a database of M1, convert its tables to revision 0001, and stamp it."""
 
 import logging
 from collections.abc import Collection, Iterator, Mapping
@@ -18,7 +18,7 @@ TIME = "timestamp with time zone"
 
 @dataclass(frozen=True)
 class Column:
-    """A column of 0001; one that is optional or has a default may be missing."""
+    """A column of 0001; it may be missing if it is optional or has a default."""
 
     type: str
     default: str | None = None
@@ -57,7 +57,7 @@ TABLES: Mapping[str, Mapping[str, Column]] = {
     },
 }
 
-# How a column of another type is read; a type that is not here is not M1's.
+# How to convert a column of another type; M1 has no other types.
 CONVERSIONS = {
     ("character varying", "text"): "{0}::text",
     ("character", "text"): "{0}::text",
@@ -86,7 +86,7 @@ INDEXES = {
     "ix_workspaces_owner_user_id": "workspaces (owner_user_id)",
     "ix_sessions_user_id": "sessions (user_id)",
 }
-# Later revisions make these, so they must not be there yet.
+# Later revisions create these, so they must not exist yet.
 NOT_OF_M1 = ("api_tokens", "archives", "workspace_events", "idempotency_keys", "workspace_usage")
 INVALID_VALUE = "22"
 # Integrity constraint violation, and feature not supported: a column that a view uses cannot be altered.
@@ -97,7 +97,7 @@ SELECT table_name, column_name, data_type, is_nullable = 'NO' AND column_default
     AND NOT (is_identity = 'YES' OR is_generated = 'ALWAYS') AS demanded
 FROM information_schema.columns WHERE table_schema = current_schema()
 """
-# Every rule but the primary keys: from here on, ours hold.
+# All constraints but the primary keys; those of 0001 replace them.
 RULES = """
 SELECT conrelid::regclass::text AS table_name, conname FROM pg_constraint
 WHERE conrelid = ANY(CAST(:tables AS regclass[])) AND contype IN ('c', 'f', 'u', 'x') ORDER BY contype DESC
@@ -113,14 +113,14 @@ WHERE conrelid = ANY(CAST(:tables AS regclass[])) AND contype = 'p'
 
 
 @dataclass(frozen=True)
-class Found:
-    """A column that is there; a demanded one must be given a value by whoever inserts."""
+class ExistingColumn:
+    """A column of the database; a demanded one has no default and is not nullable."""
 
     type: str
     demanded: bool
 
 
-Tables = Mapping[str, Mapping[str, Found]]
+Tables = Mapping[str, Mapping[str, ExistingColumn]]
 
 
 def adopt(connection: Connection, known_revisions: Collection[str], revision: str | None) -> bool:
@@ -134,7 +134,7 @@ def adopt(connection: Connection, known_revisions: Collection[str], revision: st
             return False
         _refuse(_problems(connection, tables))
         if any(_mismatches("sessions", tables)):
-            logger.info("The sessions of M1 cannot be read: people have to sign in again.")
+            logger.info("cannot read the sessions of M1: people have to sign in again")
             _replace_sessions(connection, tables)
             tables = _tables(connection)
         with _refusing_data():
@@ -143,22 +143,22 @@ def adopt(connection: Connection, known_revisions: Collection[str], revision: st
                 _shape(connection, table, columns, tables[table])
             _add_rules(connection)
         _stamp(connection)
-        logger.info("The database is one of M1 (revision %s); it is now at %s.", revision, REVISION)
+        logger.info("converted the database of M1 (revision %s) to revision %s", revision, REVISION)
         return True
 
 
 def _is_m1(tables: Tables) -> bool:
-    """M1 has a status; phases came with the revisions of CodeHub that followed it."""
+    """Return whether this is a database of M1, which has a status and no phases."""
     workspaces = tables.get("workspaces", {})
     return "status" in workspaces and "phase" not in workspaces
 
 
 def _refuse_unstamped(tables: Tables, revision: str | None) -> None:
-    # With a revision, Alembic itself says that it does not know it.
+    # With an unknown revision, Alembic itself raises an error.
     if revision is None and tables.keys() & TABLES.keys():
         raise MigrationRefused(
-            "The database has tables of these names already, but is neither one of M1 nor stamped with a "
-            "revision: restore the table alembic_version from a backup, or use an empty database."
+            "The database already has tables with these names, but it is not one of M1 and has no revision: "
+            "restore the table alembic_version from a backup, or use an empty database."
         )
 
 
@@ -170,7 +170,7 @@ def _problems(connection: Connection, tables: Tables) -> Iterator[str]:
             yield from _mismatches(table, tables)
     for table in NOT_OF_M1:
         if table in tables:
-            yield f"there is a table {table} already, rename it"
+            yield f"there is already a table {table}, rename it"
     statuses = connection.scalars(text("SELECT DISTINCT status::text FROM workspaces ORDER BY 1"))
     for status in statuses:
         if status not in STATUSES:
@@ -189,7 +189,7 @@ def _mismatches(table: str, tables: Tables) -> Iterator[str]:
 
 @contextmanager
 def _refusing_data() -> Iterator[None]:
-    """Rows that break a rule, or something of others that hangs on a column, are for a person to see to."""
+    """Refuse rows that break a constraint, and columns on which other objects depend."""
     try:
         yield
     except DBAPIError as error:
@@ -205,7 +205,7 @@ def _sqlstate(error: DBAPIError) -> str:
 def _refuse(problems: Iterator[str]) -> None:
     if found := list(problems):
         raise MigrationRefused(
-            f"The database resembles one of M1, but cannot be upgraded as it is: {'; '.join(found)}."
+            f"The database looks like one of M1, but cannot be upgraded: {'; '.join(found)}."
         )
 
 
@@ -225,7 +225,7 @@ def _drop_rules(connection: Connection) -> None:
 
 
 def _shape(
-    connection: Connection, table: str, columns: Mapping[str, Column], found: Mapping[str, Found]
+    connection: Connection, table: str, columns: Mapping[str, Column], found: Mapping[str, ExistingColumn]
 ) -> None:
     for name, column in columns.items():
         if name not in found:
@@ -238,7 +238,7 @@ def _shape(
         null = "DROP NOT NULL" if column.optional else "SET NOT NULL"
         connection.execute(text(f"ALTER TABLE {table} ALTER {name} {default}, ALTER {name} {null}"))
     for name in found.keys() - columns.keys():
-        # Columns that we do not know stay, but nobody fills them any more.
+        # Unknown columns stay, but nothing fills them any more.
         if found[name].demanded:
             connection.execute(text(f'ALTER TABLE {table} ALTER "{name}" DROP NOT NULL'))
 
@@ -267,9 +267,9 @@ def _add_rules(connection: Connection) -> None:
             connection.execute(text(f'ALTER TABLE {table} RENAME CONSTRAINT "{key.conname}" TO pk_{table}'))
     for name, (table, rule) in CONSTRAINTS.items():
         connection.execute(text(f"ALTER TABLE {table} ADD CONSTRAINT {name} {rule}"))
-    for name, place in INDEXES.items():
+    for name, columns in INDEXES.items():
         connection.execute(text(f"DROP INDEX IF EXISTS {name}"))
-        connection.execute(text(f"CREATE INDEX {name} ON {place}"))
+        connection.execute(text(f"CREATE INDEX {name} ON {columns}"))
 
 
 def _stamp(connection: Connection) -> None:
@@ -284,7 +284,7 @@ def _stamp(connection: Connection) -> None:
 
 
 def _tables(connection: Connection) -> Tables:
-    tables: dict[str, dict[str, Found]] = {}
+    tables: dict[str, dict[str, ExistingColumn]] = {}
     for table, name, kind, demanded in connection.execute(text(COLUMNS)):
-        tables.setdefault(table, {})[name] = Found(kind, demanded)
+        tables.setdefault(table, {})[name] = ExistingColumn(kind, demanded)
     return tables

@@ -1,4 +1,4 @@
-"""Runs the migrations: one migrator at a time, and never one that makes everybody else wait."""
+"""Runs the migrations: one migrator at a time, without making the application wait."""
 
 import asyncio
 import logging
@@ -28,7 +28,7 @@ MIGRATION_LOCK = 0x636F6465687562  # "codehub"
 NAME = "codehub migrate"
 LOCK_NOT_AVAILABLE = "55P03"
 HEAD, BASE = "head", "base"
-# By the names that CodeHub's processes give their connections.
+# CodeHub's processes name their connections.
 IN_USE = """
 SELECT count(*) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -41,10 +41,10 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for others."""
+    """How long to wait for locks and other migrators."""
 
-    # Whoever asks for the table queues behind us, so we leave the queue soon, and before PostgreSQL looks for
-    # deadlocks (after 1 s): it must never be the application that is chosen as the victim.
+    # Other transactions queue behind the migration, so it gives up soon, and before PostgreSQL looks for
+    # deadlocks (after 1 s): the application must never become the victim.
     lock_timeout_seconds: float = 0.5
     attempts: int = 60
     pause_seconds: float = 1.0
@@ -57,24 +57,24 @@ PATIENT = Patience()
 
 @dataclass(frozen=True)
 class Change:
-    """The revisions before and after. None means an empty database, and M1 one without a stamp."""
+    """The revisions before and after; None means an empty database, M1 one without a stamp."""
 
     before: str | None
     after: str | None
 
 
 async def upgrade(url: str, revision: str = HEAD, patience: Patience = PATIENT) -> Change:
-    """Bring the schema to this revision; nothing happens where it is there already."""
+    """Upgrade the schema to this revision; do nothing if it is there already."""
     return await _migrate(url, command.upgrade, revision, patience)
 
 
 async def downgrade(url: str, revision: str, patience: Patience = PATIENT) -> Change:
-    """Go back. Every CodeHub process has to be stopped."""
+    """Downgrade the schema to this revision. All CodeHub processes must be stopped."""
     return await _migrate(url, command.downgrade, revision, patience)
 
 
 async def go_to(url: str, revision: str, patience: Patience = PATIENT) -> Change:
-    """Upgrade or downgrade, whichever leads to this revision; going back is refused while CodeHub runs."""
+    """Upgrade or downgrade to this revision; refuse to downgrade while CodeHub runs."""
     target = find_revision(revision)
     path = [BASE, *revisions()]
     before = await current(url)
@@ -86,19 +86,19 @@ async def go_to(url: str, revision: str, patience: Patience = PATIENT) -> Change
 
 
 async def current(url: str) -> str | None:
-    """The revision of the schema; None for an empty database."""
+    """Return the revision of the schema, or None for an empty database."""
     async with _connection(url) as connection:
         return await connection.run_sync(_revision)
 
 
 def revisions() -> list[str]:
-    """All that this version knows, the oldest first."""
+    """Return all revisions that this version knows, oldest first."""
     script = ScriptDirectory.from_config(_config())
     return [each.revision for each in reversed(list(script.walk_revisions()))]
 
 
 def find_revision(name: str) -> str:
-    """The revision that a person means: its name, the beginning of one, `head` or `base`."""
+    """Return the revision with this name or unique prefix; `head` and `base` work too."""
     known = revisions()
     if name in (HEAD, BASE):
         return known[-1] if name == HEAD else BASE
@@ -122,13 +122,13 @@ async def _refuse_while_in_use(url: str) -> None:
         others = await connection.scalar(text(IN_USE))
     if others:
         raise MigrationRefused(
-            f"CodeHub is connected to this database ({others} connections). Stop every process of it, "
-            "then go back to the older revision."
+            f"CodeHub is connected to this database ({others} connections). Stop all CodeHub processes, "
+            "then downgrade again."
         )
 
 
 async def _refuse_losses(url: str, undone: list[str]) -> None:
-    """Ask every revision that would be undone before the first one is: each commits by itself."""
+    """Ask all revisions before the first one is undone, because each commits on its own."""
     script = ScriptDirectory.from_config(_config())
     async with _connection(url) as connection:
         for revision in reversed(undone):
@@ -138,7 +138,7 @@ async def _refuse_losses(url: str, undone: list[str]) -> None:
 
 
 async def _until_not_blocked(url: str, work: Callable[[Connection], Result], patience: Patience) -> Result:
-    """Every revision is atomic or can be run again, so a lock that is not to be had costs an attempt."""
+    """Try again while a lock is not available; every revision is atomic or can be run again."""
     for attempt in range(1, patience.attempts + 1):
         try:
             async with _connection(
@@ -151,15 +151,15 @@ async def _until_not_blocked(url: str, work: Callable[[Connection], Result], pat
         await asyncio.sleep(patience.pause_seconds)
     raise MigrationBlocked(
         f"A table stayed locked through {patience.attempts} attempts. End the long transaction that holds it "
-        "(see pg_stat_activity), then run the migration again: it goes on where it stopped."
+        "(see pg_stat_activity), then run the migration again: it continues where it stopped."
     )
 
 
 def _raise_unless_blocked(error: DBAPIError | PendingRollbackError) -> None:
-    # After a lost connection Alembic's clean-up fails too, and that is the error which arrives here.
+    # After a lost connection Alembic's cleanup fails too, and that error arrives here.
     if isinstance(error, PendingRollbackError) or error.connection_invalidated:
         raise MigrationInterrupted(
-            "The connection to PostgreSQL was lost; run the migration again: it goes on where it stopped."
+            "The connection to PostgreSQL was lost; run the migration again: it continues where it stopped."
         ) from error
     if getattr(error.orig, "sqlstate", None) != LOCK_NOT_AVAILABLE:
         raise error
@@ -195,19 +195,17 @@ async def _connection(url: str, lock_timeout: str = "0") -> AsyncIterator[AsyncC
 
 @asynccontextmanager
 async def _only_migrator(url: str, patience: Patience) -> AsyncIterator[None]:
-    """Hold the migration lock on a connection of its own, which ends with it."""
+    """Hold the migration lock on a separate connection."""
     holder = await connect(url, application_name=f"{NAME} (lock)")
     try:
         async with asyncio.timeout(patience.other_migrator_seconds):
-            # Polling, because a session that waits inside pg_advisory_lock holds a snapshot, for which
-            # CREATE INDEX CONCURRENTLY of the other migrator would wait in turn.
+            # Poll: a session that waits inside pg_advisory_lock holds a snapshot, and CREATE INDEX
+            # CONCURRENTLY of the other migrator would wait for that.
             while not await holder.fetchval("SELECT pg_try_advisory_lock($1)", MIGRATION_LOCK):  # noqa: ASYNC110
                 await asyncio.sleep(patience.poll_seconds)
     except TimeoutError:
         await holder.close()
-        raise MigrationBlocked(
-            "Another migration has been running for too long; look after that one."
-        ) from None
+        raise MigrationBlocked("Another migration has been running for too long; check that one.") from None
     try:
         yield
     finally:

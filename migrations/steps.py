@@ -1,4 +1,4 @@
-"""What the revisions are made of; each step is short or blocks nobody, and can be run again."""
+"""Building blocks of revisions: each is short or does not block, and can be run again."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,13 +12,13 @@ BATCH_SIZE = 2000
 
 @contextmanager
 def each_statement_by_itself() -> Iterator[None]:
-    """Commit every statement at once; the ones before a failure stay done."""
+    """Commit each statement; those before a failure stay done."""
     with op.get_context().autocommit_block():
         yield
 
 
 def update_in_batches(table: str, assignments: str, where: str) -> None:
-    """Rewrite rows in many short transactions; `where` is false of a row that is done."""
+    """Update rows in many short transactions; `where` is false for a row that is done."""
     select = text(f"SELECT id FROM {table} WHERE id > :after AND ({where}) ORDER BY id LIMIT :size")  # noqa: S608
     update = text(f"UPDATE {table} SET {assignments} WHERE id = ANY(:ids) AND ({where})")  # noqa: S608
     update = update.bindparams(bindparam("ids", type_=ARRAY(Uuid())))
@@ -31,7 +31,7 @@ def update_in_batches(table: str, assignments: str, where: str) -> None:
 
 
 def add_checks(table: str, checks: Mapping[str, str]) -> None:
-    """Add CHECK constraints: for new rows at once, then look at the old ones without blocking anybody."""
+    """Add CHECK constraints: for new rows at once, then validate existing rows without blocking."""
     with each_statement_by_itself():
         for name, condition in checks.items():
             op.execute(f"ALTER TABLE {table} DROP CONSTRAINT IF EXISTS {name}")
@@ -45,7 +45,7 @@ def drop_constraints(table: str, names: Sequence[str]) -> None:
 
 
 def set_not_null(table: str, columns: Sequence[str]) -> None:
-    """Require values; a validated CHECK is the proof, so that the table is not read under a lock."""
+    """Set NOT NULL; a validated CHECK saves PostgreSQL from reading the table under a lock."""
     proofs = {f"proof_{column}": f"{column} IS NOT NULL" for column in columns}
     add_checks(table, proofs)
     with each_statement_by_itself():
@@ -61,10 +61,10 @@ def drop_not_null(table: str, columns: Sequence[str]) -> None:
 def create_indexes(indexes: Mapping[str, str], kind: str = "INDEX") -> None:
     """Build indexes while the table is in use."""
     with each_statement_by_itself():
-        # It waits for older transactions, which blocks nobody.
+        # It waits for older transactions, but does not block others.
         op.execute("SET lock_timeout = 0")
         for name, definition in indexes.items():
-            # A build that was cut short leaves an invalid index of that name.
+            # An interrupted build leaves an invalid index.
             op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
             op.execute(f"CREATE {kind} CONCURRENTLY {name} ON {definition}")
         op.execute("RESET lock_timeout")

@@ -17,7 +17,7 @@ from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import Operation
-from codehub.health import answers
+from codehub.health import is_healthy
 from codehub.ports import InstanceRequest
 from testkit.rows import new_workspace_id
 
@@ -74,7 +74,7 @@ class BareEngine:
         async with asyncio.timeout(START_SECONDS):
             while (info := ContainerInfo.from_inspect(await container.show())).running:
                 for _ in range(POLLS_PER_INSPECTION):
-                    if await answers(info.host_port or 0, path, (), HEALTH_SECONDS):
+                    if await is_healthy(info.host_port or 0, path, (), HEALTH_SECONDS):
                         return
                     await asyncio.sleep(POLL_SECONDS)
         raise Failed("the container has exited")

@@ -1,4 +1,4 @@
-"""The schema of M1, as it was."""
+"""The schema of M1."""
 
 from alembic import op
 from sqlalchemy import Connection, text
@@ -17,7 +17,7 @@ CREATE TABLE users (
 )
 """
 
-# The id is the cookie's token.
+# The id is the token in the cookie.
 SESSIONS = """
 CREATE TABLE sessions (
     id uuid NOT NULL CONSTRAINT pk_sessions PRIMARY KEY,

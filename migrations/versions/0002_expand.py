@@ -1,4 +1,4 @@
-"""Add what M2 needs beside what M1 has: no table is rewritten or read."""
+"""Add what M2 needs to the tables of M1, without rewriting or reading them."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from migrations.errors import MigrationRefused
 revision = "0002_expand"
 down_revision = "0001_m1"
 
-# Empty or with a constant default: PostgreSQL then only writes its catalogue.
+# Nullable or with a constant default, so that PostgreSQL only writes its catalog.
 NEW_COLUMNS = {
     "users": {
         "role": "text NOT NULL DEFAULT 'user'",
@@ -108,7 +108,7 @@ def upgrade() -> None:
         set_aside(table, [*columns, *LATER_COLUMNS.get(table, ())])
         additions = ", ".join(f"ADD COLUMN {name} {definition}" for name, definition in columns.items())
         op.execute(f"ALTER TABLE {table} {additions}")
-    # Databases that came to 0001 with an earlier version of it lack this one.
+    # Missing in databases that an earlier version converted to 0001.
     op.execute("ALTER TABLE workspaces ADD COLUMN IF NOT EXISTS home_ctx jsonb")
     op.execute("ALTER TABLE workspaces ALTER home_ctx SET DEFAULT '{}'::jsonb")
     for table, definition in NEW_TABLES.items():
@@ -130,7 +130,7 @@ def downgrade() -> None:
 
 
 def set_aside(table: str, names: Sequence[str]) -> None:
-    """Rename columns of M1 that have names of ours; `bring_back` gives them back to it."""
+    """Rename columns of M1 whose names are needed; `bring_back` restores them."""
     for name in op.get_bind().scalars(COLUMNS, {"table": table}).all():
         if name in names:
             op.execute(f"ALTER TABLE {table} RENAME {name} TO {SET_ASIDE}{name}")
@@ -143,7 +143,7 @@ def bring_back(table: str) -> None:
 
 
 def refuse_ambiguous_usernames() -> None:
-    """M1 told `Ann` from `ann`; which of the two is meant is not ours to decide."""
+    """Refuse user names that differ only in case: M1 allowed them, and only a person can decide."""
     groups = op.get_bind().scalars(SAME_BUT_FOR_CASE).all()
     if groups:
         names = "; ".join(groups)

@@ -1,4 +1,4 @@
-"""Carry the rows of M1 over, in short transactions; the trigger of 0002 knows how."""
+"""Convert the rows of M1 in short transactions, by the trigger of 0002."""
 
 from migrations.steps import update_in_batches
 
@@ -11,4 +11,4 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """M1's status was kept all along, so there is nothing to do."""
+    """Do nothing: the status of M1 was kept."""

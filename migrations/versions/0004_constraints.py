@@ -1,4 +1,4 @@
-"""Hold M2's rules, without a lock while the rows are looked at."""
+"""Add the constraints of M2, and validate them without a lock."""
 
 from migrations.steps import add_checks, drop_constraints, drop_not_null, set_not_null
 

@@ -33,8 +33,8 @@ WORKSPACE_INDEXES = {
 }
 
 INDEXES = {f"ix_workspaces_{name}": f"workspaces {rest}" for name, rest in WORKSPACE_INDEXES.items()}
-# Without it the planner takes phase and desired state for independent, and reads the whole table for the few
-# rows where they differ.
+# Without it the planner takes phase and desired state for independent, and reads the whole table to find the
+# few rows where they differ.
 STATISTICS = "st_workspaces_converged"
 UNIQUE_INDEXES = {"uq_users_username_lower": "users (lower(username))"}
 

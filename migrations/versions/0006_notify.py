@@ -1,4 +1,4 @@
-"""Tell listeners what changed in a workspace; they look up the rest."""
+"""Notify listeners of changes to a workspace; they load the details."""
 
 from alembic import op
 
@@ -35,7 +35,7 @@ VISIBLE = (
 OLD_ROW = ", ".join(f"OLD.{column}" for column in VISIBLE)
 NEW_ROW = ", ".join(f"NEW.{column}" for column in VISIBLE)
 
-# The conditions keep frequent writes (observed_at, last_access_at) from calling the function at all.
+# The conditions keep frequent writes (observed_at, last_access_at) from calling the function.
 TRIGGERS = {
     "ws_sse_insert": "AFTER INSERT ON workspaces FOR EACH ROW EXECUTE FUNCTION notify_workspace('ws_sse')",
     "ws_sse_update": (

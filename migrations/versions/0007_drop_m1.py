@@ -1,4 +1,4 @@
-"""Let go of what only M1 used: its status, and session ids that are secrets."""
+"""Remove what only M1 used: its status, and session ids that are secrets."""
 
 from alembic import op
 from sqlalchemy import Connection, text
@@ -21,7 +21,7 @@ M1_STATUSES = (
     "status IN ('CREATED', 'PROVISIONING', 'RUNNING', 'STOPPING', 'STOPPED', 'DELETING', 'ERROR', 'DELETED')"
 )
 
-# PENDING has no home yet, whatever is desired; M1 has no word for "shall be archived" and keeps the home.
+# PENDING has no home yet, whatever is desired; M1 has no archived state, so it keeps the home.
 STATUS_OF_PHASE = """CASE
     WHEN phase = 'DELETED' THEN 'DELETED'
     WHEN deleted_at IS NOT NULL THEN 'DELETING'
@@ -31,8 +31,8 @@ STATUS_OF_PHASE = """CASE
     WHEN phase = 'PENDING' THEN 'CREATED'
 END"""
 
-# Their files are, or are about to be, only in an archive, or elsewhere than in M1's directory of homes; M1
-# would show an empty home and forget the archive.
+# Their files are or will be only in an archive, or outside of M1's directory: M1 would show an empty home
+# and forget the archive.
 NOT_FOR_M1 = text("""
     SELECT id FROM workspaces WHERE deleted_at IS NULL AND (
         (archive_key IS NOT NULL AND phase NOT IN ('STANDBY', 'RUNNING'))
@@ -45,7 +45,7 @@ NAMED_AT_MOST = 20
 
 
 def upgrade() -> None:
-    # Hashing is the last thing that happens to a session, because from here on M1 does not find it.
+    # Hash sessions last, because M1 cannot find them afterwards.
     update_in_batches(
         "sessions",
         "token_hash = sha256(convert_to(id::text, 'UTF8')), id = gen_random_uuid()",
@@ -71,7 +71,7 @@ def downgrade() -> None:
     update_in_batches("workspaces", f"status = {STATUS_OF_PHASE}", where="status IS NULL")
     add_checks("workspaces", {"ck_workspaces_status": M1_STATUSES})
     set_not_null("workspaces", ["status"])
-    # Nobody holds a cookie that M1 would understand.
+    # No cookie works with M1.
     update_in_batches("sessions", "revoked_at = now()", where="revoked_at IS NULL")
     create_indexes({"ix_workspaces_owner_user_id": "workspaces (owner_user_id)"})
     create_indexes({"uq_users_username": "users (username)"}, kind="UNIQUE INDEX")

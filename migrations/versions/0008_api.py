@@ -1,4 +1,4 @@
-"""What the API needs: recover requests, a version for ETags, who a session is, keys of repeated requests."""
+"""Add what the API needs: recover requests, a version for ETags, details of sessions, idempotency keys."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from migrations.steps import (
 revision = "0008_api"
 down_revision = "0007_drop_m1"
 
-# Empty or with a constant default: PostgreSQL then only writes its catalogue.
+# Nullable or with a constant default, so that PostgreSQL only writes its catalog.
 NEW_COLUMNS = {
     "sessions": {"user_agent": "text", "last_seen_at": "timestamptz"},
     "workspaces": {
@@ -51,12 +51,12 @@ INDEXES = {
     "ix_idempotency_keys_created_at": "idempotency_keys (created_at)",
 }
 
-# One that is being deleted is still shown, so a list goes by the phase.
+# A workspace is shown while it is being deleted, so lists go by the phase.
 REPLACED_INDEXES = {
     "ix_workspaces_owner": "workspaces (owner_user_id, created_at, id) WHERE deleted_at IS NULL"
 }
 
-# All that a person can see, but for times that change without anything having happened.
+# Everything that people see, except times that change on their own.
 VERSIONED = (
     "phase",
     "phase_changed_at",
@@ -91,7 +91,7 @@ $$
 """
 TRIGGER = "ws_version"
 
-# What 0006 watches: a copy, because revisions do not change once they are released.
+# A copy of what 0006 watches, because released revisions do not change.
 WATCHED = (
     "phase",
     "operation",
@@ -106,12 +106,12 @@ WATCHED = (
     "standby_ttl_seconds",
     "archive_ttl_seconds",
 )
-# Beside those, when a recovery is asked for and carried out.
+# Also when a recovery is requested and carried out.
 RECOVERY_COLUMNS = ("recover_requested_at", "recover_handled_at")
 
 
 def watch(columns: Sequence[str]) -> None:
-    """Tell listeners when one of these changes."""
+    """Notify listeners when one of these changes."""
     before, after = (", ".join(f"{row}.{column}" for column in columns) for row in ("OLD", "NEW"))
     op.execute("DROP TRIGGER IF EXISTS ws_sse_update ON workspaces")
     op.execute(

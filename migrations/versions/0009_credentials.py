@@ -1,4 +1,4 @@
-"""Tell listeners whose session or token no longer stands for its user; they look up the rest."""
+"""Notify listeners when a session or token of a user ends early; they load the details."""
 
 from alembic import op
 
@@ -20,7 +20,7 @@ END
 $$
 """
 
-# By table: whose it is, and the time at which it ends, before its expiry.
+# By table: the owner, and the time at which it ends before its expiry.
 WATCHED = {
     "sessions": ("user_id", "revoked_at"),
     "api_tokens": ("user_id", "revoked_at"),
@@ -29,11 +29,11 @@ WATCHED = {
 
 
 def upgrade() -> None:
-    # One lock at a time, and none that readers would have to wait for.
+    # One lock at a time, and none that blocks readers.
     with each_statement_by_itself():
         op.execute(FUNCTION)
         for table, (owner, ends) in WATCHED.items():
-            # Uses are written often, and what has ended already is cleared away: neither calls the function.
+            # Frequent updates of the last use and deletions of ended rows do not call the function.
             op.execute(
                 f"CREATE OR REPLACE TRIGGER credentials_update AFTER UPDATE ON {table} FOR EACH ROW "
                 f"WHEN (OLD.{ends} IS NULL AND NEW.{ends} IS NOT NULL) "

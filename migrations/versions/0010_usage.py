@@ -1,4 +1,4 @@
-"""In which quarters of an hour each workspace was used."""
+"""Add the quarters of an hour in which each workspace was used."""
 
 from alembic import op
 
@@ -7,7 +7,7 @@ from migrations.steps import each_statement_by_itself
 revision = "0010_usage"
 down_revision = "0009_credentials"
 
-# No foreign key: whoever notes a use must not wait for the row of its workspace.
+# No foreign key: recording a use must not wait for the row of the workspace.
 WORKSPACE_USAGE = """
     workspace_id uuid NOT NULL,
     bucket timestamptz NOT NULL,

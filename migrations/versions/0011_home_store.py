@@ -1,4 +1,4 @@
-"""Which engine or directory holds the homes of this database's workspaces."""
+"""Add the record of the engine or directory that holds the homes."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""What a workspace waits for: a provider that does not answer, or the next attempt of a failing purge."""
+"""Add what a workspace waits for: a provider that does not respond, or the next attempt of a purge."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ down_revision = "0011_home_store"
 NEW_COLUMNS = {"waiting_for": "text[]", "waiting_since": "timestamptz", "retry_at": "timestamptz"}
 SHOWN = ("waiting_for", "waiting_since")
 
-# Copies of what 0008 watches and counts, because revisions do not change once they are released.
+# Copies of what 0008 watches and counts, because released revisions do not change.
 WATCHED = (
     "phase",
     "operation",
@@ -49,7 +49,7 @@ def watch(columns: Sequence[str]) -> None:
 
 
 def count(columns: Sequence[str]) -> None:
-    """Count a new version when one of these changes."""
+    """Increment the version when one of these changes."""
     op.execute("DROP TRIGGER IF EXISTS ws_version ON workspaces")
     op.execute(
         "CREATE TRIGGER ws_version BEFORE UPDATE ON workspaces FOR EACH ROW "

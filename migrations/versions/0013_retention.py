@@ -1,4 +1,4 @@
-"""Find old rows by their age; count every container for the limits, also one that is being deleted."""
+"""Index old rows by age; count containers for the limits until they are gone, also during a deletion."""
 
 from migrations.steps import create_indexes, drop_indexes
 

@@ -1,4 +1,4 @@
-"""Recovery: which archive to go back to, archives that a choice left behind, and all that needs a person."""
+"""Recovery: the chosen archive, archives that a choice left behind, and an index of what needs a person."""
 
 from alembic import op
 from sqlalchemy import Connection, text
@@ -32,8 +32,8 @@ NEEDS_PERSON = {
 }
 IN_ERROR = {INDEX: "workspaces (phase_changed_at) WHERE deleted_at IS NULL AND phase = 'ERROR'"}
 
-# The previous version collects archives that a recovery left behind, and takes a volume that was given up for
-# a complete home.
+# The previous version would collect archives that a recovery left behind, and take a discarded volume for a
+# complete home.
 NEEDS_THIS_VERSION = text("""
     SELECT id FROM workspaces WHERE phase <> 'DELETED' AND (
         (archive_key IS NULL AND home_ctx ->> 'restore_marker' = 'leftover')
@@ -57,7 +57,7 @@ def downgrade() -> None:
     refuse_downgrade(op.get_bind())
     create_indexes(IN_ERROR)
     drop_constraints("workspaces", list(NEW_CHECKS))
-    # The earlier version does not know this choice; of an open request nothing has been carried out yet.
+    # The earlier version does not know this choice; nothing of an open request has been carried out yet.
     op.execute("UPDATE workspaces SET recover_choice = 'retry' WHERE recover_choice = 'use_disk'")
     add_checks("workspaces", EARLIER_CHOICES)
     for table, columns in NEW_COLUMNS.items():

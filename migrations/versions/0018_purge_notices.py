@@ -1,4 +1,4 @@
-"""Tell listeners when a deletion becomes a purge; only archives that were read back count as verified."""
+"""Notify listeners when a deletion becomes a purge; only archives that were read count as verified."""
 
 from alembic import op
 
@@ -10,13 +10,13 @@ down_revision = "0017_instance_notices"
 
 def upgrade() -> None:
     with each_statement_by_itself():
-        # PostgreSQL sends equal notices of one transaction once.
+        # PostgreSQL merges equal notices of a transaction.
         op.execute(
             "CREATE OR REPLACE TRIGGER ws_sse_purge AFTER UPDATE OF purge ON workspaces FOR EACH ROW "
             "WHEN (NEW.phase <> 'DELETED' AND OLD.purge <> NEW.purge) "
             "EXECUTE FUNCTION notify_workspace('ws_sse')"
         )
-        # The time of the upload was written, at which nobody had read anything back.
+        # It held the time of the upload, when nothing had been read back.
         op.execute("UPDATE archives SET verified_at = NULL WHERE verified_at = created_at")
 
 

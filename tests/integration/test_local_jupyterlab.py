@@ -19,7 +19,7 @@ from codehub.adapters.local.instances import LocalInstances
 from codehub.adapters.local.root import LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
-from codehub.health import answers
+from codehub.health import is_healthy
 from codehub.ports import InstanceRequest, Upstream
 from testkit.needs import do_without
 
@@ -59,8 +59,8 @@ async def test_jupyterlab_serves_its_workspace_to_clients_with_the_token(tmp_pat
         assert upstream.keep_prefix
         for path in ("lab", "api/contents", "api/terminals", "api/kernelspecs"):
             url = f"/w/{workspace_id}/{path}"
-            assert await answers(upstream.port, url, upstream.headers, HEALTH_SECONDS), path
-            assert not await answers(upstream.port, url, (), HEALTH_SECONDS), path
+            assert await is_healthy(upstream.port, url, upstream.headers, HEALTH_SECONDS), path
+            assert not await is_healthy(upstream.port, url, (), HEALTH_SECONDS), path
         async with session_with(upstream) as session:
             for path in ("terminals", "kernels"):
                 async with session.post(f"/w/{workspace_id}/api/{path}") as answer:

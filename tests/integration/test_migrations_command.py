@@ -101,7 +101,7 @@ async def test_going_back_is_refused_while_codehub_runs(
     process = await connect(database_url, application_name=name)
     result = await run_migrate(monkeypatch, database_url, "--to", "0006")
     assert result.exit_code == 1
-    assert "Stop every process of it" in result.output
+    assert "Stop all CodeHub processes" in result.output
     await process.close()
     assert await runner.current(database_url) == HEAD
     assert (await run_migrate(monkeypatch, database_url, "--to", "0006")).exit_code == 0

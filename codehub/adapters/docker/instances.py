@@ -26,7 +26,7 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
-from codehub.health import answers
+from codehub.health import is_healthy
 from codehub.ports import ImageMissing, InstanceRequest, Outdated, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05
@@ -162,7 +162,7 @@ class DockerInstances:
     async def _is_healthy(self, workspace_id: WorkspaceId, container: ContainerInfo) -> bool:
         path = container.traits.health_path.replace("{id}", workspace_id)
         async with self._health_checks:
-            return await answers(container.host_port or 0, path, (), self._options.timeouts.health)
+            return await is_healthy(container.host_port or 0, path, (), self._options.timeouts.health)
 
     async def _launch(self, workspace_id: WorkspaceId, wanted: Configuration) -> None:
         """Start the wanted container, even if another process does the same."""

@@ -25,7 +25,7 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
-from codehub.health import HOST, answers
+from codehub.health import HOST, is_healthy
 from codehub.ports import InstanceRequest, Outdated, Progress, Report, Upstream
 
 POLL_SECONDS = 0.05
@@ -214,7 +214,7 @@ class LocalInstances:
         values = _launch_values(workspace_id, state)
         async with self._health_checks:
             path, headers = values.fill(ide.health_path), values.fill_headers(ide.headers)
-            return await answers(state.port, path, headers, self._timeouts.health)
+            return await is_healthy(state.port, path, headers, self._timeouts.health)
 
 
 def _read(directory: Path) -> InstanceRecord:
