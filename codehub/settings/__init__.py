@@ -1,4 +1,4 @@
-"""The settings of every CodeHub process, and the only reader of the environment."""
+"""The settings of all processes; only this package reads the environment."""
 
 from codehub.settings.concerns import S3, Concern, Settings, Temporal
 from codehub.settings.loading import (

@@ -1,4 +1,4 @@
-"""From the environment to settings, with all that is wrong told at once."""
+"""Loading settings from the environment; all errors are reported at once."""
 
 import difflib
 import os
@@ -9,12 +9,12 @@ from typing import get_args
 from pydantic import SecretStr, ValidationError
 
 from codehub.settings.concerns import Concern, Settings
-from codehub.settings.types import CONFLICT, MASK, SecretUrl, Words, mask_url
+from codehub.settings.types import CONFLICT, MASK, Allowed, SecretUrl, mask_url
 
-# Lower, and DB_URL is taken for REDIS_URL; a wrong suggestion is worse than none.
+# A lower value suggests REDIS_URL for DB_URL; a wrong suggestion is worse than none.
 SIMILAR = 0.68
 
-# A variable that makes no sense unless the others are set too.
+# A variable, and the others that must be set with it.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "CODEHUB_S3_ENDPOINT_URL": ("CODEHUB_S3_ACCESS_KEY", "CODEHUB_S3_SECRET_KEY"),
     "CODEHUB_S3_ACCESS_KEY": ("CODEHUB_S3_ENDPOINT_URL", "CODEHUB_S3_SECRET_KEY"),
@@ -35,7 +35,7 @@ CONCERNS: Mapping[str, type[Concern]] = {
 
 
 def _parts(annotation: object) -> Iterator[object]:
-    """Everything nested in an annotation: the members of unions, the choices of literals, the notes."""
+    """Yield everything nested in an annotation: members of unions, choices of literals, metadata."""
     yield annotation
     for part in get_args(annotation):
         yield from _parts(part)
@@ -43,7 +43,7 @@ def _parts(annotation: object) -> Iterator[object]:
 
 @dataclass(frozen=True)
 class Variable:
-    """An environment variable and the field that it fills."""
+    """An environment variable, and the field that it sets."""
 
     name: str
     concern: str
@@ -53,24 +53,24 @@ class Variable:
 
     @property
     def allowed(self) -> str:
-        """The words that complete "must be ..."."""
+        """What completes the sentence "must be ..."."""
         choices = [part for part in self.parts if isinstance(part, str)]
-        words = [part.text for part in self.parts if isinstance(part, Words)]
-        return f"one of {', '.join(choices)}" if choices else words[0] if words else "text"
+        allowed = [part.text for part in self.parts if isinstance(part, Allowed)]
+        return f"one of {', '.join(choices)}" if choices else allowed[0] if allowed else "text"
 
     def is_set(self, settings: Settings) -> bool:
         concern: Concern = getattr(settings, self.concern)
         return self.field_name in concern.model_fields_set
 
     def printable_value(self, settings: Settings) -> str | int | None:
-        """The value in effect, with what is secret in it masked; None when unset."""
+        """Return the value in effect with secrets masked, or None if it is unset."""
         value = getattr(getattr(settings, self.concern), self.field_name)
         if isinstance(value, SecretStr):
             return MASK
         return value if isinstance(value, int | None) else str(value)
 
     def printable_text(self, text: str) -> str:
-        """Text from the environment, right or wrong, with what may be secret in it masked."""
+        """Return text from the environment, valid or not, with possible secrets masked."""
         if SecretStr in self.parts:
             return MASK
         return mask_url(text) if SecretUrl in self.parts or "://" in text else text
@@ -90,7 +90,7 @@ VARIABLES: tuple[Variable, ...] = tuple(
 
 
 class SettingsError(Exception):
-    """One sentence for each wrong setting; none of them contains a secret."""
+    """Invalid settings: one sentence each, without secrets."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         super().__init__("\n".join(problems))
@@ -98,7 +98,7 @@ class SettingsError(Exception):
 
 
 def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
-    """Read the settings from the environment, or raise SettingsError with all that is wrong."""
+    """Load the settings from the environment; raise SettingsError with all problems."""
     texts = _texts(os.environ if environment is None else environment)
     concerns: dict[str, Concern] = {}
     problems: list[str] = []
@@ -113,15 +113,15 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
         except ValidationError as error:
             problems += _explain(error, variables, texts)
     problems += _explain_missing(texts)
-    # Raised outside of the handler, so that no traceback goes on about pydantic's own error.
+    # Raised outside of the handler, so that no traceback shows the error of pydantic.
     if problems:
         raise SettingsError(problems)
     return Settings.model_validate(concerns)
 
 
 def unknown_variables(environment: Mapping[str, str] | None = None) -> dict[str, str | None]:
-    """The CODEHUB_ variables that nobody reads, each with the known name that was probably meant."""
-    # Compared without the prefix, which alone would make every name look similar.
+    """Return the unknown CODEHUB_ variables, each with the known name that was probably meant."""
+    # Compared without the prefix, which makes all names look similar.
     known = {variable.name.removeprefix("CODEHUB_"): variable.name for variable in VARIABLES}
     suggestions: dict[str, str | None] = {}
     for name in sorted(os.environ if environment is None else environment):
@@ -132,7 +132,7 @@ def unknown_variables(environment: Mapping[str, str] | None = None) -> dict[str,
 
 
 def _texts(environment: Mapping[str, str]) -> dict[str, str]:
-    # Compose files set unused variables to nothing, and secrets read from files end in a newline.
+    # Compose files set unused variables to an empty string, and secrets from files end in a newline.
     stripped = {variable.name: environment.get(variable.name, "").strip() for variable in VARIABLES}
     return {name: text for name, text in stripped.items() if text}
 
@@ -142,7 +142,7 @@ def _explain(
 ) -> Iterator[str]:
     for details in error.errors(include_input=False, include_url=False):
         variable = variables.get(str(details["loc"][0]))
-        # A default that was derived from a wrong value is no mistake of its own.
+        # A default that is derived from a wrong value is not a separate mistake.
         if variable is not None:
             reason = details["msg"] if details["type"] == CONFLICT else f"must be {variable.allowed}"
             yield f"{variable.name}={variable.printable_text(texts[variable.name])}: {reason}"

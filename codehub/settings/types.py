@@ -1,4 +1,4 @@
-"""What a setting may be: each type with the words that say what it allows."""
+"""The types of settings, each with the text that says what it allows."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -11,13 +11,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, Secret, SecretStr
 
 MASK = "********"
 SECRET_PARAMETER = re.compile(r"([?&][^=&]*(?:pass|secret|token|key)[^=&]*=)[^&]*", re.IGNORECASE)
-GREATEST_PORT = 65535
-GREATEST_STEP_SECONDS = 86_400
+MAX_PORT = 65535
+MAX_STEP_SECONDS = 86_400
 CONFLICT = "conflict_with_another_setting"
 
 
 def mask_url(url: str) -> str:
-    """Hide what may be a password; where its place is in doubt, hide all but the scheme."""
+    """Mask what may be a password; if its position is unclear, mask everything but the scheme."""
     scheme, separator, rest = url.partition("://")
     if not separator or not re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
         return MASK
@@ -31,22 +31,22 @@ def mask_url(url: str) -> str:
 
 
 class SecretUrl(Secret[str]):
-    """A URL that shows everything but its password when it is printed, logged or dumped."""
+    """A URL whose password is masked when it is printed, logged or dumped."""
 
     def _display(self) -> str:
         return mask_url(self.get_secret_value())
 
 
 @dataclass(frozen=True)
-class Words:
-    """What a type allows, in the words that complete "must be ..."."""
+class Allowed:
+    """What a type allows; the text completes the sentence "must be ..."."""
 
     text: str
 
 
 def _split_url(url: str, schemes: tuple[str, ...]) -> SplitResult:
     parts = urlsplit(url)
-    # Sockets have no host (postgresql:///name?host=/run), but reading the port still checks it.
+    # A socket has no host (postgresql:///name?host=/run); reading the port validates it.
     if parts.scheme not in schemes or parts.port == 0 or not (parts.netloc or parts.path):
         raise ValueError("not a URL of these schemes")
     return parts
@@ -64,60 +64,62 @@ def _check_http_url(url: str) -> str:
     parts = _split_url(url, ("http", "https"))
     if not parts.hostname or "@" in url or parts.query or parts.fragment:
         raise ValueError("not a plain URL")
-    # Paths are appended to it.
+    # Paths are appended to the URL.
     return url.rstrip("/")
 
 
 def _check_address(address: str) -> str:
     host, _, port = address.rpartition(":")
-    if not re.fullmatch(r"[^/@\s]+", host) or not port.isdecimal() or not 0 < int(port) <= GREATEST_PORT:
+    if not re.fullmatch(r"[^/@\s]+", host) or not port.isdecimal() or not 0 < int(port) <= MAX_PORT:
         raise ValueError("not host:port")
     return address
 
 
-Directory = Annotated[Path, Words("a path")]
-FilePath = Annotated[Path, Words("a path")]
-Switch = Annotated[bool, Words("true or false")]
-SecretText = Annotated[SecretStr, Words("text, never printed")]
-Count = Annotated[int, Field(ge=1), Words("a whole number of at least 1")]
-Seconds = Annotated[int, Field(ge=1), Words("a whole number of seconds, at least 1")]
-# The maximum is well below BACKSTOP in workflows/policies.py, so a step ends by its own limit first.
+Directory = Annotated[Path, Allowed("a path")]
+FilePath = Annotated[Path, Allowed("a path")]
+Switch = Annotated[bool, Allowed("true or false")]
+SecretText = Annotated[SecretStr, Allowed("text, never printed")]
+Count = Annotated[int, Field(ge=1), Allowed("a whole number of at least 1")]
+Seconds = Annotated[int, Field(ge=1), Allowed("a whole number of seconds, at least 1")]
+# Well below BACKSTOP in workflows/policies.py, so that a step ends by its own limit first.
 StepSeconds = Annotated[
     int,
-    Field(ge=1, le=GREATEST_STEP_SECONDS),
-    Words(f"a whole number of seconds, 1 to {GREATEST_STEP_SECONDS}"),
+    Field(ge=1, le=MAX_STEP_SECONDS),
+    Allowed(f"a whole number of seconds, 1 to {MAX_STEP_SECONDS}"),
 ]
-Port = Annotated[int, Field(ge=1, le=GREATEST_PORT), Words(f"a whole number from 1 to {GREATEST_PORT}")]
-Host = Annotated[str, Field(pattern=r"^[0-9A-Za-z.:_-]+$"), Words("a host name or an IP address")]
-Address = Annotated[str, AfterValidator(_check_address), Words("host:port, such as temporal.example:7233")]
+Port = Annotated[int, Field(ge=1, le=MAX_PORT), Allowed(f"a whole number from 1 to {MAX_PORT}")]
+Host = Annotated[str, Field(pattern=r"^[0-9A-Za-z.:_-]+$"), Allowed("a host name or an IP address")]
+Address = Annotated[str, AfterValidator(_check_address), Allowed("host:port, such as temporal.example:7233")]
 HttpUrl = Annotated[
-    str, AfterValidator(_check_http_url), Words("an http:// or https:// URL without user, password or query")
+    str,
+    AfterValidator(_check_http_url),
+    Allowed("an http:// or https:// URL without user, password or query"),
 ]
 PostgresUrl = Annotated[
     SecretUrl,
     AfterValidator(_check_secret_url("postgresql", "postgresql+asyncpg", "postgres")),
-    Words("a postgresql:// URL"),
+    Allowed("a postgresql:// URL"),
 ]
 RedisUrl = Annotated[
     SecretUrl,
     AfterValidator(_check_secret_url("redis", "rediss", "unix")),
-    Words("a redis://, rediss:// or unix:// URL"),
+    Allowed("a redis://, rediss:// or unix:// URL"),
 ]
-Cpus = Annotated[float, Field(ge=0.01, le=1024), Words("a number from 0.01 to 1024")]
+Cpus = Annotated[float, Field(ge=0.01, le=1024), Allowed("a number from 0.01 to 1024")]
 DockerUrl = Annotated[
     str,
     Field(pattern=r"^(unix:///[^\s?#]+|tcp://[^\s/?#@]+)$"),
-    Words("a unix:///path or tcp://host:port URL"),
+    Allowed("a unix:///path or tcp://host:port URL"),
 ]
 Label = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$"),
-    Words("a name of up to 63 letters, digits, dots, hyphens or underscores"),
+    Allowed("a name of up to 63 letters, digits, dots, hyphens or underscores"),
 ]
 BucketName = Annotated[
     str,
     Field(pattern=r"^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$"),
-    Words("a bucket name: 3 to 63 lower-case letters, digits, dots or hyphens"),
+    Allowed("a bucket name: 3 to 63 lower-case letters, digits, dots or hyphens"),
 ]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(str.lower)]
 InstanceBackend = Literal["local", "local-docker", "k8s"]

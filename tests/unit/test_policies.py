@@ -7,15 +7,15 @@ import pytest
 from codehub.contracts import StepQueue
 from codehub.policy import StepLimits, policy_of, stall_of, step_limits_of
 from codehub.settings import load_settings
-from codehub.settings.types import GREATEST_STEP_SECONDS
+from codehub.settings.types import MAX_STEP_SECONDS
 from workflows.policies import ARCHIVE, CHANGE, RESTORE, START, STEP_TIMEOUT, StepPolicy
 
 STEPS = {"archive": ARCHIVE, "restore": RESTORE, "start": START, "change": CHANGE}
 # Every setting that limits a step or a part of one.
 LONGEST = {
-    "CODEHUB_DOCKER_START_SECONDS": str(GREATEST_STEP_SECONDS),
-    "CODEHUB_DOCKER_STOP_SECONDS": str(GREATEST_STEP_SECONDS),
-    "CODEHUB_WORKER_STALL_SECONDS": str(GREATEST_STEP_SECONDS),
+    "CODEHUB_DOCKER_START_SECONDS": str(MAX_STEP_SECONDS),
+    "CODEHUB_DOCKER_STOP_SECONDS": str(MAX_STEP_SECONDS),
+    "CODEHUB_WORKER_STALL_SECONDS": str(MAX_STEP_SECONDS),
 }
 
 
@@ -30,7 +30,7 @@ def test_no_setting_allows_a_step_to_reach_the_step_timeout(policy: StepPolicy) 
 @pytest.mark.parametrize("variable", LONGEST)
 def test_a_setting_beyond_the_step_timeout_is_refused(variable: str) -> None:
     with pytest.raises(Exception, match=f"{variable}=86401: must be a whole number of seconds, 1 to 86400"):
-        load_settings({variable: str(GREATEST_STEP_SECONDS + 1)})
+        load_settings({variable: str(MAX_STEP_SECONDS + 1)})
 
 
 @pytest.mark.parametrize("policy", STEPS.values(), ids=STEPS)
