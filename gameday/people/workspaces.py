@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from codehub.domain.states import DesiredState
+from codehub.domain.states import DesiredState, Phase
+from codehub.words import PHASES
 from gameday.people.client import API, NoResponse, Response, UserClient
 from gameday.people.journal import Journal
 
@@ -65,7 +66,7 @@ class Workspaces:
         form = {"desired_state": desired.value}
         response = await self._send("PATCH", f"{WORKSPACES}/{workspace_id}", form)
         if response is not None and response.is_success:
-            self.tally[f"workspaces: requested {desired.value}"] += 1
+            self.tally[f"workspaces: requested {PHASES[Phase(desired.value)].label.lower()}"] += 1
 
     async def recover(self, workspace_id: str) -> None:
         """Retry after an error; users never give up files."""

@@ -53,7 +53,7 @@ class GameResult:
             return "Not finished: this game proves nothing"
         tested = sum(bool(checks) for checks in self.checked.values())
         if tested < len(Invariant):
-            return f"{tested} invariants held, {len(Invariant) - tested} were not tested"
+            return f"{tested} of {len(Invariant)} invariants held (the others were not tested)"
         return f"All {tested} invariants held"
 
     def count_faults(self) -> list[tuple[str, int]]:
