@@ -25,7 +25,7 @@ from testkit.waiting import until
 from tests.codehub_command import CODEHUB
 
 # The last line of its output.
-READY = "Ctrl-C stops it"
+READY = "Press Ctrl-C to stop it"
 API_URL = re.compile(r"REST API: (http://\S+)/api/v1/openapi.json")
 PASSWORD = re.compile(r"password +(\S+)")
 WORKSPACES = "/api/v1/workspaces"

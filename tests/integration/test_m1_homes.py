@@ -275,7 +275,7 @@ async def test_a_missing_home_is_reported_and_given_up_only_on_request(deploymen
     assert rows["CREATED"]["home_store_key"] == home_key("CREATED")
     run = await deployment.import_homes("--accept-missing")
     assert run.code == 0
-    assert "its home is given up" in run.output
+    assert "its home is missing and was given up" in run.output
     rows = await deployment.rows()
     # The next observation finds that a complete volume is missing, and the owner decides.
     assert (rows["STOPPED"]["phase"], rows["STOPPED"]["archive_key"]) == ("STANDBY", None)

@@ -60,7 +60,7 @@ async def test_up_status_and_down(settings_of_test: dict[str, str]) -> None:
         first.process.wait()
 
     stopped = codehub(settings_of_test, "status")
-    assert (stopped.exit_code, "does not run" in stopped.stdout) == (3, True)
+    assert (stopped.exit_code, "is not running" in stopped.stdout) == (3, True)
 
     with up(settings_of_test, SERVERS_ONLY) as again:
         again.read_until("CodeHub is ready")
