@@ -49,7 +49,7 @@ KEYS_AND_MARKERS = [(None, None), (OLD_KEY, None), (OLD_KEY, OLD_KEY), (OLD_KEY,
 
 
 def expected_first_phase(facts: Observation, key: str | None, marker: str | None) -> Phase | ErrorReason:
-    """The SPEC's table, written a second time: for a workspace that is looked at for the first time."""
+    """Repeat the phase table of docs/contract.md for a workspace that is observed for the first time."""
     complete = facts.volume is VolumeFact.PRESENT and marker == key
     if key and not complete and facts.archive is ArchiveFact.ABSENT:
         return ErrorReason.DATA_LOST

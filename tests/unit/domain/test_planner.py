@@ -32,7 +32,7 @@ BY_PHASE = {Phase.PENDING: pending, Phase.ARCHIVED: archived, Phase.STANDBY: sta
 
 
 def expected_plan(judged: Snapshot) -> Plan:
-    """SPEC section 2 in words of its own: up by one neighbour, down by one neighbour, leftovers first."""
+    """Restate the rules of docs/contract.md: up or down by one neighbor, leftovers first."""
     if judged.phase is Phase.ERROR:
         return Plan(Decision.HALT)
     level, wanted = LEVELS[judged.phase], DESIRED_LEVELS[judged.desired_state]
