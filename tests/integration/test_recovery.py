@@ -35,23 +35,23 @@ from tests.unit.domain.builders import (
     WORKSPACE,
     archived,
     new_snapshot,
+    observed,
     running,
-    seen,
     standby,
 )
 
 LIMITS = RunningLimits(per_user=1, total=1)
 LATER = NOW + timedelta(minutes=1)
 
-VOLUME_LOST = seen(standby(DesiredState.RUNNING), ARCHIVE_ONLY)
+VOLUME_LOST = observed(standby(DesiredState.RUNNING), ARCHIVE_ONLY)
 FOR_A_LOST_VOLUME = (RecoverChoice.RETRY, RecoverChoice.RESTORE_ARCHIVE, RecoverChoice.START_EMPTY)
-ARCHIVE_LOST = seen(archived(), NOTHING)
-TIMED_OUT = seen(replace(standby(), error_reason=ErrorReason.TIMEOUT, error_count=1), VOLUME_AND_ARCHIVE)
-STRAY = seen(archived(), replace(ARCHIVE_ONLY, container=ContainerFact.READY))
-HALTED_DELETION = seen(
+ARCHIVE_LOST = observed(archived(), NOTHING)
+TIMED_OUT = observed(replace(standby(), error_reason=ErrorReason.TIMEOUT, error_count=1), VOLUME_AND_ARCHIVE)
+STRAY = observed(archived(), replace(ARCHIVE_ONLY, container=ContainerFact.READY))
+HALTED_DELETION = observed(
     replace(standby(DesiredState.DELETED), deleted=True, error_reason=ErrorReason.TIMEOUT), VOLUME_AND_ARCHIVE
 )
-DELETED = seen(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
+DELETED = observed(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
 
 
 async def store(database: Database, snapshot: Snapshot) -> UUID:
@@ -150,7 +150,7 @@ async def test_lost_data_needs_a_choice_and_is_told_which_there_are(
     [
         (TIMED_OUT, RecoverChoice.START_EMPTY),
         (ARCHIVE_LOST, RecoverChoice.RESTORE_ARCHIVE),
-        (seen(VOLUME_LOST, VOLUME_AND_ARCHIVE), RecoverChoice.RESTORE_ARCHIVE),
+        (observed(VOLUME_LOST, VOLUME_AND_ARCHIVE), RecoverChoice.RESTORE_ARCHIVE),
     ],
 )
 async def test_a_choice_that_is_not_possible_is_refused(
@@ -187,7 +187,7 @@ async def test_what_is_not_there_cannot_be_recovered(database: Database) -> None
         await ask(database, None)
     with pytest.raises(WorkspaceNotFound):
         await undelete(database)
-    await store(database, seen(replace(DELETED, error_reason=ErrorReason.TIMEOUT), ARCHIVE_ONLY))
+    await store(database, observed(replace(DELETED, error_reason=ErrorReason.TIMEOUT), ARCHIVE_ONLY))
     with pytest.raises(WorkspaceNotFound):
         await ask(database, None)
 
@@ -281,10 +281,10 @@ async def test_the_sweep_finds_what_waits_to_be_recovered_once(
     [
         DELETED,
         HALTED_DELETION,
-        seen(request_deletion(standby(), purge=False), VOLUME_AND_ARCHIVE),
+        observed(request_deletion(standby(), purge=False), VOLUME_AND_ARCHIVE),
         # The deletion's wake has not arrived yet.
         request_deletion(running(), purge=False),
-        request_deletion(seen(new_snapshot(), VOLUME_ONLY), purge=False),
+        request_deletion(observed(new_snapshot(), VOLUME_ONLY), purge=False),
     ],
 )
 async def test_a_deletion_is_undone(database: Database, snapshot: Snapshot) -> None:
@@ -309,7 +309,7 @@ async def test_a_deletion_is_undone(database: Database, snapshot: Snapshot) -> N
     [
         (archived(), "is not deleted"),
         (request_deletion(running(), purge=True), "without a last archive"),
-        (seen(request_deletion(new_snapshot(), purge=False), NOTHING), "left no archive"),
+        (observed(request_deletion(new_snapshot(), purge=False), NOTHING), "left no archive"),
     ],
 )
 async def test_an_undelete_that_is_refused_says_why(

@@ -1,4 +1,4 @@
-"""Short ways to say what was observed, for the tests of the pure core."""
+"""Snapshots and observations for tests of the domain."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -52,24 +52,24 @@ def new_snapshot(
     )
 
 
-def seen(snapshot: Snapshot, *looks: Observation) -> Snapshot:
-    """Judge one look after the other."""
-    for facts in looks:
-        snapshot = judge(snapshot, facts, NOW)
+def observed(snapshot: Snapshot, *observations: Observation) -> Snapshot:
+    """Apply the observations, one after the other."""
+    for observation in observations:
+        snapshot = judge(snapshot, observation, NOW)
     return snapshot
 
 
 def standby(desired: DesiredState = DesiredState.STANDBY) -> Snapshot:
-    return seen(new_snapshot(desired, key=OLD_KEY, marker=OLD_KEY), VOLUME_AND_ARCHIVE)
+    return observed(new_snapshot(desired, key=OLD_KEY, marker=OLD_KEY), VOLUME_AND_ARCHIVE)
 
 
 def running(desired: DesiredState = DesiredState.RUNNING) -> Snapshot:
-    return seen(new_snapshot(desired, key=OLD_KEY, marker=OLD_KEY), ALL_RUNNING)
+    return observed(new_snapshot(desired, key=OLD_KEY, marker=OLD_KEY), ALL_RUNNING)
 
 
 def archived(desired: DesiredState = DesiredState.ARCHIVED) -> Snapshot:
-    return seen(new_snapshot(desired, key=OLD_KEY), ARCHIVE_ONLY)
+    return observed(new_snapshot(desired, key=OLD_KEY), ARCHIVE_ONLY)
 
 
 def pending(desired: DesiredState = DesiredState.RUNNING) -> Snapshot:
-    return seen(new_snapshot(desired), NOTHING)
+    return observed(new_snapshot(desired), NOTHING)

@@ -1,4 +1,4 @@
-"""Settled, and needs a person: every combination of what the rules look at."""
+"""Settled and needs a person: all combinations of what the rules depend on."""
 
 from dataclasses import replace
 from itertools import product
@@ -18,8 +18,8 @@ from tests.unit.domain.builders import (
     VOLUME_AND_ARCHIVE,
     archived,
     new_snapshot,
+    observed,
     running,
-    seen,
     standby,
 )
 
@@ -50,47 +50,47 @@ def test_a_halted_deletion_needs_a_person(reason: ErrorReason) -> None:
 
 
 @pytest.mark.parametrize("reason", [None, *sorted(RETRYABLE)])
-def test_a_deletion_that_goes_on_needs_nobody(reason: ErrorReason | None) -> None:
+def test_a_deletion_in_progress_needs_no_person(reason: ErrorReason | None) -> None:
     going_on = replace(HALTED, error_reason=reason)
     assert not going_on.needs_person
     assert not going_on.is_settled
 
 
-def test_a_purge_goes_on_in_spite_of_errors() -> None:
+def test_a_purge_continues_despite_errors() -> None:
     assert not replace(HALTED, purge=True).needs_person
     assert not replace(HALTED, purge=True).is_settled
 
 
-def test_what_is_deleted_is_settled_and_needs_nobody() -> None:
+def test_a_deleted_workspace_is_settled_and_needs_no_person() -> None:
     over = replace(HALTED, phase=Phase.DELETED)
     assert not over.needs_person
     assert over.is_settled
 
 
-def test_a_deletion_that_was_just_taken_back_is_not_settled() -> None:
+def test_an_unfinished_deletion_that_was_just_undone_is_not_settled() -> None:
     back = replace(HALTED, deleted=False, desired_state=DesiredState.ARCHIVED)
     assert not back.needs_person
     assert not back.is_settled
 
 
 @pytest.mark.parametrize("change", [{"recovering": True}, {"operation": Operation.STOPPING}])
-def test_what_somebody_works_on_needs_nobody_and_is_not_settled(change: dict[str, object]) -> None:
+def test_a_busy_workspace_needs_no_person_and_is_not_settled(change: dict[str, object]) -> None:
     busy = replace(HALTED, **change)  # type: ignore[arg-type]
     assert not busy.needs_person
     assert not busy.is_settled
 
 
-def test_what_needs_a_person_is_settled() -> None:
+def test_a_workspace_that_needs_a_person_is_settled() -> None:
     assert all(each.is_settled for each in EVERY_STATE if each.needs_person)
 
 
-def test_what_is_settled_is_where_it_should_be_or_needs_a_person() -> None:
+def test_a_settled_workspace_is_where_it_should_be_or_needs_a_person() -> None:
     for each in EVERY_STATE:
         if each.is_settled:
             assert each.phase.value == each.desired_state.value or each.needs_person
 
 
-def standing_of(snapshot: Snapshot) -> LifecycleState:
+def lifecycle_of(snapshot: Snapshot) -> LifecycleState:
     return LifecycleState(
         snapshot.phase,
         snapshot.operation,
@@ -101,8 +101,8 @@ def standing_of(snapshot: Snapshot) -> LifecycleState:
     )
 
 
-def everywhere() -> list[Snapshot]:
-    """Judged rows: wherever a workspace can be, deleted or not, with every error or none."""
+def all_judged_rows() -> list[Snapshot]:
+    """Return judged rows: every place of a workspace, deleted or not, with each error or none."""
     places = [
         (new_snapshot(), NOTHING),
         (archived(DesiredState.RUNNING), ARCHIVE_ONLY),
@@ -116,21 +116,21 @@ def everywhere() -> list[Snapshot]:
     ]
     requests = (None, False, True)
     found = []
-    for (place, facts), reason, purge in product(places, (None, *ErrorReason), requests):
+    for (place, observation), reason, purge in product(places, (None, *ErrorReason), requests):
         row = replace(place, error_reason=reason)
-        found.append(seen(row if purge is None else request_deletion(row, purge=purge), facts))
+        found.append(observed(row if purge is None else request_deletion(row, purge=purge), observation))
     return found
 
 
-def test_what_needs_a_person_is_what_the_planner_halts_for() -> None:
-    rows = everywhere()
+def test_the_planner_halts_exactly_for_what_needs_a_person() -> None:
+    rows = all_judged_rows()
     for row in rows:
         halts = plan(row).decision is Decision.HALT and row.phase is not Phase.DELETED
-        assert standing_of(row).needs_person is halts, row
-    assert any(standing_of(row).needs_person and row.deleted for row in rows)
+        assert lifecycle_of(row).needs_person is halts, row
+    assert any(lifecycle_of(row).needs_person and row.deleted for row in rows)
 
 
-def test_what_is_settled_is_what_the_planner_leaves_alone() -> None:
-    for row in everywhere():
+def test_the_planner_leaves_exactly_the_settled_workspaces_alone() -> None:
+    for row in all_judged_rows():
         rests = plan(row).decision in {Decision.CONVERGED, Decision.HALT}
-        assert standing_of(row).is_settled is rests, row
+        assert lifecycle_of(row).is_settled is rests, row

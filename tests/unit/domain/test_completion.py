@@ -1,4 +1,4 @@
-"""Each operation is done when its result is observed, and not before."""
+"""An operation is complete when its result is observed, and not before."""
 
 from dataclasses import replace
 
@@ -14,14 +14,14 @@ from tests.unit.domain.builders import (
     VOLUME_AND_ARCHIVE,
     archived,
     new_snapshot,
+    observed,
     pending,
     running,
-    seen,
     standby,
 )
 
-HALF_RESTORED = seen(new_snapshot(key=NEW_KEY, marker=OLD_KEY), VOLUME_AND_ARCHIVE)
-UNSEEN_ARCHIVE = seen(new_snapshot(key=NEW_KEY), ARCHIVE_ONLY)
+HALF_RESTORED = observed(new_snapshot(key=NEW_KEY, marker=OLD_KEY), VOLUME_AND_ARCHIVE)
+UNSEEN_ARCHIVE = observed(new_snapshot(key=NEW_KEY), ARCHIVE_ONLY)
 
 DONE: dict[Operation, list[Snapshot]] = {
     Operation.PROVISIONING: [standby(), running()],
@@ -37,7 +37,7 @@ EVERYTHING = [pending(), archived(), HALF_RESTORED, standby(), running()]
 
 @pytest.mark.parametrize("operation", DONE)
 @pytest.mark.parametrize("snapshot", EVERYTHING, ids=["pending", "archived", "half", "standby", "running"])
-def test_an_operation_is_complete_exactly_when_its_result_is_seen(
+def test_an_operation_is_complete_exactly_when_its_result_is_observed(
     operation: Operation, snapshot: Snapshot
 ) -> None:
     assert is_complete(operation, snapshot) == (snapshot in DONE[operation])
@@ -47,5 +47,5 @@ def test_every_operation_has_a_rule() -> None:
     assert set(COMPLETION_RULES) == set(Operation) - {Operation.NONE}
 
 
-def test_an_archive_without_its_key_stored_is_not_complete() -> None:
+def test_an_archive_whose_key_is_not_stored_is_not_complete() -> None:
     assert not is_complete(Operation.ARCHIVING, replace(archived(), archive_key=None))

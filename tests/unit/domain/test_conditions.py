@@ -1,4 +1,4 @@
-"""Conditions keep their meaning through the JSONB column; states keep theirs through requests."""
+"""Conditions in the JSONB column, and parsing of desired states."""
 
 import json
 
@@ -10,12 +10,12 @@ from tests.unit.domain.builders import NOW, archived, pending, running, standby
 
 
 @pytest.mark.parametrize("snapshot", [pending(), archived(), standby(), running()], ids=lambda s: s.phase)
-def test_conditions_survive_the_column(snapshot: Snapshot) -> None:
+def test_conditions_survive_a_round_trip_through_the_column(snapshot: Snapshot) -> None:
     document = json.loads(json.dumps(conditions_to_json(snapshot.conditions)))
     assert conditions_from_json(document) == snapshot.conditions
 
 
-def test_the_column_reads_like_kubernetes() -> None:
+def test_the_column_looks_like_kubernetes_conditions() -> None:
     document = conditions_to_json(running().conditions)
     assert list(document) == [
         "storage.volume_ready",
@@ -33,17 +33,17 @@ def test_the_column_reads_like_kubernetes() -> None:
     }
 
 
-def test_a_condition_that_is_missing_was_never_observed() -> None:
+def test_a_missing_condition_was_never_observed() -> None:
     assert conditions_from_json({}) == Conditions()
     assert conditions_from_json({"policy.healthy": {"status": None}}).healthy.status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize("desired", DesiredState)
-def test_a_desired_state_is_read_by_its_name(desired: DesiredState) -> None:
+def test_a_desired_state_is_parsed_by_its_name(desired: DesiredState) -> None:
     assert parse_desired_state(desired.value) is desired
 
 
-def test_pending_is_the_older_spelling_of_archived() -> None:
+def test_pending_is_an_older_name_of_archived() -> None:
     assert parse_desired_state("PENDING") is DesiredState.ARCHIVED
 
 

@@ -25,7 +25,7 @@ from tests.unit.domain.builders import (
     VOLUME_AND_ARCHIVE,
     archived,
     new_snapshot,
-    seen,
+    observed,
     standby,
 )
 
@@ -107,17 +107,17 @@ def test_a_deletion_can_become_a_purge() -> None:
 
 
 def test_a_finished_deletion_that_is_undone_is_archived_at_once() -> None:
-    deleted = seen(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
+    deleted = observed(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
     assert deleted.phase is Phase.DELETED
     back = undelete(deleted)
     assert (back.phase, back.desired_state, back.deleted) == (Phase.ARCHIVED, DesiredState.ARCHIVED, False)
-    assert replace(seen(back, ARCHIVE_ONLY), conditions=back.conditions) == back
+    assert replace(observed(back, ARCHIVE_ONLY), conditions=back.conditions) == back
 
 
 def test_an_unfinished_deletion_that_is_undone_keeps_its_phase_until_it_is_observed() -> None:
-    deleting = seen(request_deletion(standby(), purge=False), VOLUME_AND_ARCHIVE)
+    deleting = observed(request_deletion(standby(), purge=False), VOLUME_AND_ARCHIVE)
     assert (deleting.phase, undelete(deleting).phase) == (Phase.DELETING, Phase.DELETING)
-    assert seen(undelete(deleting), VOLUME_AND_ARCHIVE).phase is Phase.STANDBY
+    assert observed(undelete(deleting), VOLUME_AND_ARCHIVE).phase is Phase.STANDBY
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_an_unfinished_deletion_that_is_undone_keeps_its_phase_until_it_is_obser
     [
         (archived(), UndeleteRefusal.NOT_DELETED),
         (request_deletion(archived(), purge=True), UndeleteRefusal.PURGED),
-        (seen(request_deletion(new_snapshot(), purge=False), NOTHING), UndeleteRefusal.NO_ARCHIVE),
+        (observed(request_deletion(new_snapshot(), purge=False), NOTHING), UndeleteRefusal.NO_ARCHIVE),
     ],
 )
 def test_a_deletion_that_cannot_be_undone_says_why(snapshot: Snapshot, refusal: UndeleteRefusal) -> None:
@@ -135,6 +135,6 @@ def test_a_deletion_that_cannot_be_undone_says_why(snapshot: Snapshot, refusal: 
 
 
 def test_a_deletion_is_not_undone_while_an_operation_is_claimed() -> None:
-    deleted = seen(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
+    deleted = observed(request_deletion(archived(), purge=False), ARCHIVE_ONLY)
     with pytest.raises(ValueError, match="cannot be undone"):
         undelete(replace(deleted, operation=Operation.DELETING))

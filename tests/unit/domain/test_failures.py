@@ -15,7 +15,7 @@ from codehub.domain.failures import (
 from codehub.domain.states import ErrorReason
 
 
-def test_terminal_reasons_are_those_of_the_spec() -> None:
+def test_terminal_reasons_are_those_of_the_contract() -> None:
     assert {
         ErrorReason.TIMEOUT,
         ErrorReason.DATA_LOST,
@@ -43,7 +43,7 @@ def test_jitter_spreads_the_wait_by_a_fifth(jitter: float, delay: float) -> None
 
 
 @pytest.mark.parametrize("kind", [Permanent, Transient])
-def test_a_failure_carries_its_reason_and_a_message_for_a_person(kind: type[Failure]) -> None:
+def test_a_failure_has_a_reason_and_a_message_for_people(kind: type[Failure]) -> None:
     failure = kind(ErrorReason.UNREACHABLE, "S3 does not answer.")
     assert (failure.reason, failure.message, str(failure)) == (
         ErrorReason.UNREACHABLE,

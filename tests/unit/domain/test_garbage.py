@@ -1,4 +1,4 @@
-"""Which archives are protected, and when the others may go."""
+"""Which archives are protected, and when the others may be collected."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -43,7 +43,7 @@ def test_an_archive_that_a_recovery_left_behind_is_protected(phase: Phase) -> No
     assert protected(replace(STRANGER, phase=phase, given_up=frozenset({OLD_KEY})))
 
 
-def test_what_a_recovery_left_behind_goes_with_its_workspace() -> None:
+def test_an_archive_that_a_recovery_left_behind_goes_with_its_workspace() -> None:
     gone = replace(STRANGER, phase=Phase.DELETED, deleted_at=NOW, given_up=frozenset({OLD_KEY}))
     assert not protected(gone)
 
@@ -58,7 +58,7 @@ def test_an_older_archive_is_protected_while_the_current_one_is_missing(phase: P
 
 
 @pytest.mark.parametrize(("age", "kept"), [(LAST_MOMENT, True), (WEEK, False)])
-def test_an_older_archive_can_bring_back_a_deleted_workspace_whose_last_one_is_missing(
+def test_an_older_archive_of_a_deleted_workspace_is_protected_while_the_last_one_is_missing(
     age: timedelta, kept: bool
 ) -> None:
     gone = replace(GONE, archive_key=NEW_KEY, archive_missing=True, deleted_at=NOW - age)
@@ -91,5 +91,5 @@ def test_the_archive_of_an_undeleted_workspace_is_protected_before_it_is_observe
 
 
 @pytest.mark.parametrize(("age", "due"), [(GRACE - timedelta(seconds=1), False), (GRACE, True)])
-def test_an_orphan_may_go_after_the_grace(age: timedelta, due: bool) -> None:
+def test_an_orphan_may_be_collected_after_the_grace_period(age: timedelta, due: bool) -> None:
     assert may_collect(NOW - age, NOW, GracePeriods()) == due

@@ -1,4 +1,4 @@
-"""From facts to conditions and phases, the full matrix and the rules that protect data."""
+"""From observations to conditions and phases: the full matrix, and the rules that protect data."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -31,9 +31,9 @@ from tests.unit.domain.builders import (
     VOLUME_ONLY,
     archived,
     new_snapshot,
+    observed,
     pending,
     running,
-    seen,
     standby,
 )
 
@@ -48,15 +48,17 @@ ARCHIVES = [ArchiveFact.ABSENT, ArchiveFact.PRESENT]
 KEYS_AND_MARKERS = [(None, None), (OLD_KEY, None), (OLD_KEY, OLD_KEY), (OLD_KEY, NEW_KEY)]
 
 
-def expected_first_phase(facts: Observation, key: str | None, marker: str | None) -> Phase | ErrorReason:
-    """Repeat the phase table of docs/contract.md for a workspace that is observed for the first time."""
-    complete = facts.volume is VolumeFact.PRESENT and marker == key
-    if key and not complete and facts.archive is ArchiveFact.ABSENT:
+def expected_first_phase(
+    observation: Observation, key: str | None, marker: str | None
+) -> Phase | ErrorReason:
+    """Return the phase by the table in docs/contract.md, for a workspace that was never observed."""
+    complete = observation.volume is VolumeFact.PRESENT and marker == key
+    if key and not complete and observation.archive is ArchiveFact.ABSENT:
         return ErrorReason.DATA_LOST
-    if facts.container is not ContainerFact.ABSENT and not complete:
+    if observation.container is not ContainerFact.ABSENT and not complete:
         return ErrorReason.CONTAINER_WITHOUT_VOLUME
     if complete:
-        return Phase.RUNNING if facts.container is ContainerFact.READY else Phase.STANDBY
+        return Phase.RUNNING if observation.container is ContainerFact.READY else Phase.STANDBY
     return Phase.ARCHIVED if key else Phase.PENDING
 
 
@@ -64,16 +66,16 @@ def expected_first_phase(facts: Observation, key: str | None, marker: str | None
     ("container", "volume", "archive", "key_and_marker"),
     list(product(CONTAINERS, VOLUMES, ARCHIVES, KEYS_AND_MARKERS)),
 )
-def test_phase_follows_from_what_is_seen(
+def test_phase_follows_from_the_observation(
     container: ContainerFact,
     volume: VolumeFact,
     archive: ArchiveFact,
     key_and_marker: tuple[str | None, str | None],
 ) -> None:
     key, marker = key_and_marker
-    facts = Observation(container, volume, archive)
-    judged = judge(new_snapshot(key=key, marker=marker), facts, NOW)
-    expected = expected_first_phase(facts, key, marker)
+    observation = Observation(container, volume, archive)
+    judged = judge(new_snapshot(key=key, marker=marker), observation, NOW)
+    expected = expected_first_phase(observation, key, marker)
     if isinstance(expected, ErrorReason):
         assert (judged.phase, judged.error_reason) == (Phase.ERROR, expected)
         assert judged.operation is Operation.NONE
@@ -92,8 +94,8 @@ def test_a_deleted_workspace_is_deleting_until_container_and_volume_are_gone(
     assert judged.phase is (Phase.DELETED if gone else Phase.DELETING)
 
 
-def test_a_volume_that_was_never_seen_does_not_make_a_workspace_deleted() -> None:
-    judged = seen(new_snapshot(DesiredState.DELETED, deleted=True), OUTAGE)
+def test_a_workspace_is_not_deleted_before_its_volume_was_observed() -> None:
+    judged = observed(new_snapshot(DesiredState.DELETED, deleted=True), OUTAGE)
     assert judged.phase is Phase.DELETING
 
 
@@ -104,8 +106,8 @@ def test_an_outage_of_every_provider_changes_nothing(before: Snapshot) -> None:
     assert after.unreachable == (Resource.CONTAINER, Resource.VOLUME, Resource.ARCHIVE)
 
 
-def test_an_outage_before_the_first_look_leaves_everything_unknown() -> None:
-    judged = seen(new_snapshot(key=OLD_KEY), OUTAGE)
+def test_an_outage_before_the_first_observation_leaves_everything_unknown() -> None:
+    judged = observed(new_snapshot(key=OLD_KEY), OUTAGE)
     assert judged.conditions.volume_ready.status is Status.UNKNOWN
     assert judged.conditions.archive_ready.status is Status.UNKNOWN
     assert judged.conditions.container_ready.status is Status.UNKNOWN
@@ -113,83 +115,85 @@ def test_an_outage_before_the_first_look_leaves_everything_unknown() -> None:
 
 
 def test_a_half_restored_volume_does_not_count_as_ready() -> None:
-    judged = seen(new_snapshot(key=NEW_KEY, marker=OLD_KEY), VOLUME_AND_ARCHIVE)
+    judged = observed(new_snapshot(key=NEW_KEY, marker=OLD_KEY), VOLUME_AND_ARCHIVE)
     assert judged.phase is Phase.ARCHIVED
     assert judged.conditions.volume_ready.reason == Reason.INCOMPLETE
 
 
 def test_a_committed_key_makes_the_volume_a_leftover_even_while_the_provider_is_silent() -> None:
     committed = replace(standby(), archive_key=NEW_KEY)
-    assert seen(committed, OUTAGE).conditions.volume_ready.reason == Reason.INCOMPLETE
+    assert observed(committed, OUTAGE).conditions.volume_ready.reason == Reason.INCOMPLETE
 
 
 def test_a_vanished_archive_is_data_lost_and_never_pending() -> None:
-    judged = seen(archived(), NOTHING)
+    judged = observed(archived(), NOTHING)
     assert (judged.phase, judged.error_reason) == (Phase.ERROR, ErrorReason.DATA_LOST)
 
 
-def test_a_vanished_archive_beside_a_complete_volume_is_no_error() -> None:
-    assert seen(standby(), VOLUME_ONLY).phase is Phase.STANDBY
+def test_a_vanished_archive_with_a_complete_volume_is_not_an_error() -> None:
+    assert observed(standby(), VOLUME_ONLY).phase is Phase.STANDBY
 
 
-def test_an_archive_that_was_not_asked_about_is_unknown_once_a_key_is_set() -> None:
+def test_an_archive_that_was_not_observed_is_unknown_once_its_key_is_set() -> None:
     keyed = replace(pending(), archive_key=NEW_KEY)
-    assert seen(keyed, OUTAGE).conditions.archive_ready.status is Status.UNKNOWN
+    assert observed(keyed, OUTAGE).conditions.archive_ready.status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize("before", [standby(), running()], ids=lambda s: s.phase)
 def test_a_vanished_volume_is_data_lost_even_where_an_older_archive_exists(before: Snapshot) -> None:
-    judged = seen(before, ARCHIVE_ONLY)
+    judged = observed(before, ARCHIVE_ONLY)
     assert (judged.phase, judged.error_reason) == (Phase.ERROR, ErrorReason.DATA_LOST)
 
 
 @pytest.mark.parametrize("operation", set(Operation) - {Operation.NONE})
 def test_a_volume_that_vanishes_during_an_operation_ends_it(operation: Operation) -> None:
-    judged = seen(replace(standby(), operation=operation), ARCHIVE_ONLY)
+    judged = observed(replace(standby(), operation=operation), ARCHIVE_ONLY)
     assert judged.error_reason is ErrorReason.DATA_LOST
     assert judged.operation is Operation.NONE
 
 
 def test_a_volume_may_go_once_its_archive_is_committed() -> None:
     archiving = replace(standby(), operation=Operation.ARCHIVING, archive_key=NEW_KEY)
-    judged = seen(archiving, ARCHIVE_ONLY)
+    judged = observed(archiving, ARCHIVE_ONLY)
     assert (judged.phase, judged.operation) == (Phase.ARCHIVED, Operation.ARCHIVING)
 
 
-def test_a_loss_is_remembered_until_the_volume_is_seen_again() -> None:
-    lost = seen(standby(), ARCHIVE_ONLY, OUTAGE, ARCHIVE_ONLY)
+def test_a_loss_is_remembered_until_the_volume_is_observed_again() -> None:
+    lost = observed(standby(), ARCHIVE_ONLY, OUTAGE, ARCHIVE_ONLY)
     assert lost.conditions.volume_ready.reason == Reason.VANISHED
-    back = seen(replace(lost, error_reason=None), VOLUME_AND_ARCHIVE)
+    back = observed(replace(lost, error_reason=None), VOLUME_AND_ARCHIVE)
     assert back.phase is Phase.STANDBY
 
 
 def test_a_purge_takes_the_volume_without_an_error_and_keeps_its_operation() -> None:
     purging = replace(standby(DesiredState.DELETED), deleted=True, purge=True, operation=Operation.DELETING)
-    judged = seen(purging, NOTHING)
+    judged = observed(purging, NOTHING)
     assert (judged.phase, judged.error_reason) == (Phase.DELETED, None)
     broken = replace(purging, error_reason=ErrorReason.TIMEOUT)
-    assert seen(broken, VOLUME_ONLY).operation is Operation.DELETING
+    assert observed(broken, VOLUME_ONLY).operation is Operation.DELETING
 
 
 def test_a_container_without_its_complete_volume_is_an_error() -> None:
-    judged = seen(archived(), replace(VOLUME_AND_ARCHIVE, container=ContainerFact.NOT_READY))
+    judged = observed(archived(), replace(VOLUME_AND_ARCHIVE, container=ContainerFact.NOT_READY))
     assert judged.error_reason is ErrorReason.CONTAINER_WITHOUT_VOLUME
 
 
 @pytest.mark.parametrize("reason", [ErrorReason.ACTION_FAILED, ErrorReason.UNREACHABLE])
 def test_an_error_that_is_being_retried_is_not_an_error_phase(reason: ErrorReason) -> None:
-    judged = seen(replace(standby(), error_reason=reason, operation=Operation.STARTING), VOLUME_AND_ARCHIVE)
+    judged = observed(
+        replace(standby(), error_reason=reason, operation=Operation.STARTING), VOLUME_AND_ARCHIVE
+    )
     assert (judged.phase, judged.operation) == (Phase.STANDBY, Operation.STARTING)
 
 
 def test_a_recorded_terminal_error_stays_and_keeps_its_message() -> None:
     failed = replace(standby(), error_reason=ErrorReason.TIMEOUT, error_message="Took 5 minutes.")
-    judged = seen(failed, VOLUME_AND_ARCHIVE, ALL_RUNNING)
+    judged = observed(failed, VOLUME_AND_ARCHIVE, ALL_RUNNING)
     assert (judged.phase, judged.error_message) == (Phase.ERROR, "Took 5 minutes.")
     assert judged.conditions.healthy.reason == ErrorReason.TIMEOUT
 
 
-def test_a_transition_time_moves_only_with_the_status() -> None:
+def test_a_transition_time_changes_only_with_the_status() -> None:
     later = NOW + timedelta(hours=1)
     again = judge(running(), ALL_RUNNING, later)
     assert again.conditions.container_ready.last_transition_time == NOW
@@ -203,7 +207,7 @@ def test_a_transition_time_moves_only_with_the_status() -> None:
     "silent", [{"container": ContainerFact.UNREACHABLE}, {"volume": VolumeFact.UNREACHABLE}]
 )
 @pytest.mark.parametrize("purge", [True, False])
-def test_a_deletion_is_over_only_once_both_providers_have_said_so(
+def test_a_deletion_is_finished_only_after_both_providers_reported_it(
     silent: dict[str, Any], purge: bool
 ) -> None:
     deleted = replace(pending(DesiredState.DELETED), deleted=True, purge=purge)
@@ -211,20 +215,20 @@ def test_a_deletion_is_over_only_once_both_providers_have_said_so(
     assert unsure.phase is Phase.DELETING
     over = judge(unsure, NOTHING, NOW)
     assert over.phase is Phase.DELETED
-    # What was seen to be gone stays gone while nobody answers.
+    # What was gone stays gone while the providers are silent.
     assert judge(over, OUTAGE, NOW).phase is Phase.DELETED
 
 
-def test_a_restore_into_a_volume_that_is_gone_says_nothing_of_the_next_one() -> None:
-    """Killed after the marker was stored, then the volume went: a later partial volume is not complete."""
+def test_a_restore_into_a_volume_that_is_gone_does_not_count_for_the_next_volume() -> None:
+    """A worker dies after it stored the marker, and the volume is lost: a new partial one is not complete."""
     marked = replace(archived(DesiredState.RUNNING), operation=Operation.RESTORING)
     marked = replace(marked, restore_marker=marked.archive_key)
-    partial = seen(seen(marked, ARCHIVE_ONLY), VOLUME_AND_ARCHIVE)
+    partial = observed(observed(marked, ARCHIVE_ONLY), VOLUME_AND_ARCHIVE)
     assert partial.conditions.volume_ready.reason == Reason.INCOMPLETE
     assert partial.phase is Phase.ARCHIVED
 
 
-def test_a_finished_restore_is_remembered_while_nobody_can_see_its_volume() -> None:
+def test_a_finished_restore_is_remembered_while_its_volume_is_unreachable() -> None:
     marked = replace(archived(DesiredState.RUNNING), operation=Operation.RESTORING)
     marked = replace(marked, restore_marker=marked.archive_key)
-    assert seen(marked, OUTAGE).restore_marker == marked.archive_key
+    assert observed(marked, OUTAGE).restore_marker == marked.archive_key

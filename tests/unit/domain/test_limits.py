@@ -26,20 +26,20 @@ STANDBY = Usage(Phase.STANDBY, Operation.NONE, DesiredState.STANDBY, NOW, LONG_A
 
 
 @pytest.mark.parametrize(("phase", "desired"), list(product(Phase, DesiredState)))
-def test_what_is_or_shall_be_running_counts(phase: Phase, desired: DesiredState) -> None:
+def test_running_and_requested_workspaces_count(phase: Phase, desired: DesiredState) -> None:
     expected = phase is Phase.RUNNING or desired is DesiredState.RUNNING
     assert counts_as_running(phase, desired, deleted=False, container_exists=False) == expected
 
 
 @pytest.mark.parametrize(("phase", "desired", "deleted"), list(product(Phase, DesiredState, (False, True))))
-def test_a_container_takes_a_place_in_every_state(phase: Phase, desired: DesiredState, deleted: bool) -> None:
+def test_a_container_takes_a_slot_in_every_state(phase: Phase, desired: DesiredState, deleted: bool) -> None:
     assert counts_as_running(phase, desired, deleted=deleted, container_exists=True)
 
 
 @pytest.mark.parametrize("phase", Phase)
-def test_a_deletion_gives_the_place_back_once_the_container_is_gone(phase: Phase) -> None:
+def test_a_deletion_frees_the_slot_once_the_container_is_gone(phase: Phase) -> None:
     counts = counts_as_running(phase, DesiredState.DELETED, deleted=True, container_exists=False)
-    # The stored phase is RUNNING until somebody has looked again.
+    # The stored phase is RUNNING until the next observation.
     assert counts is (phase is Phase.RUNNING)
 
 
@@ -77,7 +77,7 @@ def test_a_workspace_that_has_just_started_is_not_idle(last_access_at: datetime 
     assert idle_target(fresh, TIMES, NOW) is None
 
 
-def test_a_standby_workspace_is_archived_by_the_time_it_has_stood() -> None:
+def test_a_standby_workspace_is_archived_after_its_time_in_standby() -> None:
     assert idle_target(STANDBY, TIMES, NOW) is DesiredState.ARCHIVED
     recent = replace(STANDBY, phase_changed_at=NOW - timedelta(minutes=29))
     assert idle_target(recent, TIMES, NOW) is None
@@ -99,5 +99,5 @@ def test_nothing_is_idle_while_an_operation_runs(usage: Usage, operation: Operat
         not in {(RUNNING.phase, RUNNING.desired_state), (STANDBY.phase, STANDBY.desired_state)}
     ],
 )
-def test_a_workspace_on_its_way_somewhere_is_left_alone(phase: Phase, desired: DesiredState) -> None:
+def test_a_workspace_that_has_not_converged_is_left_alone(phase: Phase, desired: DesiredState) -> None:
     assert idle_target(replace(RUNNING, phase=phase, desired_state=desired), TIMES, NOW) is None

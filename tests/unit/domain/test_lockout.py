@@ -1,4 +1,4 @@
-"""Wrong passwords lock a name, longer each time."""
+"""Wrong passwords lock a user name, longer each time."""
 
 from datetime import datetime, timedelta
 

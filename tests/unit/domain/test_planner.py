@@ -1,4 +1,4 @@
-"""The whole phase x desired x archive x marker matrix, and what waits, halts or is resumed."""
+"""The matrix of phase, desired state, archive and marker, and what waits, halts or is resumed."""
 
 from dataclasses import replace
 from itertools import product
@@ -21,9 +21,9 @@ from tests.unit.domain.builders import (
     VOLUME_ONLY,
     archived,
     new_snapshot,
+    observed,
     pending,
     running,
-    seen,
     standby,
 )
 
@@ -32,7 +32,7 @@ BY_PHASE = {Phase.PENDING: pending, Phase.ARCHIVED: archived, Phase.STANDBY: sta
 
 
 def expected_plan(judged: Snapshot) -> Plan:
-    """Restate the rules of docs/contract.md: up or down by one neighbor, leftovers first."""
+    """Return the plan by the rules of docs/contract.md: to the next neighbor up or down, leftovers first."""
     if judged.phase is Phase.ERROR:
         return Plan(Decision.HALT)
     level, wanted = LEVELS[judged.phase], DESIRED_LEVELS[judged.desired_state]
@@ -83,7 +83,7 @@ def test_every_phase_desired_archive_and_marker_has_its_operation(
 
 
 @pytest.mark.parametrize(("phase", "desired"), list(product(BY_PHASE, WANTED)))
-def test_an_operation_moves_between_neighbours_towards_the_desired_state(
+def test_an_operation_moves_between_neighbors_toward_the_desired_state(
     phase: Phase, desired: DesiredState
 ) -> None:
     planned = plan(BY_PHASE[phase](desired))
@@ -106,13 +106,13 @@ def snapshot_planned_for(operation: Operation) -> Snapshot:
         Operation.STOPPING: running(DesiredState.STANDBY),
         Operation.ARCHIVING: standby(DesiredState.ARCHIVED),
         Operation.CREATE_EMPTY_ARCHIVE: pending(DesiredState.ARCHIVED),
-        Operation.DELETING: seen(new_snapshot(deleted=True, purge=True), VOLUME_ONLY),
+        Operation.DELETING: observed(new_snapshot(deleted=True, purge=True), VOLUME_ONLY),
     }[operation]
 
 
-def test_nothing_begins_before_the_first_look() -> None:
-    assert plan(seen(new_snapshot(), OUTAGE)) == Plan(Decision.WAIT, Operation.PROVISIONING)
-    assert plan(seen(new_snapshot(key=OLD_KEY), OUTAGE)) == Plan(Decision.WAIT, Operation.RESTORING)
+def test_nothing_begins_before_the_first_observation() -> None:
+    assert plan(observed(new_snapshot(), OUTAGE)) == Plan(Decision.WAIT, Operation.PROVISIONING)
+    assert plan(observed(new_snapshot(key=OLD_KEY), OUTAGE)) == Plan(Decision.WAIT, Operation.RESTORING)
 
 
 @pytest.mark.parametrize("desired", WANTED)
@@ -121,18 +121,18 @@ def test_a_claimed_operation_is_resumed_whatever_is_desired_now(desired: Desired
     assert plan(claimed) == Plan(Decision.RUN, Operation.STARTING)
 
 
-def test_a_claimed_operation_whose_result_is_seen_is_settled_not_redone() -> None:
+def test_a_claimed_operation_whose_result_is_observed_is_settled_and_not_repeated() -> None:
     claimed = replace(standby(), operation=Operation.RESTORING)
     assert plan(claimed) == Plan(Decision.SETTLE, Operation.RESTORING)
 
 
-def test_a_claimed_operation_waits_out_an_outage() -> None:
+def test_a_claimed_operation_waits_during_an_outage() -> None:
     claimed = replace(standby(), operation=Operation.STARTING, unreachable=(Resource.CONTAINER,))
     assert plan(claimed) == Plan(Decision.WAIT, Operation.STARTING)
 
 
 @pytest.mark.parametrize(
-    ("facts", "operation"),
+    ("observation", "operation"),
     [
         (ALL_RUNNING, Operation.STOPPING),
         (replace(ALL_RUNNING, container=ContainerFact.NOT_READY), Operation.STOPPING),
@@ -140,43 +140,45 @@ def test_a_claimed_operation_waits_out_an_outage() -> None:
     ],
 )
 def test_a_deletion_steps_down_so_that_a_last_archive_exists(
-    facts: Observation, operation: Operation
+    observation: Observation, operation: Operation
 ) -> None:
     deleted = new_snapshot(DesiredState.DELETED, key=OLD_KEY, marker=OLD_KEY, deleted=True)
-    assert plan(seen(deleted, facts)) == Plan(Decision.RUN, operation)
+    assert plan(observed(deleted, observation)) == Plan(Decision.RUN, operation)
 
 
 def test_a_deletion_removes_a_leftover_volume_whose_content_is_archived() -> None:
     deleted = new_snapshot(DesiredState.DELETED, key=NEW_KEY, marker=OLD_KEY, deleted=True)
-    assert plan(seen(deleted, VOLUME_AND_ARCHIVE)) == Plan(Decision.RUN, Operation.DELETING)
+    assert plan(observed(deleted, VOLUME_AND_ARCHIVE)) == Plan(Decision.RUN, Operation.DELETING)
 
 
-def test_a_deletion_keeps_a_leftover_volume_until_its_archive_answers() -> None:
+def test_a_deletion_keeps_a_leftover_volume_until_its_archive_is_observed() -> None:
     deleted = new_snapshot(DesiredState.DELETED, key=NEW_KEY, marker=OLD_KEY, deleted=True)
     silent = replace(VOLUME_AND_ARCHIVE, archive=ArchiveFact.UNREACHABLE)
-    assert plan(seen(deleted, silent)) == Plan(Decision.WAIT, Operation.DELETING)
-    claimed = replace(seen(deleted, silent), operation=Operation.DELETING)
+    assert plan(observed(deleted, silent)) == Plan(Decision.WAIT, Operation.DELETING)
+    claimed = replace(observed(deleted, silent), operation=Operation.DELETING)
     assert plan(claimed) == Plan(Decision.WAIT, Operation.DELETING)
     assert plan(replace(claimed, purge=True)) == Plan(Decision.RUN, Operation.DELETING)
 
 
-@pytest.mark.parametrize("facts", [ALL_RUNNING, VOLUME_AND_ARCHIVE, VOLUME_ONLY])
-def test_a_purge_goes_straight_to_deleting(facts: Observation) -> None:
+@pytest.mark.parametrize("observation", [ALL_RUNNING, VOLUME_AND_ARCHIVE, VOLUME_ONLY])
+def test_a_purge_goes_directly_to_deleting(observation: Observation) -> None:
     purged = new_snapshot(
         DesiredState.DELETED, key=OLD_KEY, marker=OLD_KEY, deleted=True, purge=True, error=ErrorReason.TIMEOUT
     )
-    assert plan(seen(purged, facts)) == Plan(Decision.RUN, Operation.DELETING)
+    assert plan(observed(purged, observation)) == Plan(Decision.RUN, Operation.DELETING)
 
 
 def test_a_deletion_that_failed_waits_for_a_person_instead_of_destroying_the_only_copy() -> None:
     failed = new_snapshot(DesiredState.DELETED, deleted=True, error=ErrorReason.RETRY_EXCEEDED)
-    assert plan(seen(failed, VOLUME_ONLY)) == Plan(Decision.HALT)
+    assert plan(observed(failed, VOLUME_ONLY)) == Plan(Decision.HALT)
 
 
 def test_a_deleted_workspace_has_converged() -> None:
-    assert plan(seen(new_snapshot(DesiredState.DELETED, deleted=True), NOTHING)) == Plan(Decision.CONVERGED)
+    assert plan(observed(new_snapshot(DesiredState.DELETED, deleted=True), NOTHING)) == Plan(
+        Decision.CONVERGED
+    )
 
 
-def test_an_error_is_only_left_by_a_person() -> None:
-    assert plan(seen(archived(DesiredState.RUNNING), NOTHING)) == Plan(Decision.HALT)
-    assert plan(seen(new_snapshot(error=ErrorReason.TIMEOUT), ARCHIVE_ONLY)) == Plan(Decision.HALT)
+def test_only_a_person_ends_an_error() -> None:
+    assert plan(observed(archived(DesiredState.RUNNING), NOTHING)) == Plan(Decision.HALT)
+    assert plan(observed(new_snapshot(error=ErrorReason.TIMEOUT), ARCHIVE_ONLY)) == Plan(Decision.HALT)

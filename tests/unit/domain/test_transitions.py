@@ -1,4 +1,4 @@
-"""Claim, commit, mark, settle and fail: how the row may change."""
+"""Claim, commit, mark, settle and fail."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -23,9 +23,9 @@ from tests.unit.domain.builders import (
     VOLUME_AND_ARCHIVE,
     archived,
     new_snapshot,
+    observed,
     pending,
     running,
-    seen,
     standby,
 )
 
@@ -42,7 +42,7 @@ def test_archiving_a_home_begins_with_a_new_id_even_after_an_earlier_attempt_fai
 
 
 def test_removing_a_leftover_volume_uploads_nothing_and_keeps_the_id() -> None:
-    leftover = seen(replace(archived(), archive_op_id=OLD_OP), VOLUME_AND_ARCHIVE)
+    leftover = observed(replace(archived(), archive_op_id=OLD_OP), VOLUME_AND_ARCHIVE)
     claimed = claim(leftover, Operation.ARCHIVING, NEW_OP)
     assert claimed.archive_op_id == OLD_OP
     assert not needs_upload(claimed)
@@ -52,7 +52,7 @@ def test_an_empty_archive_gets_an_id() -> None:
     assert claim(pending(), Operation.CREATE_EMPTY_ARCHIVE, NEW_OP).archive_op_id == NEW_OP
 
 
-def test_restoring_forgets_the_old_marker() -> None:
+def test_restoring_clears_the_old_marker() -> None:
     stale = replace(archived(), restore_marker=OLD_KEY)
     assert claim(stale, Operation.RESTORING, NEW_OP).restore_marker is None
 
@@ -61,7 +61,7 @@ def test_other_operations_change_nothing_else() -> None:
     assert claim(standby(), Operation.STARTING, NEW_OP) == replace(standby(), operation=Operation.STARTING)
 
 
-def test_committing_names_the_new_archive_and_forgets_what_was_seen_of_the_old_one() -> None:
+def test_committing_stores_the_new_key_and_forgets_what_was_observed_of_the_old_archive() -> None:
     committed = commit_archive(claim(standby(), Operation.ARCHIVING, NEW_OP))
     assert committed.archive_key == NEW_KEY
     assert committed.conditions.archive_ready.status is Status.UNKNOWN
@@ -73,7 +73,7 @@ def test_nothing_is_committed_before_an_operation_has_begun() -> None:
         commit_archive(standby())
 
 
-def test_marking_names_the_restored_archive() -> None:
+def test_marking_stores_the_key_of_the_restored_archive() -> None:
     assert mark_restored(archived()).restore_marker == OLD_KEY
 
 
@@ -104,13 +104,13 @@ def test_a_result_that_cannot_be_observed_is_unreachable() -> None:
     assert settlement.snapshot.error_message == "The container could not be observed."
 
 
-def test_an_outage_of_something_else_is_not_blamed() -> None:
+def test_an_unrelated_outage_is_not_blamed() -> None:
     blind = replace(standby(), operation=Operation.STARTING, unreachable=(Resource.ARCHIVE,))
     assert settle(blind, NOW, 0).snapshot.error_reason is ErrorReason.ACTION_FAILED
 
 
-def test_settling_what_a_violation_has_ended_changes_nothing() -> None:
-    lost = seen(replace(standby(), operation=Operation.STARTING), ARCHIVE_ONLY)
+def test_settling_an_operation_that_a_violation_ended_changes_nothing() -> None:
+    lost = observed(replace(standby(), operation=Operation.STARTING), ARCHIVE_ONLY)
     assert settle(lost, NOW, 0).snapshot == lost
 
 
@@ -156,7 +156,7 @@ UNSEEN_ARCHIVE = replace(VOLUME_AND_ARCHIVE, archive=ArchiveFact.UNREACHABLE)
 
 
 @pytest.mark.parametrize(
-    ("snapshot", "operation", "facts"),
+    ("snapshot", "operation", "observation"),
     [
         (standby(DesiredState.ARCHIVED), Operation.ARCHIVING, UNSEEN_ARCHIVE),
         (standby(DesiredState.RUNNING), Operation.STARTING, OUTAGE),
@@ -167,29 +167,29 @@ UNSEEN_ARCHIVE = replace(VOLUME_AND_ARCHIVE, archive=ArchiveFact.UNREACHABLE)
     ],
 )
 def test_an_operation_that_waits_for_a_provider_gives_its_claim_back(
-    snapshot: Snapshot, operation: Operation, facts: Observation
+    snapshot: Snapshot, operation: Operation, observation: Observation
 ) -> None:
-    claimed = seen(claim(snapshot, operation, NEW_OP), facts)
+    claimed = observed(claim(snapshot, operation, NEW_OP), observation)
     released = release(claimed, NOW)
     assert (released.operation, released.phase) == (Operation.NONE, snapshot.phase)
     assert plan(released).decision is Decision.WAIT
 
 
-def test_an_archive_that_is_committed_and_a_deletion_hold_their_claims_through_an_outage() -> None:
+def test_a_committed_archive_and_a_deletion_keep_their_claims_during_an_outage() -> None:
     committed = commit_archive(claim(standby(DesiredState.ARCHIVED), Operation.ARCHIVING, NEW_OP))
     deleting = replace(running(DesiredState.DELETED), deleted=True, purge=True, operation=Operation.DELETING)
-    for claimed in (seen(committed, UNSEEN_ARCHIVE), seen(deleting, OUTAGE)):
+    for claimed in (observed(committed, UNSEEN_ARCHIVE), observed(deleting, OUTAGE)):
         assert release(claimed, NOW) is claimed
         assert plan(claimed).decision is Decision.WAIT
 
 
-def test_an_operation_whose_providers_answer_keeps_its_claim() -> None:
-    claimed = seen(claim(standby(DesiredState.ARCHIVED), Operation.ARCHIVING, NEW_OP), VOLUME_AND_ARCHIVE)
+def test_an_operation_whose_providers_respond_keeps_its_claim() -> None:
+    claimed = observed(claim(standby(DesiredState.ARCHIVED), Operation.ARCHIVING, NEW_OP), VOLUME_AND_ARCHIVE)
     assert release(claimed, NOW) is claimed
 
 
-def test_a_purge_goes_on_for_ever_and_ever_more_slowly() -> None:
-    row = seen(request_deletion(standby(), purge=True), VOLUME_AND_ARCHIVE)
+def test_a_purge_retries_forever_at_growing_intervals() -> None:
+    row = observed(request_deletion(standby(), purge=True), VOLUME_AND_ARCHIVE)
     now, pauses = NOW, []
     for _ in range(MAX_RETRY + 12):
         row = judge(row, VOLUME_AND_ARCHIVE, now)
@@ -213,22 +213,22 @@ def test_a_purge_goes_on_for_ever_and_ever_more_slowly() -> None:
     assert pauses[-2:] == [MAX_PURGE_DELAY_SECONDS] * 2
 
 
-def test_a_deletion_begins_with_all_of_its_attempts() -> None:
+def test_a_deletion_starts_with_all_its_attempts() -> None:
     failed = replace(standby(), error_count=MAX_RETRY, retry_at=NOW)
     deleted = request_deletion(failed, purge=True)
     assert (deleted.error_count, deleted.retry_at) == (0, None)
 
 
-def test_waiting_tells_for_whom_and_since_when_until_it_is_over() -> None:
-    claimed = seen(standby(DesiredState.ARCHIVED), UNSEEN_ARCHIVE)
+def test_waiting_records_the_provider_and_the_start_until_it_ends() -> None:
+    claimed = observed(standby(DesiredState.ARCHIVED), UNSEEN_ARCHIVE)
     waiting = note_waiting(claimed, NOW)
     assert (waiting.waiting_for, waiting.waiting_since) == ((Resource.ARCHIVE,), NOW)
     assert note_waiting(waiting, NOW + timedelta(hours=1)) == waiting
-    over = note_waiting(seen(waiting, VOLUME_AND_ARCHIVE), NOW)
+    over = note_waiting(observed(waiting, VOLUME_AND_ARCHIVE), NOW)
     assert (over.waiting_for, over.waiting_since) == ((), None)
 
 
-def test_a_recovery_that_a_silent_provider_holds_up_waits_too() -> None:
-    broken = seen(replace(standby(), error_reason=ErrorReason.TIMEOUT), UNSEEN_ARCHIVE)
+def test_a_recovery_waits_for_a_silent_provider_too() -> None:
+    broken = observed(replace(standby(), error_reason=ErrorReason.TIMEOUT), UNSEEN_ARCHIVE)
     assert note_waiting(broken, NOW).waiting_for == ()
     assert note_waiting(broken, NOW, recovering=True).waiting_for == (Resource.ARCHIVE,)
