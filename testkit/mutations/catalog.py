@@ -91,7 +91,7 @@ MUTATIONS = (
         "codehub/db/snapshots.py",
         "        .where(Workspace.operation == Operation.NONE)\n",
         "",
-        Tests("tests/integration/test_workspace_queries.py", "fifty_concurrent_claims"),
+        Tests("tests/integration/test_snapshots.py", "fifty_concurrent_claims"),
     ),
     Mutation(
         "collection without grace",

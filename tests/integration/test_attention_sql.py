@@ -1,4 +1,4 @@
-"""The predicates of SQL select what the domain's rules say, for every combination that they look at."""
+"""The SQL predicates select what the rules of the domain select, for all combinations."""
 
 from collections.abc import Mapping
 from itertools import product
@@ -11,7 +11,7 @@ from codehub.domain.attention import LifecycleState
 from codehub.domain.failures import is_terminal
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
-# Without the table, whose CHECKs would refuse some of them.
+# Without the table, whose CHECKs would refuse some combinations.
 ROWS = """
 SELECT number FROM unnest(
     CAST(:phases AS text[]), CAST(:operations AS text[]), CAST(:desired AS text[]), CAST(:deleted AS bool[]),
@@ -52,7 +52,7 @@ def columns() -> Mapping[str, object]:
 
 
 def can_be(state: LifecycleState) -> bool:
-    """Only a purge keeps its operation in a terminal error, and DELETED is wanted of what is deleted only."""
+    """Return whether the combination can exist."""
     ended = not is_terminal(state.error_reason) or state.operation is Operation.NONE
     in_error = state.phase is Phase.ERROR
     return (
@@ -63,13 +63,13 @@ def can_be(state: LifecycleState) -> bool:
     )
 
 
-async def test_sql_finds_whoever_needs_a_person(database: Database) -> None:
+async def test_sql_finds_exactly_what_needs_a_person(database: Database) -> None:
     found = await selected(database, predicates.NEEDS_PERSON)
     assert found == {each for each in EVERY_STATE if each.needs_person}
     assert any(each.deleted for each in found)
 
 
-async def test_the_sweep_wakes_what_is_not_settled_and_nothing_else(database: Database) -> None:
+async def test_the_sweep_wakes_exactly_what_is_not_settled(database: Database) -> None:
     arms = predicates.NOT_CONVERGED, predicates.BEING_DELETED, predicates.RECOVERING
     woken = await selected(database, " OR ".join(f"({arm})" for arm in arms))
     possible = {each for each in EVERY_STATE if can_be(each)}

@@ -1,4 +1,4 @@
-"""A worker keeps away from workspaces of another backend: it would call their homes lost."""
+"""A worker refuses a database with workspaces of another backend: it would consider their homes lost."""
 
 import asyncio
 import subprocess
@@ -16,7 +16,7 @@ GONE = {"phase": "DELETED", "desired_state": "DELETED", "deleted_at": NOW}
 BEING_DELETED = {**GONE, "phase": "STANDBY"}
 
 
-async def test_an_empty_database_goes_with_every_backend(database: Database) -> None:
+async def test_an_empty_database_works_with_every_backend(database: Database) -> None:
     async with database.transaction() as session:
         assert await backends_in_use(session) == set()
         await require_backend(session, "local-docker")
@@ -41,7 +41,7 @@ async def test_every_other_workspace_counts(database: Database, columns: dict[st
             await require_backend(session, "local")
 
 
-async def test_where_two_are_in_use_neither_will_do(database: Database) -> None:
+async def test_two_backends_in_one_database_are_refused(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         await add_workspace(session, owner, instance_backend="local-docker")
@@ -52,7 +52,7 @@ async def test_where_two_are_in_use_neither_will_do(database: Database) -> None:
 
 
 @pytest.mark.parametrize(("stored", "configured"), [("local", "local-docker"), ("local-docker", "local")])
-async def test_a_worker_of_another_backend_ends_with_a_sentence(
+async def test_a_worker_of_another_backend_exits_with_an_explanation(
     database: Database, database_url: str, temporal_server: TemporalServer, stored: str, configured: str
 ) -> None:
     async with database.transaction() as session:

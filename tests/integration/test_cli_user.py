@@ -208,7 +208,7 @@ async def test_without_any_database_it_says_what_to_do(codehub: Run, tmp_path: P
     assert not (tmp_path / "data").exists()
 
 
-async def test_database_that_cannot_be_reached_is_no_traceback(codehub: Run) -> None:
+async def test_unreachable_database_causes_no_traceback(codehub: Run) -> None:
     result = await codehub("ls", CODEHUB_DATABASE_URL="postgresql://ann:secret@127.0.0.1:1/codehub")
     assert result.exit_code == 1
     assert result.stderr.startswith("PostgreSQL cannot be used: ")

@@ -1,4 +1,4 @@
-"""The database's idea of unfinished work is the planner's."""
+"""The queries for unfinished and running workspaces agree with the domain."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,7 +38,7 @@ from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from testkit.rows import NOW, add_snapshot, add_user, add_workspace, new_workspace_id
 
-# A container that exited or never answered, or a volume beside its newer archive: only a look finds these.
+# A container that exited or never responded, or a leftover volume: only an observation finds these.
 FACTS = [
     Observation(container, volume, archive)
     for container, volume, archive in product(
@@ -49,12 +49,12 @@ FACTS = [
 ERRORS = [None, ErrorReason.ACTION_FAILED, ErrorReason.TIMEOUT]
 CONTAINER_REASONS = [Reason.NOT_OBSERVED, Reason.ABSENT, Reason.NOT_READY, Reason.READY]
 RUNS = conditions_to_json(Conditions(container_ready=replace(NOT_OBSERVED, reason=Reason.READY)))
-# Deleted, and with a purge.
+# Deleted or not, purged or not.
 DELETIONS = [(False, False), (True, False), (True, True)]
 
 
 def snapshots() -> list[Snapshot]:
-    """Everything that a look at a workspace may end with."""
+    """Return everything that an observation may result in."""
     return [
         judge(
             Snapshot(
@@ -87,7 +87,7 @@ async def find(
     return [each.workspace_id for each in await not_converged(session, limit, now=now, silent=silent)]
 
 
-async def test_unfinished_are_those_that_the_planner_has_work_for(database: Database) -> None:
+async def test_unfinished_workspaces_are_those_that_the_planner_has_work_for(database: Database) -> None:
     rows = snapshots()
     async with database.transaction() as session:
         owner = await add_user(session)
@@ -101,7 +101,7 @@ async def test_unfinished_are_those_that_the_planner_has_work_for(database: Data
 
 
 def every_state() -> list[Snapshot]:
-    """Each combination of what the limits look at, also those that no look would end with."""
+    """Return each combination of what the limits depend on, possible or not."""
     desired_states = [
         *product((DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED), (False,)),
         (DesiredState.DELETED, True),
@@ -119,7 +119,7 @@ def every_state() -> list[Snapshot]:
     ]
 
 
-async def test_running_are_those_that_the_domain_counts(database: Database) -> None:
+async def test_running_workspaces_are_those_that_the_domain_counts(database: Database) -> None:
     rows = every_state()
     async with database.transaction() as session:
         owner, other = await add_user(session), await add_user(session)
@@ -144,7 +144,7 @@ async def test_running_are_those_that_the_domain_counts(database: Database) -> N
     assert own == expected
 
 
-async def test_a_row_that_nobody_has_looked_at_takes_no_place(database: Database) -> None:
+async def test_a_workspace_that_was_never_observed_takes_no_slot(database: Database) -> None:
     async with database.transaction() as session:
         await add_workspace(session, await add_user(session), conditions={})
         assert await count_running(session) == 0
@@ -158,7 +158,7 @@ async def test_deletion_whose_wake_was_lost_is_found(database: Database) -> None
         assert await find(session, 10) == [workspace_id]
 
 
-async def test_those_not_looked_at_for_longest_come_first(database: Database) -> None:
+async def test_workspaces_observed_longest_ago_come_first(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         newest = await add_workspace(session, owner, observed_at=NOW)
@@ -168,7 +168,9 @@ async def test_those_not_looked_at_for_longest_come_first(database: Database) ->
         assert await find(session, 1) == [never]
 
 
-async def test_what_waits_for_a_silent_provider_is_left_alone_until_it_answers(database: Database) -> None:
+async def test_a_workspace_that_waits_for_a_silent_provider_is_left_alone_until_it_responds(
+    database: Database,
+) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         waiting = {"waiting_for": ["archive"], "waiting_since": NOW, "observed_at": NOW}
@@ -178,7 +180,7 @@ async def test_what_waits_for_a_silent_provider_is_left_alone_until_it_answers(d
         assert await find(session, 10) == [workspace_id]
 
 
-async def test_what_keeps_waiting_is_looked_at_ever_less_often(database: Database) -> None:
+async def test_a_workspace_that_keeps_waiting_is_observed_ever_less_often(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         for hours, pause in ((2, timedelta(hours=1)), (100, timedelta(hours=1)), (1, timedelta(minutes=30))):
@@ -198,7 +200,7 @@ async def test_a_purge_is_left_alone_until_its_next_attempt(database: Database) 
         assert await find(session, 10, now=NOW + timedelta(seconds=1)) == [workspace_id]
 
 
-async def test_an_operation_under_way_is_told_apart(database: Database) -> None:
+async def test_a_claimed_operation_is_marked_as_busy(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         await add_workspace(session, owner, operation="PROVISIONING", op_started_at=NOW, observed_at=NOW)
@@ -207,7 +209,7 @@ async def test_an_operation_under_way_is_told_apart(database: Database) -> None:
 
 
 @pytest.mark.parametrize("ask", ["state", "deletion", "undeletion", "recovery"])
-async def test_a_new_request_is_not_held_up_by_what_the_last_one_waited_for(
+async def test_a_new_request_is_not_delayed_by_what_the_last_one_waited_for(
     database: Database, ask: str
 ) -> None:
     silent = [Resource.ARCHIVE]
@@ -265,7 +267,7 @@ async def test_a_deletion_that_needs_a_person_does_not_free_its_slot_by_itself(d
     assert found == {goes_on: True, halted: False}
 
 
-async def test_what_waits_to_be_archived_counts_like_what_is_being_archived(database: Database) -> None:
+async def test_a_workspace_that_waits_to_be_archived_counts_as_unfinished(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         asked = {"phase": "STANDBY", "desired_state": "ARCHIVED"}

@@ -1,4 +1,4 @@
-"""The audit trail is read in pages, and counted without losing a line."""
+"""The audit trail is read in pages, and counted without missing an event."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -63,7 +63,7 @@ async def run_operations(database: Database, workspace_id: WorkspaceId, count: i
         await write(database, workspace_id, EventKind.STATE_REQUESTED, Operation.NONE)
 
 
-async def test_operation_is_told_from_claim_to_end(database: Database) -> None:
+async def test_operation_is_listed_from_claim_to_end(database: Database) -> None:
     workspace_id = new_workspace_id()
     await write(database, workspace_id, EventKind.CREATED, Operation.NONE)
     await write(database, workspace_id, EventKind.OPERATION_CLAIMED)
@@ -94,7 +94,7 @@ async def test_workspace_without_operations_has_none(database: Database) -> None
 async def test_pages_together_are_the_whole_history(database: Database, limit: int) -> None:
     workspace_id = new_workspace_id()
     await run_operations(database, workspace_id, 2)
-    await write(database, workspace_id, EventKind.OPERATION_CLAIMED, Operation.STOPPING)  # has no end
+    await write(database, workspace_id, EventKind.OPERATION_CLAIMED, Operation.STOPPING)  # no end
     await run_operations(database, workspace_id, 2)
     await write(database, workspace_id, EventKind.OPERATION_CLAIMED, Operation.ARCHIVING)
     found: list[OperationRecord] = []
@@ -107,7 +107,7 @@ async def test_pages_together_are_the_whole_history(database: Database, limit: i
     assert [record.result for record in found] == results
 
 
-async def test_page_reads_no_more_lines_when_the_history_is_longer(database: Database) -> None:
+async def test_a_longer_history_does_not_make_a_page_read_more_events(database: Database) -> None:
     workspace_id = new_workspace_id()
     await run_operations(database, workspace_id, 50)
     rows: list[int] = []
@@ -143,7 +143,7 @@ async def test_events_are_listed_newest_first_in_pages(database: Database) -> No
     assert (oldest.kind, oldest.operation, oldest.detail) == (EventKind.CREATED, Operation.NONE, {})
 
 
-async def test_counting_begins_at_the_last_line(database: Database) -> None:
+async def test_counting_starts_at_the_last_event(database: Database) -> None:
     async with database.transaction() as session:
         assert await last_event_id(session) == 0
     await run_operations(database, new_workspace_id(), 1)
@@ -153,7 +153,7 @@ async def test_counting_begins_at_the_last_line(database: Database) -> None:
     assert (counted.counts, counted.last_id) == ((), last_id)
 
 
-async def test_new_lines_are_counted_by_what_they_say(database: Database) -> None:
+async def test_new_events_are_counted_by_kind(database: Database) -> None:
     await run_operations(database, new_workspace_id(), 2)
     async with database.transaction() as session:
         counted = await count_events_since(session, 0, NOW)
@@ -165,7 +165,7 @@ async def test_new_lines_are_counted_by_what_they_say(database: Database) -> Non
     assert len(counted.counts) == 4
 
 
-async def test_line_that_is_too_new_is_counted_the_next_time(database: Database) -> None:
+async def test_event_that_is_too_new_is_counted_the_next_time(database: Database) -> None:
     workspace_id = new_workspace_id()
     for at in (NOW, NOW + SECOND, NOW):
         await write(database, workspace_id, EventKind.OPERATION_CLAIMED, at=at)
@@ -176,8 +176,8 @@ async def test_line_that_is_too_new_is_counted_the_next_time(database: Database)
     assert second.last_id == 3
 
 
-async def test_every_line_is_counted_once_while_others_write(database: Database) -> None:
-    """Each writer's transaction is as short as ours are; the one who counts looks a moment behind."""
+async def test_every_event_is_counted_once_while_others_write(database: Database) -> None:
+    """Transactions of writers are short, and counting stays a moment behind."""
     start, moments = NOW, 40
 
     async def write_at(moment: int) -> None:
@@ -221,6 +221,6 @@ async def test_one_operation_is_loaded_by_its_claim(database: Database) -> None:
         for record in listed:
             assert await load_operation(session, workspace_id, record.event_id) == record
             assert await load_operation(session, new_workspace_id(), record.event_id) is None
-        # Of lines that are no claims.
+        # Ids of events that are not claims.
         for event_id in (listed[-1].event_id - 1, listed[-1].event_id + 1, listed[0].event_id + 99):
             assert await load_operation(session, workspace_id, event_id) is None

@@ -1,4 +1,4 @@
-"""Which store holds the homes: recorded once, refused where it differs, changed only by a person."""
+"""The home store is recorded once; another one is refused unless a person adopts it."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -66,7 +66,9 @@ async def test_the_first_start_records_the_store(database: Database) -> None:
     assert await recorded(database) == found
 
 
-async def test_of_two_stores_that_start_at_once_exactly_one_wins(database: Database, tmp_path: Path) -> None:
+async def test_of_two_stores_that_start_concurrently_exactly_one_wins(
+    database: Database, tmp_path: Path
+) -> None:
     stores = [local_homes(tmp_path / name) for name in ("one", "other")]
     starts = [ensure_home_store(database, stores[number % 2]) for number in range(10)]
     outcomes = await asyncio.gather(*starts, return_exceptions=True)
@@ -78,7 +80,7 @@ async def test_of_two_stores_that_start_at_once_exactly_one_wins(database: Datab
     assert any(isinstance(outcome, WrongHomeStore) for outcome in outcomes)
 
 
-async def test_another_store_is_refused_in_one_sentence_that_says_what_to_do(database: Database) -> None:
+async def test_another_store_is_refused_with_a_sentence_that_says_what_to_do(database: Database) -> None:
     await ensure_home_store(database, fake_homes(FakeWorld(), "the directory /a on alpha"))
     other = FakeWorld(identity="another one")
     with pytest.raises(WrongHomeStore) as caught:
@@ -108,7 +110,7 @@ async def test_the_same_identity_of_another_backend_is_refused(database: Databas
         await ensure_home_store(database, fake_homes(world, backend="local-docker"))
 
 
-async def test_a_store_that_is_silent_later_keeps_nobody_from_starting(database: Database) -> None:
+async def test_a_silent_store_does_not_prevent_a_later_start(database: Database) -> None:
     world = FakeWorld()
     homes = fake_homes(world)
     await ensure_home_store(database, homes)
@@ -116,14 +118,14 @@ async def test_a_store_that_is_silent_later_keeps_nobody_from_starting(database:
     await ensure_home_store(database, homes)
 
 
-async def test_the_first_start_needs_an_answer(database: Database) -> None:
+async def test_the_first_start_needs_a_store_that_responds(database: Database) -> None:
     world = FakeWorld(down={Resource.VOLUME})
     with pytest.raises(Transient):
         await ensure_home_store(database, fake_homes(world))
     assert await recorded(database) is None
 
 
-async def test_only_looking_records_nothing(database: Database) -> None:
+async def test_checking_records_nothing(database: Database) -> None:
     world = FakeWorld()
     await check_home_store(database, fake_homes(world))
     assert (world.identity, await recorded(database)) == (None, None)
@@ -143,7 +145,7 @@ async def test_only_looking_records_nothing(database: Database) -> None:
         (GONE, False),
     ],
 )
-async def test_a_row_tells_whether_there_should_be_a_home(
+async def test_the_row_says_whether_there_should_be_a_home(
     database: Database, columns: dict[str, Any], expected: bool
 ) -> None:
     workspace_id = await add(database, **columns)
@@ -151,9 +153,9 @@ async def test_a_row_tells_whether_there_should_be_a_home(
         assert await load_homes(session) == ({workspace_id} if expected else set())
 
 
-async def test_an_older_database_takes_the_store_that_has_its_homes(database: Database) -> None:
+async def test_an_older_database_accepts_the_store_that_has_its_homes(database: Database) -> None:
     homes = [await add(database, phase="STANDBY") for _ in range(3)]
-    # One was lost; that is for its workspace to tell.
+    # One home is lost; its workspace will report that.
     world = FakeWorld(volumes={each: {} for each in homes[:2]})
     await ensure_home_store(database, fake_homes(world))
     found = await recorded(database)
@@ -174,7 +176,7 @@ async def test_an_older_database_refuses_a_store_without_any_of_its_homes(databa
     assert (world.identity, await recorded(database)) == (None, None)
 
 
-async def test_an_older_database_without_homes_takes_any_store(database: Database) -> None:
+async def test_an_older_database_without_homes_accepts_any_store(database: Database) -> None:
     await add(database, phase="ARCHIVED")
     await ensure_home_store(database, fake_homes(FakeWorld()))
     assert await recorded(database) is not None
@@ -208,7 +210,7 @@ async def test_a_person_can_adopt_another_store(database: Database) -> None:
     assert away not in await other.volumes.list_all()
 
 
-async def test_a_guard_that_cannot_read_the_record_answers_like_a_provider_that_is_away() -> None:
+async def test_a_guard_that_cannot_read_the_record_fails_like_an_unreachable_provider() -> None:
     async with Database(create_engine("postgresql://nobody@127.0.0.1:9/none")) as away:
         guard = HomeGuard(away, "local", FakeHomeStore(FakeWorld(identity="one")))
         with pytest.raises(Transient) as caught:
@@ -216,7 +218,9 @@ async def test_a_guard_that_cannot_read_the_record_answers_like_a_provider_that_
     assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
-async def test_looks_go_on_while_the_record_cannot_be_read_but_changes_do_not(database: Database) -> None:
+async def test_observations_work_while_the_record_cannot_be_read_but_changes_do_not(
+    database: Database,
+) -> None:
     world = FakeWorld()
     await ensure_home_store(database, fake_homes(world))
     guard = HomeGuard(database, "local", FakeHomeStore(world), record_seconds=0)
@@ -239,7 +243,7 @@ async def test_there_is_only_one_record(database: Database) -> None:
 
 
 class Machine:
-    """A machine with a data directory of its own, on which commands are run."""
+    """A machine with its own data directory, to run commands on."""
 
     def __init__(self, database_url: str, data_dir: Path) -> None:
         self.homes = local_homes(data_dir / "local")
@@ -269,7 +273,7 @@ def new(database_url: str, tmp_path: Path) -> Machine:
     return Machine(database_url, tmp_path / "new")
 
 
-async def test_the_command_shows_both_stores_and_changes_nothing_by_itself(
+async def test_the_command_shows_both_stores_and_changes_nothing(
     database: Database, old: Machine, new: Machine
 ) -> None:
     await ensure_home_store(database, old.homes)
@@ -294,9 +298,7 @@ async def test_the_command_shows_both_stores_and_changes_nothing_by_itself(
     assert await recorded(database) == before
 
 
-async def test_homes_that_were_moved_are_adopted_when_a_person_says_so(
-    database: Database, old: Machine, new: Machine
-) -> None:
+async def test_moved_homes_are_adopted_on_request(database: Database, old: Machine, new: Machine) -> None:
     await ensure_home_store(database, old.homes)
     with pytest.raises(WrongHomeStore):
         await ensure_home_store(database, new.homes)
@@ -324,7 +326,7 @@ async def test_the_command_says_how_to_start_the_database_alone(tmp_path: Path) 
     assert "codehub up --servers-only" in shown.output
 
 
-async def test_doctor_tells_whether_the_homes_are_here(
+async def test_doctor_reports_whether_the_homes_are_here(
     database: Database, old: Machine, new: Machine
 ) -> None:
     assert (await old.doctor()).detail == "none yet"

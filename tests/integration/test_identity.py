@@ -1,4 +1,4 @@
-"""Signing in tells nobody who exists, and a session ends when it should."""
+"""Signing in does not reveal which users exist, and a session ends when it should."""
 
 import asyncio
 from dataclasses import replace
@@ -42,7 +42,7 @@ async def hash_of(database: Database) -> str:
         return (await session.scalars(select(User.password_hash))).one()
 
 
-async def test_session_tells_who_is_asking(database: Database) -> None:
+async def test_session_identifies_its_user(database: Database) -> None:
     ann = await add(database, role="admin")
     signed_in = await enter(database, "ANN")
     assert signed_in.caller == Caller(
@@ -57,7 +57,7 @@ async def test_session_tells_who_is_asking(database: Database) -> None:
     assert await find_session(database, signed_in.token, now=NOW) == signed_in.caller
 
 
-async def test_token_of_a_session_is_long_and_not_in_its_text_form(database: Database) -> None:
+async def test_token_of_a_session_is_long_and_not_in_its_repr(database: Database) -> None:
     await add(database)
     signed_in = await enter(database)
     assert len(signed_in.token) == 43
@@ -80,7 +80,7 @@ async def test_session_ends_when_its_user_signs_out(database: Database) -> None:
     assert await find_session(database, other.token, now=NOW) is not None
 
 
-async def test_session_ends_when_its_user_is_disabled_by_a_bare_update(database: Database) -> None:
+async def test_session_ends_when_its_user_is_disabled_directly_in_the_database(database: Database) -> None:
     await add(database)
     token = (await enter(database)).token
     async with database.transaction() as session:
@@ -89,11 +89,11 @@ async def test_session_ends_when_its_user_is_disabled_by_a_bare_update(database:
 
 
 @pytest.mark.parametrize("token", ["", "x" * 43, "\0", "\udcff", "x" * 100_000])
-async def test_unknown_token_is_nobody(database: Database, token: str) -> None:
+async def test_unknown_token_identifies_no_user(database: Database, token: str) -> None:
     assert await find_session(database, token, now=NOW) is None
 
 
-async def test_finding_a_session_is_one_statement(database: Database) -> None:
+async def test_finding_a_session_takes_one_statement(database: Database) -> None:
     await add(database)
     token = (await enter(database)).token
     statements: list[str] = []
@@ -127,7 +127,7 @@ async def test_use_is_written_at_most_once_a_minute(database: Database) -> None:
         ("\udcff", "\udcff"),
     ],
 )
-async def test_every_refusal_is_the_same_with_the_same_work(
+async def test_every_refusal_is_the_same_and_takes_the_same_work(
     database: Database, username: str, password: str
 ) -> None:
     await add(database)
@@ -139,7 +139,7 @@ async def test_every_refusal_is_the_same_with_the_same_work(
     assert hasher.verified == ["$argon2id$v=19$m=8,t=1,p=1"]
 
 
-async def test_user_whose_hash_is_of_another_kind_is_refused_with_the_same_work(database: Database) -> None:
+async def test_user_with_an_unknown_kind_of_hash_is_refused_after_the_same_work(database: Database) -> None:
     async with database.transaction() as session:
         await add_user(session, "ann")
     hasher = CountingHasher()
@@ -148,7 +148,7 @@ async def test_user_whose_hash_is_of_another_kind_is_refused_with_the_same_work(
     assert hasher.verified[-1] == "$argon2id$v=19$m=8,t=1,p=1"
 
 
-async def test_no_password_matches_the_hash_of_nobody() -> None:
+async def test_no_password_matches_the_dummy_hash() -> None:
     passwords = Passwords(CHEAP)
     assert not await passwords.verify(None, "")
     assert passwords._dummy_hash.count("$") == CHEAP.hash("x").count("$")
@@ -156,12 +156,12 @@ async def test_no_password_matches_the_hash_of_nobody() -> None:
     assert not passwords.is_outdated(passwords._dummy_hash)
 
 
-async def test_letters_in_one_piece_or_two_are_the_same_password() -> None:
+async def test_composed_and_decomposed_letters_are_the_same_password() -> None:
     passwords = Passwords(CHEAP)
     assert await passwords.verify(await passwords.hash("caf\u00e9 cafe"), "cafe\u0301 cafe")
 
 
-async def test_only_so_many_passwords_are_hashed_at_once() -> None:
+async def test_concurrent_hashing_is_limited() -> None:
     passwords = Passwords(max_concurrent=2)
     await asyncio.gather(*(passwords.hash(PASSWORD) for _ in range(6)))
     assert len(passwords._threads._threads) == 2
@@ -173,13 +173,13 @@ async def test_hash_is_renewed_when_the_parameters_have_changed(database: Databa
     await enter(database)
     assert await hash_of(database) == old
     stronger = Passwords(PasswordHasher(time_cost=2, memory_cost=16, parallelism=1))
-    # At the same time: who finds the hash renewed by another is not refused for it.
+    # Concurrently: a sign-in is not refused because another one renewed the hash.
     await asyncio.gather(*(enter(database, passwords=stronger) for _ in range(10)))
     assert "$m=16,t=2,p=1$" in await hash_of(database)
     await enter(database, passwords=stronger)
 
 
-async def test_sign_in_that_the_password_change_overtakes_is_refused(database: Database) -> None:
+async def test_sign_in_with_a_password_that_changes_meanwhile_is_refused(database: Database) -> None:
     await add(database)
 
     class ChangedMeanwhile(Passwords):
@@ -240,7 +240,7 @@ async def test_wrong_current_password_changes_nothing_and_counts(database: Datab
 
 
 @pytest.mark.parametrize("password", ["", "1234567", "x" * 1025])
-async def test_new_password_has_to_follow_the_rules(database: Database, password: str) -> None:
+async def test_new_password_must_follow_the_rules(database: Database, password: str) -> None:
     await add(database)
     caller = (await enter(database)).caller
     with pytest.raises(InvalidPassword, match="8 to 1024 characters"):
@@ -265,7 +265,7 @@ async def test_sessions_are_listed_and_revoked_by_their_owner_only(database: Dat
         await revoke_session(database, ann.id, session_id, now=NOW)
 
 
-async def test_signing_in_clears_away_what_has_ended(database: Database) -> None:
+async def test_signing_in_removes_ended_sessions(database: Database) -> None:
     ann = await add(database)
     await enter(database, lifetime=SECOND)
     await sign_out(database, (await enter(database)).caller.credential_id, now=NOW)
@@ -277,7 +277,7 @@ async def test_signing_in_clears_away_what_has_ended(database: Database) -> None
     assert len(await list_sessions(database, ann.id, now=NOW + SECOND)) == 2
 
 
-async def test_browser_that_describes_itself_at_length_is_cut_short(database: Database) -> None:
+async def test_long_user_agent_is_truncated(database: Database) -> None:
     ann = await add(database)
     await sign_in(
         database,

@@ -1,4 +1,4 @@
-"""Lock-out: exact, lasting, and the same for names that nobody has."""
+"""Locks after wrong passwords: exact, persistent, and the same for unknown users."""
 
 import asyncio
 from collections import Counter
@@ -39,7 +39,7 @@ async def fail(
 
 
 async def answers(database: Database, passwords: Passwords, username: str) -> list[tuple[type, object]]:
-    """What somebody sees who tries over and over: some at once, then each as soon as it is allowed."""
+    """Return what an attacker sees: some attempts at once, then each as soon as it is allowed."""
     seen: list[tuple[type, object]] = []
     now = NOW
     for _ in range(30):
@@ -72,7 +72,7 @@ async def test_nothing_is_hashed_while_locked(database: Database) -> None:
     assert hasher.verified == []
 
 
-async def test_success_after_the_lock_starts_anew(database: Database) -> None:
+async def test_success_after_the_lock_resets_the_count(database: Database) -> None:
     await add(database)
     await fail(database, times=5)
     await enter(database, now=NOW + LOCK)
@@ -94,7 +94,7 @@ async def test_lock_outlives_the_process(database: Database, database_url: str) 
             await enter(restarted, passwords=Passwords(CHEAP))
 
 
-async def test_name_that_nobody_has_is_answered_like_one_that_exists(database: Database) -> None:
+async def test_unknown_user_gets_the_same_responses_as_a_known_one(database: Database) -> None:
     await add(database)
     await users.disable_user(database, (await add(database, "disabled")).id, now=NOW)
     passwords = Passwords(CHEAP)
@@ -103,7 +103,7 @@ async def test_name_that_nobody_has_is_answered_like_one_that_exists(database: D
     assert {kind for kind, _ in seen[0]} == {SignInRefused, LockedOut}
 
 
-async def test_name_that_nobody_has_is_locked_in_upper_and_lower_case(database: Database) -> None:
+async def test_unknown_user_is_locked_ignoring_case(database: Database) -> None:
     passwords = Passwords(CHEAP)
     await fail(database, passwords, "nobody", times=5)
     with pytest.raises(LockedOut):
@@ -111,7 +111,7 @@ async def test_name_that_nobody_has_is_locked_in_upper_and_lower_case(database: 
     await fail(database, passwords, "nobody2")
 
 
-async def test_every_one_of_twenty_wrong_passwords_at_once_counts(database: Database) -> None:
+async def test_twenty_concurrent_wrong_passwords_all_count(database: Database) -> None:
     await add(database)
     passwords = PasswordsTogether(20)
     attempts = (enter(database, password=WRONG, passwords=passwords) for _ in range(20))
@@ -121,7 +121,9 @@ async def test_every_one_of_twenty_wrong_passwords_at_once_counts(database: Data
     assert Counter(map(type, refusals)) == {SignInRefused: 5, LockedOut: 15}
 
 
-async def test_twenty_at_once_are_answered_alike_for_a_name_that_nobody_has(database: Database) -> None:
+async def test_twenty_concurrent_attempts_for_an_unknown_user_get_the_same_responses(
+    database: Database,
+) -> None:
     passwords = PasswordsTogether(20)
     attempts = (enter(database, "nobody", WRONG, passwords=passwords) for _ in range(20))
     refusals = await asyncio.gather(*attempts, return_exceptions=True)
@@ -129,8 +131,10 @@ async def test_twenty_at_once_are_answered_alike_for_a_name_that_nobody_has(data
     assert passwords.unknown_users.failures("nobody").count == 20
 
 
-async def test_right_password_does_not_get_in_once_others_have_used_up_the_tries(database: Database) -> None:
-    """Otherwise a thousand guesses at once would be a thousand guesses."""
+async def test_right_password_is_refused_once_concurrent_attempts_have_locked_the_user(
+    database: Database,
+) -> None:
+    """Otherwise a thousand concurrent guesses would all be checked."""
     await add(database)
 
     class LockedMeanwhile(Passwords):
@@ -142,7 +146,7 @@ async def test_right_password_does_not_get_in_once_others_have_used_up_the_tries
         await enter(database, passwords=LockedMeanwhile(CHEAP))
 
 
-async def test_user_who_is_disabled_while_signing_in_stays_out(database: Database) -> None:
+async def test_user_who_is_disabled_while_signing_in_is_refused(database: Database) -> None:
     ann = await add(database)
 
     class DisabledMeanwhile(Passwords):
@@ -154,7 +158,7 @@ async def test_user_who_is_disabled_while_signing_in_stays_out(database: Databas
         await enter(database, passwords=DisabledMeanwhile(CHEAP))
 
 
-async def test_wrong_current_passwords_lock_as_well(database: Database) -> None:
+async def test_wrong_current_passwords_lock_too(database: Database) -> None:
     await add(database)
     caller = (await enter(database)).caller
     passwords = Passwords(CHEAP)
@@ -167,7 +171,7 @@ async def test_wrong_current_passwords_lock_as_well(database: Database) -> None:
         await enter(database)
 
 
-def test_memory_for_names_that_nobody_has_is_bounded() -> None:
+def test_memory_for_unknown_users_is_bounded() -> None:
     names = UnknownUsers(max_names=3)
     for name in ("a", "b", "c", "a", "d"):
         names.count_failure(name, NOW)

@@ -1,4 +1,4 @@
-"""The running limits hold exactly, however many ask at once."""
+"""The running limits hold exactly, also for concurrent requests."""
 
 import asyncio
 from collections import Counter
@@ -89,7 +89,7 @@ async def test_refusal_lists_the_workspaces_of_the_owner(database: Database) -> 
     assert {running.workspace_id for running in refusal.value.running} == own
 
 
-async def test_refusal_for_all_does_not_show_workspaces_of_others(database: Database) -> None:
+async def test_refusal_by_the_global_limit_does_not_show_workspaces_of_others(database: Database) -> None:
     async with database.transaction() as session:
         owner, other = await add_user(session), await add_user(session)
     await create(database, other)
@@ -98,7 +98,7 @@ async def test_refusal_for_all_does_not_show_workspaces_of_others(database: Data
     assert (refusal.value.scope, refusal.value.running) == (LimitScope.GLOBAL, ())
 
 
-async def test_workspace_that_still_runs_may_be_wanted_again(database: Database) -> None:
+async def test_workspace_that_is_still_running_may_be_requested_again(database: Database) -> None:
     async with database.transaction() as session:
         workspace_id = await add_workspace(
             session, await add_user(session), phase="RUNNING", desired_state="STANDBY"
@@ -106,7 +106,7 @@ async def test_workspace_that_still_runs_may_be_wanted_again(database: Database)
     await start(database, workspace_id, RunningLimits(per_user=1, total=1))
 
 
-async def test_a_container_takes_its_place_until_its_deletion_has_removed_it(database: Database) -> None:
+async def test_a_container_keeps_its_slot_until_its_deletion_has_removed_it(database: Database) -> None:
     limits = RunningLimits(per_user=1, total=1)
     async with database.transaction() as session:
         owner = await add_user(session)
@@ -122,7 +122,7 @@ async def test_a_container_takes_its_place_until_its_deletion_has_removed_it(dat
     await create(database, owner, limits)
 
 
-async def test_a_broken_workspace_takes_its_place_while_its_container_runs(database: Database) -> None:
+async def test_a_broken_workspace_keeps_its_slot_while_its_container_runs(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         await add_workspace(
@@ -137,7 +137,9 @@ async def test_a_broken_workspace_takes_its_place_while_its_container_runs(datab
         await create(database, owner, RunningLimits(per_user=1, total=1))
 
 
-async def test_place_is_free_again_when_it_neither_runs_nor_shall_run(database: Database) -> None:
+async def test_slot_is_free_when_the_workspace_neither_runs_nor_is_requested_to_run(
+    database: Database,
+) -> None:
     limits = RunningLimits(per_user=1, total=1)
     async with database.transaction() as session:
         owner = await add_user(session)

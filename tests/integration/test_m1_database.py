@@ -1,4 +1,4 @@
-"""A database as M1 left it is stamped and carried over; one that only resembles it is left alone."""
+"""A database of M1 is stamped and converted; one that only looks like it is left alone."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from codehub.db.snapshots import load_snapshot
 from codehub.domain.states import DesiredState, Phase
 from migrations import runner
 from migrations.errors import MigrationRefused
-from tests.integration.test_migrations_schema import CATALOGUES, read_catalogue
+from tests.integration.test_migrations_schema import CATALOGUES, read_catalog
 from tests.m1.leftovers import IDS, STATUSES, fill_database
 
 ALEMBIC = "CREATE TABLE alembic_version (version_num character varying(32) PRIMARY KEY)"
@@ -26,7 +26,7 @@ CARRIED_OVER = {
     "DELETED": (Phase.DELETED, DesiredState.DELETED),
 }
 
-# M1 as others may have set it up.
+# Variants of M1's schema.
 VARIANTS = {
     "as it is": (),
     "an empty table of revisions": (ALEMBIC,),
@@ -70,17 +70,17 @@ VARIANTS = {
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-async def test_a_database_of_m1_is_stamped_and_carried_over(
+async def test_a_database_of_m1_is_stamped_and_converted(
     empty_database_url: str, database_url: str, variant: str
 ) -> None:
     await fill_database(empty_database_url, *VARIANTS[variant])
     change = await runner.upgrade(empty_database_url)
     assert change == runner.Change("M1", runner.revisions()[-1])
-    await expect_every_row(empty_database_url)
-    await expect_the_schema_of_the_models(empty_database_url, database_url)
+    await assert_every_row_is_converted(empty_database_url)
+    await assert_the_schema_is_that_of_the_models(empty_database_url, database_url)
 
 
-async def expect_every_row(url: str) -> None:
+async def assert_every_row_is_converted(url: str) -> None:
     async with Database(create_engine(url)) as database, database.transaction() as session:
         for status, expected in CARRIED_OVER.items():
             snapshot = await load_snapshot(session, IDS[status])
@@ -88,10 +88,10 @@ async def expect_every_row(url: str) -> None:
             assert (snapshot.phase, snapshot.desired_state) == expected, status
 
 
-async def expect_the_schema_of_the_models(url: str, reference_url: str) -> None:
-    """M1 may have columns and indexes besides, but no rule that we would break."""
+async def assert_the_schema_is_that_of_the_models(url: str, reference_url: str) -> None:
+    """Allow extra columns and indexes, but no extra constraint."""
     for catalogue, query in CATALOGUES.items():
-        ours, found = await read_catalogue(reference_url, query), await read_catalogue(url, query)
+        ours, found = await read_catalog(reference_url, query), await read_catalog(url, query)
         assert {name: found.get(name) for name in ours} == ours
         if catalogue == "constraints":
             assert found.keys() == ours.keys()
@@ -103,12 +103,12 @@ async def test_home_ctx_stays_as_m1_wrote_it(empty_database_url: str) -> None:
     rows = await fetch(empty_database_url, "SELECT name, home_ctx FROM workspaces")
     kept = {row["name"]: row["home_ctx"] for row in rows}
     assert kept["running"] == '{"mount": "bind"}'
-    # Ours is an object: what is none is kept inside of one.
+    # Now it is an object: any other value is kept inside of one.
     assert kept["deleting"] == '{"m1": ["list"]}'
     assert (kept["created"], kept["stopped"]) == ("{}", "{}")
 
 
-async def test_a_user_of_m1_can_be_joined_by_a_new_one(empty_database_url: str) -> None:
+async def test_a_new_user_can_be_added_after_the_upgrade(empty_database_url: str) -> None:
     await fill_database(empty_database_url, *VARIANTS["columns that are not ours"])
     await runner.upgrade(empty_database_url)
     await fetch(
@@ -120,7 +120,7 @@ async def test_a_user_of_m1_can_be_joined_by_a_new_one(empty_database_url: str) 
     assert [(row["username"], row["email"]) for row in rows] == [("ann", "x"), ("bob", "x"), ("eve", None)]
 
 
-async def test_going_back_gives_m1_its_rows(empty_database_url: str) -> None:
+async def test_a_downgrade_restores_the_rows_of_m1(empty_database_url: str) -> None:
     query = (
         "SELECT id, owner_user_id, name, memo, status, image_ref, instance_backend, storage_backend, "
         "home_store_key, created_at, updated_at FROM workspaces ORDER BY id"
@@ -136,7 +136,7 @@ async def test_going_back_gives_m1_its_rows(empty_database_url: str) -> None:
     assert row["home_ctx"] == '{"mount": "bind"}'
     assert await fetch(empty_database_url, "SELECT locked_until, failed_login_attempts FROM users")
     assert await runner.upgrade(empty_database_url) == runner.Change("0001_m1", runner.revisions()[-1])
-    await expect_every_row(empty_database_url)
+    await assert_every_row_is_converted(empty_database_url)
 
 
 REFUSED = {
@@ -184,23 +184,23 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-async def test_a_database_that_only_resembles_m1_is_left_alone(empty_database_url: str, case: str) -> None:
+async def test_a_database_that_only_looks_like_m1_is_left_alone(empty_database_url: str, case: str) -> None:
     statements, named = REFUSED[case]
     await fill_database(empty_database_url, *statements)
-    before = [await read_catalogue(empty_database_url, each) for each in CATALOGUES.values()]
+    before = [await read_catalog(empty_database_url, each) for each in CATALOGUES.values()]
     with pytest.raises(MigrationRefused, match=named):
         await runner.upgrade(empty_database_url)
-    assert [await read_catalogue(empty_database_url, each) for each in CATALOGUES.values()] == before
+    assert [await read_catalog(empty_database_url, each) for each in CATALOGUES.values()] == before
 
 
-async def test_our_tables_without_their_revision_are_not_taken_for_m1(database_url: str) -> None:
+async def test_current_tables_without_a_revision_are_not_taken_for_m1(database_url: str) -> None:
     await fetch(database_url, "DROP TABLE alembic_version")
     with pytest.raises(MigrationRefused, match="alembic_version"):
         await runner.upgrade(database_url)
 
 
-async def test_the_whole_database_comes_over_or_nothing(empty_database_url: str) -> None:
-    """A name that differs only in case is refused by the revision after the stamp; mended, it goes on."""
+async def test_the_whole_database_is_converted_or_nothing(empty_database_url: str) -> None:
+    """The revision after the stamp refuses a name that differs only in case; after a fix, it continues."""
     await fill_database(empty_database_url, "UPDATE users SET username = 'Bob' WHERE username = 'ann'")
     with pytest.raises(MigrationRefused, match="Bob"):
         await runner.upgrade(empty_database_url)

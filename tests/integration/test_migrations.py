@@ -1,4 +1,4 @@
-"""M1's data in M2, and back."""
+"""Upgrading the data of M1 to M2, and downgrading it again."""
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -35,7 +35,7 @@ ROWS = "SELECT * FROM workspaces ORDER BY id"
 
 
 async def fill_m1(url: str) -> None:
-    """One workspace in each of M1's states."""
+    """Add one workspace in each state of M1."""
     await runner.upgrade(url, M1)
     connection = await connect(url)
     await connection.execute("INSERT INTO users (id, username, password_hash) VALUES ($1, 'ann', '-')", OWNER)
@@ -76,7 +76,7 @@ async def load(url: str, workspace_id: UUID) -> Snapshot:
 
 @pytest.fixture(scope="module")
 async def carried_over(postgres_server: postgres.Server) -> AsyncIterator[str]:
-    """M1's rows after the upgrade; tests only read it."""
+    """Yield a database of M1 after the upgrade; tests only read it."""
     async with postgres.new_database(postgres_server) as url:
         await fill_m1(url)
         await runner.upgrade(url)
@@ -98,7 +98,7 @@ CARRIED_OVER = {
 
 
 @pytest.mark.parametrize("case", IDS)
-async def test_every_state_of_m1_is_carried_over(carried_over: str, case: str) -> None:
+async def test_every_state_of_m1_is_converted(carried_over: str, case: str) -> None:
     snapshot = await load(carried_over, IDS[case])
     assert (snapshot.phase, snapshot.desired_state, plan(snapshot)) == CARRIED_OVER[case]
     assert phase_of(snapshot) is snapshot.phase
@@ -118,14 +118,14 @@ AFTER_A_LOOK_THAT_FINDS_NOTHING = {
 
 
 @pytest.mark.parametrize("case", IDS)
-async def test_home_that_m1_had_is_not_replaced_by_an_empty_one(carried_over: str, case: str) -> None:
+async def test_home_of_m1_is_not_replaced_by_an_empty_one(carried_over: str, case: str) -> None:
     nothing = Observation(ContainerFact.ABSENT, VolumeFact.ABSENT, ArchiveFact.ABSENT)
     judged = judge(await load(carried_over, IDS[case]), nothing, NOW)
     assert (judged.phase, judged.error_reason) == AFTER_A_LOOK_THAT_FINDS_NOTHING[case]
 
 
 @pytest.mark.parametrize("case", IDS)
-async def test_home_that_m1_had_is_found_again(carried_over: str, case: str) -> None:
+async def test_home_of_m1_is_found_again(carried_over: str, case: str) -> None:
     there = Observation(ContainerFact.ABSENT, VolumeFact.PRESENT, ArchiveFact.ABSENT)
     judged = judge(await load(carried_over, IDS[case]), there, NOW)
     expected = {"ERROR": Phase.ERROR} | dict.fromkeys(
@@ -134,19 +134,19 @@ async def test_home_that_m1_had_is_found_again(carried_over: str, case: str) -> 
     assert judged.phase is expected.get(case, Phase.STANDBY)
 
 
-async def test_nothing_counts_as_idle_because_of_the_migration(carried_over: str) -> None:
+async def test_nothing_becomes_idle_by_the_migration(carried_over: str) -> None:
     [row] = await fetch(
         carried_over, "SELECT min(phase_changed_at) > now() - interval '1 hour' AS fresh FROM workspaces"
     )
     assert row["fresh"]
 
 
-async def test_deletion_keeps_its_time_or_takes_that_of_the_last_change(carried_over: str) -> None:
+async def test_deletion_keeps_its_time_or_gets_the_time_of_the_last_change(carried_over: str) -> None:
     rows = await fetch(carried_over, "SELECT name, deleted_at FROM workspaces WHERE deleted_at IS NOT NULL")
     assert {row["name"]: row["deleted_at"] for row in rows} == {**DELETED_AT, "DELETING": LONG_AGO}
 
 
-async def test_upgrade_and_downgrade_give_back_every_row_of_m1(empty_database_url: str) -> None:
+async def test_upgrade_and_downgrade_restore_every_row_of_m1(empty_database_url: str) -> None:
     await fill_m1(empty_database_url)
     before = await fetch(empty_database_url, ROWS)
     await runner.upgrade(empty_database_url)
@@ -154,7 +154,7 @@ async def test_upgrade_and_downgrade_give_back_every_row_of_m1(empty_database_ur
     after = await fetch(empty_database_url, ROWS)
     for row in before:
         row["home_ctx"] = "{}"
-        # M2 knows no deletion without a time, and none that has not begun.
+        # In M2 a deletion always has a time, and has begun.
         if row["status"] in {"DELETING", "DELETED"} or row["deleted_at"]:
             row["deleted_at"] = row["deleted_at"] or LONG_AGO
             row["status"] = row["status"] if row["status"] == "DELETED" else "DELETING"
@@ -183,7 +183,7 @@ async def test_downgrade_to_nothing_leaves_no_table(empty_database_url: str) -> 
     assert {row["relname"] for row in tables} == {"alembic_version", "alembic_version_pkc"}
 
 
-async def test_workspace_that_m1_writes_during_the_migration_is_carried_over(empty_database_url: str) -> None:
+async def test_workspace_that_m1_writes_during_the_migration_is_converted(empty_database_url: str) -> None:
     await fill_m1(empty_database_url)
     await runner.upgrade(empty_database_url, "0006_notify")
     await execute(

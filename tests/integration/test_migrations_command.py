@@ -1,4 +1,4 @@
-"""`codehub migrate` says what it did, or in one sentence why not."""
+"""`codehub migrate` says what it did, or why it did nothing."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ HEAD = runner.revisions()[-1]
 
 
 async def run_migrate(monkeypatch: pytest.MonkeyPatch, url: str | None, *arguments: str) -> Result:
-    """In a thread, because the command runs an event loop of its own."""
+    """Run the command in a thread, because it runs its own event loop."""
     if url is None:
         monkeypatch.delenv("CODEHUB_DATABASE_URL", raising=False)
     else:
@@ -24,7 +24,7 @@ async def run_migrate(monkeypatch: pytest.MonkeyPatch, url: str | None, *argumen
     return await asyncio.to_thread(CliRunner().invoke, app, ("migrate", *arguments))
 
 
-async def test_command_prints_from_where_to_where(
+async def test_command_prints_both_revisions(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     result = await run_migrate(monkeypatch, empty_database_url, "--to", "0002_expand")
@@ -36,7 +36,7 @@ async def test_command_prints_from_where_to_where(
 
 
 @pytest.mark.parametrize("name", ["0006_notify", "0006"])
-async def test_an_older_revision_is_gone_back_to_and_up_again(
+async def test_the_schema_is_downgraded_and_upgraded_again(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     await runner.upgrade(empty_database_url)
@@ -46,7 +46,7 @@ async def test_an_older_revision_is_gone_back_to_and_up_again(
     assert result.output == "Migrated the database: 0006_notify → 0008_api.\n"
 
 
-async def test_a_database_of_m1_goes_up_and_back_again(
+async def test_a_database_of_m1_is_upgraded_and_downgraded(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill_database(empty_database_url)
@@ -57,7 +57,7 @@ async def test_a_database_of_m1_goes_up_and_back_again(
 
 
 @pytest.mark.parametrize("name", ["0099_other", "00", ""])
-async def test_an_unknown_revision_is_answered_with_those_that_are_known(
+async def test_an_unknown_revision_lists_the_known_ones(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     result = await run_migrate(monkeypatch, empty_database_url, "--to", name)
@@ -67,7 +67,7 @@ async def test_an_unknown_revision_is_answered_with_those_that_are_known(
     assert await runner.current(empty_database_url) is None
 
 
-async def test_going_back_is_refused_where_a_home_would_be_lost(
+async def test_a_downgrade_that_would_lose_a_home_is_refused(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Database(create_engine(database_url)) as database, database.transaction() as session:
@@ -82,7 +82,7 @@ async def test_going_back_is_refused_where_a_home_would_be_lost(
     assert await runner.current(database_url) == HEAD
 
 
-async def test_going_back_to_nothing_is_refused_where_somebody_is(
+async def test_a_downgrade_to_an_empty_schema_is_refused_while_there_are_users(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Database(create_engine(database_url)) as database, database.transaction() as session:
@@ -90,12 +90,12 @@ async def test_going_back_to_nothing_is_refused_where_somebody_is(
     result = await run_migrate(monkeypatch, database_url, "--to", "base")
     assert result.exit_code == 1
     assert "would drop every user and workspace" in result.output
-    # The refusal comes before any revision is undone.
+    # The refusal comes before any downgrade.
     assert await runner.current(database_url) == HEAD
 
 
 @pytest.mark.parametrize("name", ["codehub", "codehub-relay"])
-async def test_going_back_is_refused_while_codehub_runs(
+async def test_a_downgrade_is_refused_while_codehub_runs(
     database_url: str, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     process = await connect(database_url, application_name=name)
@@ -107,7 +107,7 @@ async def test_going_back_is_refused_while_codehub_runs(
     assert (await run_migrate(monkeypatch, database_url, "--to", "0006")).exit_code == 0
 
 
-async def test_homes_are_imported_on_the_newest_schema_only(
+async def test_homes_are_imported_only_into_the_newest_schema(
     empty_database_url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     arguments = ("--to", "0006", "--import-homes", str(tmp_path))
@@ -127,7 +127,7 @@ async def test_missing_url_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert "or set CODEHUB_DATA_DIR or CODEHUB_DATABASE_URL" in result.output
 
 
-async def test_database_that_cannot_be_reached_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unreachable_database_causes_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     result = await run_migrate(monkeypatch, "postgresql://ann:secret@127.0.0.1:1/codehub")
     assert result.exit_code == 1
     assert result.output.startswith("PostgreSQL cannot be used: ")

@@ -1,4 +1,4 @@
-"""The triggers tell listeners what changed, and nothing else."""
+"""The triggers notify listeners of changes, and of nothing else."""
 
 import asyncio
 import json
@@ -16,12 +16,12 @@ from testkit.waiting import DEADLINE_SECONDS
 
 Notice = tuple[str, str]
 END = ("ws_sse", "end")
-# Of a look that found nothing new about the instance.
+# An observation with nothing new about the instance.
 SAME = {"storage.archive_ready": {"status": "True"}}
 
 
 class Listener:
-    """Collects what arrives on all channels, in order."""
+    """Collects the notifications of all channels, in order."""
 
     def __init__(self) -> None:
         self.notices: asyncio.Queue[Notice] = asyncio.Queue()
@@ -30,7 +30,7 @@ class Listener:
         self.notices.put_nowait((channel, payload))
 
     async def until_end(self, database: Database) -> list[Notice]:
-        """Everything so far: notices arrive in the order of commits, so a last one shows that all are in."""
+        """Return everything so far; they arrive in commit order, so a final one shows that all are in."""
         async with database.transaction() as session:
             await session.execute(select(func.pg_notify(*END)))
         return [notice async for notice in self._stream()]
@@ -53,7 +53,7 @@ async def listener(database_url: str) -> AsyncIterator[Listener]:
 
 @pytest.fixture
 async def workspace_id(database: Database) -> WorkspaceId:
-    """A workspace that was there before anybody listened."""
+    """Return a workspace that existed before the listener."""
     async with database.transaction() as session:
         return await add_workspace(session, await add_user(session), phase="RUNNING", desired_state="RUNNING")
 

@@ -1,4 +1,4 @@
-"""The triggers tell listeners whose credentials have ended, and nothing of their use."""
+"""The triggers notify listeners of ended credentials, but not of their use."""
 
 import json
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ HASTY = runner.Patience(lock_timeout_seconds=0.05, attempts=3, pause_seconds=0.0
 
 @dataclass(frozen=True)
 class Account:
-    """A user with one session and one token, all of them valid."""
+    """An enabled user with one live session and one live token."""
 
     user_id: UUID
     session_id: UUID
@@ -33,7 +33,7 @@ class Account:
 
 @pytest.fixture
 async def account(database: Database) -> Account:
-    """One that was there before anybody listened."""
+    """Return a user that existed before the listener."""
     session_id, token_id = uuid4(), uuid4()
     async with database.transaction() as session:
         user_id = await add_user(session)
@@ -49,8 +49,8 @@ async def execute(database: Database, *statements: Update | Delete) -> None:
             await session.execute(statement)
 
 
-async def told(database: Database, listener: Listener, account: Account) -> set[UUID]:
-    """The ids of which listeners were told, all on one channel and with their owner."""
+async def announced(database: Database, listener: Listener, account: Account) -> set[UUID]:
+    """Return the announced ids; all came on one channel and with their owner."""
     notices = await listener.until_end(database)
     contents = [json.loads(payload) for _, payload in notices]
     assert {channel for channel, _ in notices} <= {"credentials"}
@@ -62,33 +62,31 @@ async def told(database: Database, listener: Listener, account: Account) -> set[
 
 
 @pytest.mark.parametrize("statement", [update(Session).values(revoked_at=NOW), delete(Session)])
-async def test_a_session_that_is_revoked_or_deleted_is_announced(
+async def test_a_revoked_or_deleted_session_is_announced(
     account: Account, database: Database, listener: Listener, statement: Update | Delete
 ) -> None:
     await execute(database, statement)
-    assert await told(database, listener, account) == {account.session_id}
+    assert await announced(database, listener, account) == {account.session_id}
 
 
 @pytest.mark.parametrize("statement", [update(ApiToken).values(revoked_at=NOW), delete(ApiToken)])
-async def test_a_token_that_is_revoked_or_deleted_is_announced(
+async def test_a_revoked_or_deleted_token_is_announced(
     account: Account, database: Database, listener: Listener, statement: Update | Delete
 ) -> None:
     await execute(database, statement)
-    assert await told(database, listener, account) == {account.token_id}
+    assert await announced(database, listener, account) == {account.token_id}
 
 
-async def test_a_user_who_is_disabled_is_announced(
-    account: Account, database: Database, listener: Listener
-) -> None:
+async def test_a_disabled_user_is_announced(account: Account, database: Database, listener: Listener) -> None:
     await execute(database, update(User).values(disabled_at=NOW))
-    assert await told(database, listener, account) == {account.user_id}
+    assert await announced(database, listener, account) == {account.user_id}
 
 
-async def test_a_user_who_is_deleted_is_announced_with_what_goes_along(
+async def test_a_deleted_user_is_announced_with_the_credentials(
     account: Account, database: Database, listener: Listener
 ) -> None:
     await execute(database, delete(User))
-    assert await told(database, listener, account) == {
+    assert await announced(database, listener, account) == {
         account.user_id,
         account.session_id,
         account.token_id,
@@ -104,19 +102,19 @@ async def test_a_user_who_is_deleted_is_announced_with_what_goes_along(
     ],
     ids=["use", "failed sign-in", "role"],
 )
-async def test_what_ends_nothing_announces_nothing(
+async def test_a_change_that_ends_no_credential_is_not_announced(
     account: Account, database: Database, listener: Listener, statements: Sequence[Update]
 ) -> None:
     await execute(database, *statements)
-    assert await told(database, listener, account) == set()
+    assert await announced(database, listener, account) == set()
 
 
-async def test_what_has_ended_is_not_announced_again(
+async def test_an_ended_credential_is_not_announced_again(
     account: Account, database: Database, listener: Listener
 ) -> None:
     ended = [update(table).values(revoked_at=NOW) for table in (Session, ApiToken)]
     await execute(database, *ended, update(User).values(disabled_at=NOW))
-    assert await told(database, listener, account) == {
+    assert await announced(database, listener, account) == {
         account.user_id,
         account.session_id,
         account.token_id,
@@ -125,14 +123,14 @@ async def test_what_has_ended_is_not_announced_again(
     await execute(database, *again, update(User).values(disabled_at=None))
     async with database.transaction() as session:
         await delete_ended_sessions(session, account.user_id, NOW)
-    assert await told(database, listener, account) == set()
+    assert await announced(database, listener, account) == set()
 
 
-async def test_the_migration_does_not_wait_for_those_who_read(empty_database_url: str) -> None:
+async def test_the_migration_does_not_wait_for_readers(empty_database_url: str) -> None:
     await runner.upgrade(empty_database_url, "0008_api")
     reader: Connection = await connect(empty_database_url)
     async with reader.transaction():
-        # What a reader holds until its transaction ends; a lock that conflicts would use up the attempts.
+        # A reader holds this lock until its transaction ends; a conflicting lock would use up the attempts.
         for table in ("users", "sessions", "api_tokens"):
             await reader.fetch(f"SELECT * FROM {table}")  # noqa: S608
         change = await runner.upgrade(empty_database_url, "0009_credentials", HASTY)
@@ -140,7 +138,7 @@ async def test_the_migration_does_not_wait_for_those_who_read(empty_database_url
     await reader.close()
 
 
-async def test_going_back_leaves_no_trigger_behind(empty_database_url: str) -> None:
+async def test_a_downgrade_leaves_no_trigger_behind(empty_database_url: str) -> None:
     await runner.upgrade(empty_database_url)
     await runner.downgrade(empty_database_url, "0008_api")
     connection: Connection = await connect(empty_database_url)

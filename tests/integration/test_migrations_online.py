@@ -1,4 +1,4 @@
-"""Migrating while others work: nobody waits for long, and a migration that was cut short goes on."""
+"""Migrating while CodeHub runs: nothing waits for long, and an interrupted migration continues."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -34,7 +34,7 @@ async def fill_m1(url: str, rows: int) -> None:
 
 @pytest.fixture
 async def other(empty_database_url: str) -> AsyncIterator[Connection]:
-    """Somebody else's connection."""
+    """Yield a second connection."""
     connection = await connect(empty_database_url)
     yield connection
     await connection.close()
@@ -46,7 +46,7 @@ async def test_hundred_thousand_rows_are_never_rewritten_at_once(
     await fill_m1(empty_database_url, MANY)
     table_file = await other.fetchval("SELECT pg_relation_filenode('workspaces')")
     migration = asyncio.create_task(runner.upgrade(empty_database_url))
-    # Any statement that had to wait for longer than this would fail, and the test with it.
+    # A statement that had to wait longer than this would fail the test.
     await other.execute("SET lock_timeout = '2s'")
     turns = 0
     while not migration.done():
@@ -56,25 +56,25 @@ async def test_hundred_thousand_rows_are_never_rewritten_at_once(
     assert (await migration).after == HEAD
     assert await other.fetchval("SELECT count(*) FROM workspaces WHERE phase IS NOT NULL") == MANY
     assert await other.fetchval("SELECT pg_relation_filenode('workspaces')") == table_file
-    # Every row still carries the number of the transaction that wrote it.
+    # Every row still has the id of the transaction that wrote it.
     largest = "SELECT max(rows) FROM (SELECT count(*) AS rows FROM workspaces GROUP BY xmin) AS transactions"
     assert await other.fetchval(largest) <= steps.BATCH_SIZE
     assert await other.fetchval("SELECT count(*) FROM workspaces WHERE memo = 'used'") == min(turns, MANY)
 
 
-async def test_rows_are_carried_over_beside_transactions_that_write(
+async def test_rows_are_converted_while_other_transactions_write(
     empty_database_url: str, other: Connection
 ) -> None:
     await fill_m1(empty_database_url, 10)
     await runner.upgrade(empty_database_url, "0002_expand")
     async with other.transaction():
-        # What every writer holds; a lock on the table would have to wait for it, and the attempts run out.
+        # Every writer holds this lock; a lock on the table would wait for it, and the attempts would run out.
         await other.execute("LOCK TABLE workspaces IN ROW EXCLUSIVE MODE")
         change = await runner.upgrade(empty_database_url, "0003_carry_over", HASTY)
     assert change.after == "0003_carry_over"
 
 
-async def test_migration_leaves_the_queue_so_that_others_get_through(
+async def test_migration_gives_up_its_place_in_the_lock_queue(
     empty_database_url: str, other: Connection
 ) -> None:
     await fill_m1(empty_database_url, 10)
@@ -84,7 +84,7 @@ async def test_migration_leaves_the_queue_so_that_others_get_through(
         await other.fetch("SELECT * FROM workspaces")
         migration = asyncio.create_task(runner.upgrade(empty_database_url, patience=patience))
         await until(writer, "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted)")
-        # Behind the migration in the queue, while the reader still holds its lock.
+        # Queued behind the migration, while the reader still holds its lock.
         await writer.execute("UPDATE workspaces SET memo = 'written'")
         assert not migration.done()
     assert (await migration).after == HEAD
@@ -103,7 +103,7 @@ async def test_migration_that_is_blocked_for_too_long_changes_nothing(
     assert (await runner.upgrade(empty_database_url)).after == HEAD
 
 
-async def test_migration_that_was_killed_goes_on_where_it_stopped(
+async def test_migration_that_was_killed_continues_where_it_stopped(
     empty_database_url: str,
     other: Connection,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,7 +129,7 @@ async def test_migration_that_was_killed_goes_on_where_it_stopped(
     await watcher.close()
 
 
-async def test_index_whose_build_was_cut_short_is_built_anew(
+async def test_index_whose_build_was_interrupted_is_built_again(
     empty_database_url: str, other: Connection
 ) -> None:
     await fill_m1(empty_database_url, 10)
@@ -146,14 +146,14 @@ async def test_index_whose_build_was_cut_short_is_built_anew(
     assert "'ERROR'" in definition
 
 
-async def test_of_several_migrators_one_works_and_the_others_find_it_done(empty_database_url: str) -> None:
+async def test_of_concurrent_migrators_one_works_and_the_others_find_it_done(empty_database_url: str) -> None:
     await fill_m1(empty_database_url, 1000)
     changes = await asyncio.gather(*(runner.upgrade(empty_database_url) for _ in range(4)))
     assert sorted(change.before or "" for change in changes) == ["0001_m1", HEAD, HEAD, HEAD]
     assert {change.after for change in changes} == {HEAD}
 
 
-async def test_migrator_gives_up_on_another_that_never_ends(
+async def test_migrator_gives_up_if_another_one_never_ends(
     empty_database_url: str, other: Connection
 ) -> None:
     await other.execute("SELECT pg_advisory_lock($1)", runner.MIGRATION_LOCK)
@@ -162,7 +162,7 @@ async def test_migrator_gives_up_on_another_that_never_ends(
 
 
 async def until(connection: Connection, question: str) -> None:
-    """Ask until the answer is true; the server's state is the only clock."""
+    """Repeat the query until it returns true."""
     async with asyncio.timeout(DEADLINE_SECONDS):
         while not await connection.fetchval(question):
             pass

@@ -1,4 +1,4 @@
-"""What a migration does not do, because somebody would lose something."""
+"""Migrations refuse what would lose data."""
 
 from hashlib import sha256
 from uuid import UUID, uuid4
@@ -37,7 +37,7 @@ async def status_after_downgrade(url: str, **columns: object) -> str:
         ("RUNNING", "DELETED", "NONE", "DELETING"),
     ],
 )
-async def test_downgrade_finds_the_nearest_status(
+async def test_downgrade_uses_the_closest_status(
     database_url: str, phase: str, desired: str, operation: str, status: str
 ) -> None:
     found = await status_after_downgrade(
@@ -67,7 +67,7 @@ async def test_downgrade_keeps_a_restored_home_that_also_has_an_archive(database
     ],
     ids=["archived", "broken beside its archive", "being archived", "home elsewhere", "imported from M1"],
 )
-async def test_downgrade_is_refused_where_m1_could_not_open_the_home(
+async def test_downgrade_is_refused_if_m1_could_not_open_a_home(
     database_url: str, columns: dict[str, object]
 ) -> None:
     workspace_id = uuid4()
@@ -76,7 +76,7 @@ async def test_downgrade_is_refused_where_m1_could_not_open_the_home(
     assert await runner.current(database_url) == "0007_drop_m1"
 
 
-async def test_downgrade_is_refused_while_archives_are_kept_for_second_thoughts(database_url: str) -> None:
+async def test_downgrade_is_refused_while_a_recovery_keeps_archives(database_url: str) -> None:
     workspace_id, engine = uuid4(), create_engine(database_url)
     async with Database(engine).transaction() as session:
         await add_workspace(session, await add_user(session), id=workspace_id, phase="STANDBY")
@@ -89,7 +89,7 @@ async def test_downgrade_is_refused_while_archives_are_kept_for_second_thoughts(
     assert (await runner.downgrade(database_url, "0010_usage")).after == "0010_usage"
 
 
-async def test_user_names_that_differ_only_in_case_are_named_before_anything_changes(
+async def test_user_names_that_differ_only_in_case_are_reported_before_anything_changes(
     empty_database_url: str,
 ) -> None:
     await runner.upgrade(empty_database_url, M1)
@@ -116,7 +116,7 @@ async def add_m1_session(url: str) -> UUID:
     return cookie
 
 
-async def test_cookie_of_m1_still_works_but_is_stored_no_more(empty_database_url: str) -> None:
+async def test_cookie_of_m1_still_works_but_is_no_longer_stored(empty_database_url: str) -> None:
     cookie = await add_m1_session(empty_database_url)
     await runner.upgrade(empty_database_url)
     connection = await connect(empty_database_url)

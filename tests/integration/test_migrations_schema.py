@@ -5,7 +5,7 @@ import pytest
 from codehub.db.models import Base
 from codehub.db.session import connect, create_engine
 
-# Names and definitions as PostgreSQL prints them; the order of columns is nobody's business.
+# Names and definitions as PostgreSQL prints them; the order of columns does not matter.
 CATALOGUES = {
     "columns": """
         SELECT table_name || '.' || column_name AS name,
@@ -20,7 +20,7 @@ CATALOGUES = {
 }
 
 
-async def read_catalogue(url: str, query: str) -> dict[str, str]:
+async def read_catalog(url: str, query: str) -> dict[str, str]:
     connection = await connect(url)
     rows = await connection.fetch(query)
     await connection.close()
@@ -35,8 +35,8 @@ async def test_migrations_and_models_agree(
     async with engine.begin() as connection:
         await connection.run_sync(Base.metadata.create_all)
     await engine.dispose()
-    migrated = await read_catalogue(database_url, CATALOGUES[catalogue])
-    assert migrated == await read_catalogue(empty_database_url, CATALOGUES[catalogue])
+    migrated = await read_catalog(database_url, CATALOGUES[catalogue])
+    assert migrated == await read_catalog(empty_database_url, CATALOGUES[catalogue])
 
 
 async def test_no_index_was_left_invalid(database_url: str) -> None:

@@ -37,7 +37,7 @@ INSERT INTO users (id, username, password_hash)
 SELECT lpad(number::text, 32, '0')::uuid, 'user ' || number, '-' FROM generate_series(1, 1000) AS number
 """
 
-# 100 running, 2,000 in standby, 50 on their way up, 200 in error, 300 being deleted, 5,000 deleted, the rest
+# 100 running, 2,000 in standby, 50 starting, 200 in error, 300 being deleted, 5,000 deleted, the others
 # archived.
 WORKSPACES = """
 INSERT INTO workspaces (id, owner_user_id, name, image_ref, instance_backend, storage_backend, home_store_key,
@@ -63,7 +63,7 @@ INSERT INTO archives (key, workspace_id, archive_op_id)
 SELECT archive_key, id, gen_random_uuid() FROM workspaces
 """
 
-# Long histories: 200 operations of each of the owner's hundred, as if they had taken turns.
+# Long histories: 200 operations for each of the owner's hundred workspaces, interleaved.
 EVENTS = """
 INSERT INTO workspace_events (workspace_id, at, kind, actor, operation)
 SELECT workspaces.id, now(), kind, 'control-plane', 'STARTING'
@@ -74,14 +74,14 @@ WHERE owner_user_id = lpad('1', 32, '0')::uuid
 ORDER BY turn, workspaces.id, place
 """
 
-# A day's keys, of which few are too old.
+# The keys of a day; a few have expired.
 KEYS = """
 INSERT INTO idempotency_keys (user_id, key, request_hash, workspace_id, created_at)
 SELECT lpad('1', 32, '0')::uuid, number, '', gen_random_uuid(), now() - number * interval '4 seconds'
 FROM generate_series(1, 22000) AS number
 """
 
-# A week of the owner's hundred, in use all the time.
+# A week in which the owner's hundred workspaces were always used.
 USAGE = """
 INSERT INTO workspace_usage (workspace_id, bucket)
 SELECT workspaces.id, date_bin('15 minutes', now(), 'epoch') - turn * interval '15 minutes'
@@ -107,13 +107,13 @@ UPDATE workspaces SET recover_choice = 'retry', recover_requested_at = now(), re
 
 @pytest.fixture(scope="module")
 async def full_database(postgres_server: postgres.Server, migrated_template: str) -> AsyncIterator[Database]:
-    """100,000 workspaces as an installation has them; tests only read it."""
+    """Yield a database with 100,000 realistic workspaces; tests only read it."""
     async with (
         postgres.new_database(postgres_server, migrated_template) as url,
         Database(create_engine(url)) as database,
     ):
         async with database.transaction() as session:
-            # Nobody listens, so nobody needs 100,000 notices.
+            # There are no listeners, so 100,000 notifications are useless.
             await session.execute(text("ALTER TABLE workspaces DISABLE TRIGGER USER"))
             for statement in (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, USAGE, SESSIONS, TOKENS, "ANALYZE"):
                 await session.execute(text(statement))
@@ -169,14 +169,14 @@ async def test_page_of_a_list_reads_only_its_index(
     filter_, expected = VIEWS[name]
     plan = await explain(full_database, select_page(filter_, after, 50))
     assert indexes(plan, "workspaces") == {expected}
-    # The other archives of a workspace are looked for only in some errors.
+    # Other archives of a workspace are loaded only in some errors.
     assert indexes(plan, "archives") == {"pk_archives", "ix_archives_workspace_id"}
-    # The few users may be read as a whole; neither of the long tables is, nor is a list sorted for its page.
+    # The few users may be scanned; the large tables are not, and no list is sorted for a page.
     assert scanned(plan) <= {"users"}
 
 
 @pytest.mark.parametrize("name", ["own", "all"])
-async def test_page_of_a_list_ends_its_scan_when_it_is_full(full_database: Database, name: str) -> None:
+async def test_page_of_a_list_stops_scanning_when_it_is_full(full_database: Database, name: str) -> None:
     plan = await explain(full_database, select_page(VIEWS[name][0], None, 50), analyze=True)
     [scan] = [node for node in nodes(plan) if node.get("Relation Name") == "workspaces"]
     assert (scan["Node Type"], scan["Actual Rows"]) == ("Index Scan", 50)
@@ -203,7 +203,7 @@ async def test_history_reads_the_page_and_not_the_rest(full_database: Database, 
         assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= most
 
 
-async def test_one_operation_is_read_without_those_before_and_after_it(full_database: Database) -> None:
+async def test_one_operation_is_read_without_the_others(full_database: Database) -> None:
     claims = "SELECT workspace_id, id FROM workspace_events WHERE kind = 'operation_claimed' AND id > 40000"
     async with full_database.transaction() as session:
         found = (await session.execute(text(f"{claims} ORDER BY id LIMIT 1"))).one()
@@ -213,7 +213,7 @@ async def test_one_operation_is_read_without_those_before_and_after_it(full_data
     assert sum(node["Actual Rows"] + node.get("Rows Removed by Filter", 0) for node in scans) <= 2 * 5
 
 
-async def test_usage_is_read_of_one_workspace(full_database: Database) -> None:
+async def test_usage_is_read_for_one_workspace_only(full_database: Database) -> None:
     async with full_database.transaction() as session:
         now = (await session.scalars(text("SELECT now()"))).one()
         used = (await session.scalars(text("SELECT workspace_id FROM workspace_usage LIMIT 1"))).one()
@@ -234,7 +234,7 @@ OLD_ROWS = {
 
 
 @pytest.mark.parametrize("kind", OLD_ROWS)
-async def test_old_rows_are_found_by_their_age(full_database: Database, kind: str) -> None:
+async def test_old_rows_are_found_by_an_index_on_their_age(full_database: Database, kind: str) -> None:
     statement, index = OLD_ROWS[kind]
     async with full_database.transaction() as session:
         now = (await session.scalars(text("SELECT now()"))).one()
@@ -243,7 +243,7 @@ async def test_old_rows_are_found_by_their_age(full_database: Database, kind: st
     assert scanned(plan) == set()
 
 
-async def test_counting_reads_only_new_lines(full_database: Database) -> None:
+async def test_counting_reads_only_new_events(full_database: Database) -> None:
     async with full_database.transaction() as session:
         last_id = await last_event_id(session)
     plan = await explain(full_database, select_counts(last_id - 10, NOW), analyze=True)
@@ -252,7 +252,7 @@ async def test_counting_reads_only_new_lines(full_database: Database) -> None:
     assert sum(node["Actual Rows"] for node in scans) <= 2 * 10
 
 
-async def test_old_idempotency_keys_are_found_by_their_age(full_database: Database) -> None:
+async def test_expired_idempotency_keys_are_found_by_an_index(full_database: Database) -> None:
     async with full_database.transaction() as session:
         now = (await session.scalars(text("SELECT now()"))).one()
     plan = await explain(full_database, delete_expired(now - KEY_LIFETIME, 100))
@@ -260,8 +260,8 @@ async def test_old_idempotency_keys_are_found_by_their_age(full_database: Databa
     assert scanned(plan) == set()
 
 
-async def test_parked_workspaces_are_not_read_to_find_those_under_way(database: Database) -> None:
-    """The hard case for the planner: nothing but workspaces that are where they should be."""
+async def test_converged_workspaces_are_not_read_to_find_unfinished_ones(database: Database) -> None:
+    """The hard case for PostgreSQL's planner: all workspaces have converged."""
     async with database.transaction() as session:
         await session.execute(text(USERS))
         await session.execute(text(WORKSPACES.replace("(1, 100000)", "(7651, 17650)")))
@@ -271,17 +271,17 @@ async def test_parked_workspaces_are_not_read_to_find_those_under_way(database: 
 
 
 def indexes(plan: dict[str, Any], table: str) -> set[str]:
-    """Those by which the table is read; a bitmap's index scan does not say of which table it is."""
+    """Return the indexes that the plan uses for the table; a bitmap index scan does not name its table."""
     named = {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
     return {name for name in named if name.split("_")[1] == table.partition("_")[0]}
 
 
 def scanned(plan: dict[str, Any]) -> set[str]:
-    """The tables that are read from end to end."""
+    """Return the tables that are scanned sequentially."""
     return {node["Relation Name"] for node in nodes(plan) if node["Node Type"] == "Seq Scan"}
 
 
-async def test_those_recovered_once_are_not_read_to_find_those_recovering(database: Database) -> None:
+async def test_recovered_workspaces_are_not_read_to_find_recovering_ones(database: Database) -> None:
     async with database.transaction() as session:
         await session.execute(text(USERS))
         await session.execute(text(WORKSPACES.replace("(1, 100000)", "(7651, 17650)")))

@@ -1,4 +1,4 @@
-"""What a person may decide about a broken or a deleted workspace, asked of the service layer."""
+"""Recovering and undeleting through the service layer."""
 
 import asyncio
 from dataclasses import replace
@@ -112,12 +112,12 @@ async def test_a_request_changes_only_what_the_service_layer_owns(database: Data
     await ask(database, RecoverChoice.START_EMPTY, now=LATER)
     after = await read_row(database)
     changed = {column for column in after if after[column] != before[column]}
-    # The version is counted by a trigger.
+    # A trigger increments the version.
     assert changed == {"recover_choice", "recover_requested_at", "updated_at", "version"}
 
 
-async def test_an_error_that_was_never_looked_at_can_be_recovered(database: Database) -> None:
-    """Rows that were carried over from M1 have no conditions yet."""
+async def test_an_error_that_was_never_observed_can_be_recovered(database: Database) -> None:
+    """Rows of M1 have no conditions yet."""
     async with database.transaction() as session:
         owner = await add_user(session)
         await add_workspace(session, owner, id=UUID(WORKSPACE), phase="ERROR", error_reason="RetryExceeded")
@@ -131,7 +131,7 @@ async def test_an_error_that_was_never_looked_at_can_be_recovered(database: Data
         (ARCHIVE_LOST, (RecoverChoice.RETRY, RecoverChoice.START_EMPTY)),
     ],
 )
-async def test_lost_data_needs_a_choice_and_is_told_which_there_are(
+async def test_lost_data_needs_a_choice_and_the_refusal_lists_the_choices(
     database: Database, snapshot: Snapshot, allowed: tuple[RecoverChoice, ...]
 ) -> None:
     await store(database, snapshot)
@@ -164,7 +164,7 @@ async def test_a_choice_that_is_not_possible_is_refused(
 
 
 @pytest.mark.parametrize("snapshot", [running(), request_deletion(TIMED_OUT, purge=True)])
-async def test_without_an_error_to_leave_there_is_nothing_to_recover(
+async def test_a_workspace_without_an_error_cannot_be_recovered(
     database: Database, snapshot: Snapshot
 ) -> None:
     await store(database, snapshot)
@@ -182,7 +182,7 @@ async def test_recovery_waits_for_an_operation(database: Database) -> None:
         await undelete(database)
 
 
-async def test_what_is_not_there_cannot_be_recovered(database: Database) -> None:
+async def test_a_missing_workspace_cannot_be_recovered(database: Database) -> None:
     with pytest.raises(WorkspaceNotFound):
         await ask(database, None)
     with pytest.raises(WorkspaceNotFound):
@@ -192,19 +192,19 @@ async def test_what_is_not_there_cannot_be_recovered(database: Database) -> None
         await ask(database, None)
 
 
-async def test_the_latest_word_counts_until_it_is_carried_out(database: Database) -> None:
+async def test_a_later_request_replaces_one_that_was_not_carried_out(database: Database) -> None:
     await store(database, VOLUME_LOST)
     await ask(database, RecoverChoice.START_EMPTY)
     await ask(database, RecoverChoice.RETRY)
     request = await pending(database)
     assert request is not None
     assert request.choice is RecoverChoice.RETRY
-    # The moment names the request, so it is another one, though the clock said the same.
+    # The time identifies the request, so it differs although the clock did not advance.
     assert request.requested_at > NOW
 
 
 @pytest.mark.parametrize("clock", [NOW, NOW - timedelta(hours=1)])
-async def test_a_request_after_a_handled_one_is_a_new_one_whatever_the_clock_says(
+async def test_a_request_after_a_handled_one_is_new_whatever_the_clock_says(
     database: Database, clock: datetime
 ) -> None:
     await store(database, TIMED_OUT)
@@ -215,7 +215,7 @@ async def test_a_request_after_a_handled_one_is_a_new_one_whatever_the_clock_say
     assert await pending(database) is not None
 
 
-async def test_two_at_once_are_two_requests_of_which_one_is_left(database: Database) -> None:
+async def test_of_two_concurrent_requests_one_is_left(database: Database) -> None:
     await store(database, VOLUME_LOST)
     chosen = await asyncio.gather(*(ask(database, choice) for choice in FOR_A_LOST_VOLUME for _ in range(5)))
     request = await pending(database)
@@ -224,8 +224,8 @@ async def test_two_at_once_are_two_requests_of_which_one_is_left(database: Datab
     assert request.requested_at == NOW + timedelta(microseconds=len(chosen) - 1)
 
 
-async def test_what_shall_run_keeps_its_place_in_an_error(database: Database) -> None:
-    """Its place was taken when RUNNING was asked for, and an error does not give it back."""
+async def test_a_workspace_that_should_run_keeps_its_slot_in_an_error(database: Database) -> None:
+    """It took its slot when RUNNING was requested, and an error does not free it."""
     owner = await store(database, VOLUME_LOST)
     async with database.transaction() as session:
         statement = select(func.count()).select_from(Workspace).where(text(predicates.COUNTS_AS_RUNNING))
@@ -234,7 +234,7 @@ async def test_what_shall_run_keeps_its_place_in_an_error(database: Database) ->
     await ask(database, RecoverChoice.RETRY, limits=RunningLimits(per_user=1, total=1))
 
 
-async def test_limits_that_were_lowered_hold_for_a_recovery_too(database: Database) -> None:
+async def test_lowered_limits_apply_to_a_recovery(database: Database) -> None:
     owner = await store(database, VOLUME_LOST)
     async with database.transaction() as session:
         other = await add_workspace(session, owner, desired_state="RUNNING", phase="RUNNING")
@@ -245,7 +245,7 @@ async def test_limits_that_were_lowered_hold_for_a_recovery_too(database: Databa
     assert await pending(database) is None
 
 
-async def test_what_shall_not_run_needs_no_place(database: Database) -> None:
+async def test_a_workspace_that_should_not_run_needs_no_slot(database: Database) -> None:
     owner = await store(database, TIMED_OUT)
     async with database.transaction() as session:
         await add_workspace(session, owner, desired_state="RUNNING", phase="RUNNING")
@@ -257,16 +257,14 @@ async def unfinished(session: AsyncSession) -> list[WorkspaceId]:
 
 
 @pytest.mark.parametrize("snapshot", [TIMED_OUT, HALTED_DELETION])
-async def test_the_sweep_finds_what_waits_to_be_recovered_once(
-    database: Database, snapshot: Snapshot
-) -> None:
+async def test_the_sweep_finds_a_recovering_workspace_once(database: Database, snapshot: Snapshot) -> None:
     await store(database, snapshot)
     async with database.transaction() as session:
         assert await unfinished(session) == []
     await ask(database, None)
     async with database.transaction() as session:
         assert await unfinished(session) == [WORKSPACE]
-        # A purge is found as a deletion, too.
+        # A purge is also found as a deletion.
         values = "desired_state = 'DELETED', deleted_at = now(), purge = true"
         await session.execute(text(f"UPDATE workspaces SET {values}"))  # noqa: S608
         assert await unfinished(session) == [WORKSPACE]
@@ -282,7 +280,7 @@ async def test_the_sweep_finds_what_waits_to_be_recovered_once(
         DELETED,
         HALTED_DELETION,
         observed(request_deletion(standby(), purge=False), VOLUME_AND_ARCHIVE),
-        # The deletion's wake has not arrived yet.
+        # The wake of the deletion has not arrived yet.
         request_deletion(running(), purge=False),
         request_deletion(observed(new_snapshot(), VOLUME_ONLY), purge=False),
     ],

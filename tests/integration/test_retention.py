@@ -1,4 +1,4 @@
-"""Old rows go, some at a time, and no others."""
+"""Old rows are removed in batches, and no others."""
 
 from datetime import datetime, timedelta
 from itertools import product
@@ -23,7 +23,7 @@ from testkit.rows import NOW, add_user, add_workspace, new_workspace_id
 
 LONG_AGO, RECENTLY = NOW - timedelta(days=1), NOW + timedelta(days=1)
 ALL = 1000
-# What is known of the archive that a row names: it names none; nobody has seen it; it is there; it is gone.
+# The archive that a row names: none, no record, exists, removed.
 ARCHIVES = ["none", "unrecorded", "stored", "collected", "collected, another stored"]
 
 
@@ -65,7 +65,7 @@ async def add_deleted(
     return workspace_id
 
 
-async def test_the_rows_that_go_are_those_that_the_domain_forgets(database: Database) -> None:
+async def test_the_removed_rows_are_those_that_the_domain_allows(database: Database) -> None:
     expected = set()
     for phase, operation, archives, deleted_at in product(
         (Phase.DELETED, Phase.DELETING, Phase.ARCHIVED),
@@ -84,13 +84,13 @@ async def test_the_rows_that_go_are_those_that_the_domain_forgets(database: Data
     assert before - await ids(database) == expected
 
 
-async def test_a_deletion_that_was_taken_back_stays(database: Database) -> None:
+async def test_an_undeleted_workspace_is_kept(database: Database) -> None:
     kept = await add_deleted(database, desired_state="ARCHIVED", deleted_at=None)
     assert await remove(database, retention.remove_workspaces) == 0
     assert await ids(database) == {kept}
 
 
-async def test_a_row_that_somebody_holds_is_left_for_the_next_time(database: Database) -> None:
+async def test_a_locked_row_is_left_for_the_next_run(database: Database) -> None:
     held, free = await add_deleted(database), await add_deleted(database)
     async with database.transaction() as session:
         assert await lock_snapshot(session, held)
@@ -99,7 +99,7 @@ async def test_a_row_that_somebody_holds_is_left_for_the_next_time(database: Dat
     assert free not in await ids(database)
 
 
-async def test_the_oldest_go_first_and_not_more_than_asked(database: Database) -> None:
+async def test_the_oldest_rows_are_removed_first_up_to_the_limit(database: Database) -> None:
     ages = [timedelta(days=days) for days in (5, 9, 7)]
     youngest, oldest, middle = [await add_deleted(database, deleted_at=NOW - age) for age in ages]
     assert await remove(database, retention.remove_workspaces, limit=1) == 1
@@ -107,7 +107,7 @@ async def test_the_oldest_go_first_and_not_more_than_asked(database: Database) -
     assert oldest not in await ids(database)
 
 
-async def test_archives_that_nobody_saw_go_are_found(database: Database) -> None:
+async def test_archives_without_a_recorded_removal_are_found(database: Database) -> None:
     workspaces = {archives: await add_deleted(database, archives) for archives in ARCHIVES}
     await add_deleted(database, "stored", RECENTLY)
     async with database.transaction() as session:
@@ -118,7 +118,7 @@ async def test_archives_that_nobody_saw_go_are_found(database: Database) -> None
     assert len(found) == 3
 
 
-async def test_the_record_of_an_archive_goes_after_the_row_that_names_it(database: Database) -> None:
+async def test_the_record_of_an_archive_is_removed_after_the_row_that_names_it(database: Database) -> None:
     await add_deleted(database, "collected", RECENTLY)
     assert await remove(database, retention.remove_archives) == 0
     gone = archive_key(new_workspace_id(), str(uuid4()))
@@ -135,7 +135,7 @@ async def test_the_record_of_an_archive_goes_after_the_row_that_names_it(databas
     assert {fresh, stored} < left
 
 
-async def test_events_go_by_their_age(database: Database) -> None:
+async def test_events_are_removed_by_age(database: Database) -> None:
     workspace_id = new_workspace_id()
     async with database.transaction() as session:
         for moment in (LONG_AGO, LONG_AGO, RECENTLY):
@@ -145,7 +145,7 @@ async def test_events_go_by_their_age(database: Database) -> None:
     assert await count(database, WorkspaceEvent) == 1
 
 
-async def test_sessions_go_once_they_have_been_over_for_long(database: Database) -> None:
+async def test_sessions_are_removed_long_after_their_end(database: Database) -> None:
     async with database.transaction() as session:
         user = await add_user(session)
         for expires_at, revoked_at in ((LONG_AGO, None), (LONG_AGO, LONG_AGO), (RECENTLY, LONG_AGO)):
@@ -166,7 +166,7 @@ async def test_sessions_go_once_they_have_been_over_for_long(database: Database)
         (None, RECENTLY, False),
     ],
 )
-async def test_tokens_go_once_they_have_been_over_for_long(
+async def test_tokens_are_removed_long_after_their_end(
     database: Database, expires_at: datetime | None, revoked_at: datetime | None, goes: bool
 ) -> None:
     async with database.transaction() as session:

@@ -1,4 +1,4 @@
-"""Personal tokens: shown once, found by their hash, gone when revoked."""
+"""Personal tokens: shown once, found by their hash, useless once revoked."""
 
 import asyncio
 import re
@@ -39,8 +39,8 @@ async def used_at(database: Database) -> object:
         return (await session.scalars(select(ApiToken.last_used_at))).one()
 
 
-async def whole_database(database: Database) -> str:
-    """Every row of every table, as text."""
+async def dump_database(database: Database) -> str:
+    """Return all rows of all tables as text."""
     async with database.transaction() as session:
         tables = await session.scalars(text("SELECT tablename FROM pg_tables WHERE schemaname = 'public'"))
         rows = [
@@ -51,7 +51,7 @@ async def whole_database(database: Database) -> str:
     return "\n".join(rows)
 
 
-async def test_token_tells_who_is_asking(database: Database) -> None:
+async def test_token_identifies_its_user(database: Database) -> None:
     ann = await add(database)
     created = await create(database, ann.id, days=1)
     caller = await find_token(database, created.token, now=NOW)
@@ -61,7 +61,7 @@ async def test_token_tells_who_is_asking(database: Database) -> None:
     assert (caller.expires_at, caller.is_admin) == (NOW + DAY, False)
 
 
-async def test_token_is_recognisable_and_not_in_its_text_form(database: Database) -> None:
+async def test_token_is_recognizable_and_not_in_its_repr(database: Database) -> None:
     created = await create(database, (await add(database)).id)
     assert re.fullmatch(r"codehub_pat_[A-Za-z0-9_-]{43}", created.token)
     assert created.token not in repr(created)
@@ -70,7 +70,7 @@ async def test_token_is_recognisable_and_not_in_its_text_form(database: Database
 async def test_no_table_holds_a_secret(database: Database) -> None:
     ann = await add(database)
     token, cookie = (await create(database, ann.id)).token, (await enter(database)).token
-    content = await whole_database(database)
+    content = await dump_database(database)
     assert str(ann.id) in content
     for secret in (token, token.removeprefix("codehub_pat_"), cookie, PASSWORD):
         assert secret not in content
@@ -110,7 +110,7 @@ async def test_token_ends_when_its_owner_revokes_it(database: Database) -> None:
         await revoke_token(database, ann.id, created.view.id, now=NOW)
 
 
-async def test_tokens_are_listed_newest_first_with_the_expired_ones(database: Database) -> None:
+async def test_tokens_are_listed_newest_first_including_expired_ones(database: Database) -> None:
     ann, bob = await add(database), await add(database, "bob")
     old = await create(database, ann.id, "old", days=1)
     new = await create_token(database, ann.id, "  new ", expires_at=None, now=NOW + 2 * DAY)
@@ -128,7 +128,7 @@ async def test_use_is_written_at_most_once_a_minute(database: Database) -> None:
         assert await used_at(database) == NOW + written
 
 
-async def test_nobody_gets_more_tokens_than_allowed_however_many_ask_at_once(database: Database) -> None:
+async def test_concurrent_requests_never_exceed_the_maximum_of_tokens(database: Database) -> None:
     ann, bob = await add(database), await add(database, "bob")
     await create(database, ann.id, days=1)
     later = NOW + DAY
@@ -138,7 +138,7 @@ async def test_nobody_gets_more_tokens_than_allowed_however_many_ask_at_once(dat
         return_exceptions=True,
     )
     created = [answer for answer in answers if isinstance(answer, CreatedToken)]
-    # The one that has expired takes no place.
+    # The expired one does not count.
     assert len(created) == MAX_TOKENS
     assert {type(each) for each in answers} == {CreatedToken, TooManyTokens}
     await create(database, bob.id)
@@ -147,12 +147,12 @@ async def test_nobody_gets_more_tokens_than_allowed_however_many_ask_at_once(dat
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 101, "a\0b", "a\nb"])
-async def test_token_needs_a_name_that_can_be_read(database: Database, name: str) -> None:
+async def test_token_needs_a_printable_name(database: Database, name: str) -> None:
     with pytest.raises(InvalidTokenName):
         await create(database, uuid4(), name)
 
 
-async def test_token_cannot_have_expired_before_it_is_made(database: Database) -> None:
+async def test_new_token_must_expire_in_the_future(database: Database) -> None:
     with pytest.raises(InvalidExpiry):
         await create(database, (await add(database)).id, days=0)
 

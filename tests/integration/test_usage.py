@@ -37,12 +37,12 @@ async def used(database: Database, workspace_id: WorkspaceId, since: datetime = 
         ("2026-07-01T05:59:00+05:45", "2026-07-01T00:00:00+00:00"),
     ],
 )
-def test_a_quarter_of_an_hour_begins_on_the_clock_of_everybody(moment: str, bucket: str) -> None:
+def test_a_quarter_of_an_hour_begins_in_utc(moment: str, bucket: str) -> None:
     found = bucket_of(datetime.fromisoformat(moment))
     assert (found, found.tzinfo) == (datetime.fromisoformat(bucket), UTC)
 
 
-async def test_uses_of_the_same_quarter_of_an_hour_are_noted_once(database: Database) -> None:
+async def test_uses_in_the_same_quarter_of_an_hour_are_recorded_once(database: Database) -> None:
     one, other = await new_workspaces(database, 2)
     await note(database, one, NOW + BUCKET, NOW, NOW + timedelta(minutes=14), NOW + timedelta(minutes=1))
     await note(database, other, NOW + BUCKET * 2)
@@ -51,7 +51,7 @@ async def test_uses_of_the_same_quarter_of_an_hour_are_noted_once(database: Data
     assert await used(database, other) == [NOW + BUCKET * 2]
 
 
-async def test_use_of_what_is_no_workspace_is_passed_over(database: Database) -> None:
+async def test_use_of_an_unknown_workspace_is_ignored(database: Database) -> None:
     [known] = await new_workspaces(database, 1)
     unknown = new_workspace_id()
     async with database.transaction() as session:
@@ -61,7 +61,7 @@ async def test_use_of_what_is_no_workspace_is_passed_over(database: Database) ->
     assert await used(database, unknown) == []
 
 
-async def test_the_oldest_are_forgotten_so_many_at_a_time(database: Database) -> None:
+async def test_the_oldest_rows_are_removed_in_batches(database: Database) -> None:
     [workspace_id] = await new_workspaces(database, 1)
     await note(database, workspace_id, *(NOW + BUCKET * number for number in range(5)))
     async with database.transaction() as session:

@@ -43,7 +43,7 @@ async def test_new_user_can_sign_in(database: Database) -> None:
     assert (await enter(database, "ann.b_c-d@example.org")).caller.user_id == added.id
 
 
-async def test_name_is_taken_in_upper_and_lower_case(database: Database) -> None:
+async def test_name_is_taken_ignoring_case(database: Database) -> None:
     answers = await asyncio.gather(
         *(add(database, name) for name in ("ann", "Ann", "ANN")), return_exceptions=True
     )
@@ -51,18 +51,18 @@ async def test_name_is_taken_in_upper_and_lower_case(database: Database) -> None
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, ".ann", "-ann", "@ann", "an n", "ann\n", "änn", "a\0", "a/b"])
-async def test_name_has_to_follow_the_rules(database: Database, name: str) -> None:
+async def test_name_must_follow_the_rules(database: Database, name: str) -> None:
     with pytest.raises(InvalidUsername, match="starting with a letter or a digit"):
         await add(database, name)
 
 
 @pytest.mark.parametrize("name", ["a", "1", "x" * 64])
-async def test_name_may_be_as_short_or_long_as_the_rules_say(database: Database, name: str) -> None:
+async def test_shortest_and_longest_names_are_allowed(database: Database, name: str) -> None:
     await add(database, name)
 
 
 @pytest.mark.parametrize("password", ["1234567", "x" * 1025])
-async def test_password_has_to_follow_the_rules(database: Database, password: str) -> None:
+async def test_password_must_follow_the_rules(database: Database, password: str) -> None:
     with pytest.raises(InvalidPassword):
         await users.add_user(database, Passwords(CHEAP), "ann", password, now=NOW)
     await add(database)
@@ -94,7 +94,7 @@ async def test_setting_a_password_ends_sessions_and_lock(database: Database, by_
     await enter(database, password=NEW)
 
 
-async def test_disabling_ends_every_session_and_token_for_good(database: Database) -> None:
+async def test_disabling_ends_all_sessions_and_tokens_permanently(database: Database) -> None:
     ann = await add(database)
     signed_in = await enter(database)
     created = await create_token(database, ann.id, "ci", expires_at=None, now=NOW)
@@ -108,7 +108,7 @@ async def test_disabling_ends_every_session_and_token_for_good(database: Databas
     await enter(database)
 
 
-async def test_new_role_counts_at_once(database: Database) -> None:
+async def test_new_role_applies_at_once(database: Database) -> None:
     ann = await add(database)
     token = (await enter(database)).token
     await users.change_user(database, ann.id, UserChange(role="admin"), now=NOW)
@@ -117,20 +117,20 @@ async def test_new_role_counts_at_once(database: Database) -> None:
     assert caller.is_admin
 
 
-async def test_last_administrator_stays(database: Database) -> None:
+async def test_last_administrator_cannot_be_removed(database: Database) -> None:
     first, second = await add(database, "first", "admin"), await add(database, "second", "admin")
     await users.disable_user(database, second.id, now=NOW)
     with pytest.raises(LastAdmin):
         await users.disable_user(database, first.id, now=NOW)
     with pytest.raises(LastAdmin):
         await users.change_user(database, first.id, UserChange(role="user"), now=NOW)
-    # Who is disabled already is not the one that is needed.
+    # A disabled administrator does not count.
     await users.disable_user(database, second.id, now=NOW)
     await users.change_user(database, second.id, UserChange(role="user"), now=NOW)
     await users.change_user(database, first.id, UserChange(role="admin"), now=NOW)
 
 
-async def test_one_administrator_is_left_however_many_are_taken_away_at_once(database: Database) -> None:
+async def test_concurrent_changes_leave_one_administrator(database: Database) -> None:
     admins = [await add(database, f"admin{number}", "admin") for number in range(10)]
     disabled = (users.disable_user(database, admin.id, now=NOW) for admin in admins[:5])
     demoted = (
@@ -141,7 +141,7 @@ async def test_one_administrator_is_left_however_many_are_taken_away_at_once(dat
     assert await active_admins(database) == 1
 
 
-async def test_unknown_user_is_told(database: Database) -> None:
+async def test_unknown_user_is_reported(database: Database) -> None:
     passwords = Passwords(CHEAP)
     for attempt in (
         users.load_user(database, uuid4()),
@@ -156,7 +156,7 @@ async def test_unknown_user_is_told(database: Database) -> None:
             await attempt
 
 
-async def test_first_administrator_is_made_once_and_can_sign_in(database: Database) -> None:
+async def test_first_administrator_is_created_once_and_can_sign_in(database: Database) -> None:
     async with database.transaction() as session:
         password = await ensure_admin(session)
     assert password is not None
@@ -165,9 +165,9 @@ async def test_first_administrator_is_made_once_and_can_sign_in(database: Databa
         assert await ensure_admin(session) is None
 
 
-async def test_change_that_is_refused_in_part_is_refused_as_a_whole(database: Database) -> None:
+async def test_change_that_is_refused_in_part_is_not_made_at_all(database: Database) -> None:
     ann = await add(database, "ann")
-    # The first administrator there is, who must not be disabled right away.
+    # The only administrator, who must not be disabled.
     with pytest.raises(LastAdmin):
         await users.change_user(database, ann.id, UserChange(role="admin", disabled=True), now=NOW)
     assert await users.load_user(database, ann.id) == ann

@@ -1,4 +1,4 @@
-"""What a person sees of workspaces, one by one and in pages."""
+"""Views of workspaces and archives, alone and in pages."""
 
 from dataclasses import fields, replace
 from datetime import timedelta
@@ -66,7 +66,7 @@ async def pages(database: Database, filter_: ViewFilter, limit: int) -> list[Vie
     return found
 
 
-async def test_view_has_every_column_that_a_person_may_see(database: Database) -> None:
+async def test_view_has_every_visible_column(database: Database) -> None:
     workspace_id, operation_id = new_workspace_id(), str(uuid4())
     key = archive_key(workspace_id, operation_id)
     async with database.transaction() as session:
@@ -135,7 +135,7 @@ async def test_view_has_every_column_that_a_person_may_see(database: Database) -
     )
 
 
-async def test_what_is_not_known_yet_is_none(database: Database) -> None:
+async def test_unknown_values_are_none(database: Database) -> None:
     seen = await view(database, await add(database, archive_key="not recorded"))
     assert seen is not None
     empty = {field.name for field in fields(seen) if getattr(seen, field.name) is None}
@@ -158,7 +158,7 @@ async def test_what_is_not_known_yet_is_none(database: Database) -> None:
     assert seen.conditions == Conditions()
 
 
-async def test_workspace_is_seen_until_it_is_gone(database: Database) -> None:
+async def test_workspace_is_visible_until_it_is_deleted(database: Database) -> None:
     deleting, deleted = await add(database, **DELETING), await add(database, **DELETED)
     seen = await view(database, deleting)
     assert seen is not None
@@ -180,7 +180,7 @@ async def test_workspace_is_visible_again_as_soon_as_it_is_undeleted(database: D
     )
 
 
-async def test_deleted_workspace_is_still_known_by_its_id(database: Database) -> None:
+async def test_deleted_workspace_can_still_be_loaded_by_its_id(database: Database) -> None:
     deleted = await add(database, **DELETED)
     async with database.transaction() as session:
         found = await load_any_view(session, deleted)
@@ -201,10 +201,10 @@ async def test_recovery_shows_until_it_is_handled(database: Database) -> None:
     assert handled == replace(asked, recovering=False, version=asked.version + 1)
 
 
-async def test_pages_show_each_workspace_once_and_the_newest_first(database: Database) -> None:
+async def test_pages_list_each_workspace_once_newest_first(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
-        # Three of them at the same moment: the id decides, also across pages.
+        # Three were created at the same time: the id decides, also across pages.
         moments = [1, 2, 3, 3, 3, 4, 5]
         for moment in moments:
             await add_workspace(session, owner, **later(moment))
@@ -216,7 +216,7 @@ async def test_pages_show_each_workspace_once_and_the_newest_first(database: Dat
     assert all(newer > older for newer, older in pairwise(places))
 
 
-async def test_full_last_page_has_no_next(database: Database) -> None:
+async def test_full_last_page_has_no_next_page(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         for moment in range(4):
@@ -224,7 +224,7 @@ async def test_full_last_page_has_no_next(database: Database) -> None:
     assert [len(page.items) for page in await pages(database, ViewFilter(owner), limit=2)] == [2, 2]
 
 
-async def test_new_workspace_does_not_move_the_pages_that_follow(database: Database) -> None:
+async def test_new_workspace_does_not_shift_the_next_pages(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         oldest, newest = [await add_workspace(session, owner, **later(moment)) for moment in (1, 2)]
@@ -234,7 +234,7 @@ async def test_new_workspace_does_not_move_the_pages_that_follow(database: Datab
     assert [item.workspace_id for item in (*first.items, *second.items)] == [newest, oldest]
 
 
-async def test_only_those_of_the_owner_are_listed(database: Database) -> None:
+async def test_only_workspaces_of_the_owner_are_listed(database: Database) -> None:
     async with database.transaction() as session:
         ann, ben = await add_user(session, "ann"), await add_user(session, "ben")
         of_ann = await add_workspace(session, ann, **later(1))
@@ -247,7 +247,7 @@ async def test_only_those_of_the_owner_are_listed(database: Database) -> None:
     ]
 
 
-async def test_deleted_workspaces_have_a_list_of_their_own(database: Database) -> None:
+async def test_deleted_workspaces_are_listed_separately(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         deleting = await add_workspace(session, owner, **DELETING)
@@ -257,7 +257,7 @@ async def test_deleted_workspaces_have_a_list_of_their_own(database: Database) -
         assert await ids(database, ViewFilter(whose, deleted=True)) == deleted
 
 
-async def test_list_can_be_narrowed_to_phases(database: Database) -> None:
+async def test_list_can_be_filtered_by_phases(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         broken = await add_workspace(session, owner, **BROKEN, **later(2))
@@ -283,9 +283,7 @@ async def test_list_can_be_narrowed_to_phases(database: Database) -> None:
         ("'", set()),
     ],
 )
-async def test_list_is_searched_for_text_as_it_is_written(
-    database: Database, text: str, found: set[str]
-) -> None:
+async def test_list_is_searched_for_literal_text(database: Database, text: str, found: set[str]) -> None:
     descriptions = {"my notes": "for the thesis"}
     async with database.transaction() as session:
         owner = await add_user(session)
@@ -295,7 +293,7 @@ async def test_list_is_searched_for_text_as_it_is_written(
     assert {item.name for item in page.items} == found
 
 
-async def test_views_are_found_by_id_but_for_deleted_ones(database: Database) -> None:
+async def test_views_are_found_by_id_except_deleted_ones(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
         older, newer = [await add_workspace(session, owner, **later(moment)) for moment in (1, 2)]
@@ -331,7 +329,7 @@ async def test_errors_are_listed_with_the_longest_waiting_first(database: Databa
     assert [item.phase_changed_at for item in found] == [moments[1], moments[2]]
 
 
-async def test_archives_are_listed_newest_first_with_what_became_of_them(database: Database) -> None:
+async def test_archives_are_listed_newest_first_with_their_state(database: Database) -> None:
     workspace_id = new_workspace_id()
     operation_ids = [str(uuid4()) for _ in range(3)]
     removed, orphan, current = (archive_key(workspace_id, each) for each in operation_ids)
@@ -342,7 +340,7 @@ async def test_archives_are_listed_newest_first_with_what_became_of_them(databas
         await mark_verified(session, current, NOW)
         await mark_orphans(session, [removed, orphan], NOW)
         await mark_collected(session, removed, NOW + hour)
-        # The archives of somebody else are not in the list.
+        # Archives of another workspace are not in the list.
         other = archive_key(new_workspace_id(), str(uuid4()))
         await record_archive(session, other, size_bytes=1, sha256="aa", now=NOW)
         await add_workspace(session, await add_user(session), id=UUID(workspace_id), archive_key=current)

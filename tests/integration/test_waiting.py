@@ -1,4 +1,4 @@
-"""Waiting ends as soon as nothing more is going to happen."""
+"""Waiting ends as soon as a workspace is settled."""
 
 import asyncio
 from datetime import timedelta
@@ -62,7 +62,9 @@ async def unexpected(_seconds: float) -> None:
         {**DELETING, "error_reason": "DataLost"},
     ],
 )
-async def test_settled_workspace_is_not_waited_for(database: Database, columns: dict[str, object]) -> None:
+async def test_waiting_for_a_settled_workspace_returns_at_once(
+    database: Database, columns: dict[str, object]
+) -> None:
     workspace_id = await add(database, **columns)
     seen = await wait_until_settled(database, workspace_id, timeout=LONG, pause_for=unexpected)
     assert seen is not None
@@ -70,13 +72,13 @@ async def test_settled_workspace_is_not_waited_for(database: Database, columns: 
 
 
 @pytest.mark.parametrize("phase", ["DELETED", None])
-async def test_gone_workspace_is_not_waited_for(database: Database, phase: str | None) -> None:
+async def test_waiting_for_a_missing_workspace_returns_at_once(database: Database, phase: str | None) -> None:
     workspace_id = await add(database, **{**DELETING, "phase": phase}) if phase else new_workspace_id()
     assert await wait_until_settled(database, workspace_id, timeout=LONG, pause_for=unexpected) is None
 
 
 class Waited(Exception):
-    """It would have waited."""
+    """Raised instead of waiting."""
 
 
 @pytest.mark.parametrize(
@@ -93,7 +95,7 @@ class Waited(Exception):
         {"phase": "PENDING", "desired_state": "ARCHIVED"},
     ],
 )
-async def test_workspace_with_something_to_come_is_waited_for(
+async def test_waiting_continues_while_something_is_left_to_do(
     database: Database, columns: dict[str, object]
 ) -> None:
     async def pause(_seconds: float) -> None:
@@ -104,7 +106,7 @@ async def test_workspace_with_something_to_come_is_waited_for(
         await wait_until_settled(database, workspace_id, timeout=LONG, pause_for=pause)
 
 
-async def test_change_is_noticed_and_no_connection_is_held_meanwhile(database: Database) -> None:
+async def test_no_connection_is_held_while_waiting_for_a_change(database: Database) -> None:
     workspace_id = await add(database, **STARTING)
     pool = database.engine.pool
     assert isinstance(pool, QueuePool)
@@ -120,7 +122,7 @@ async def test_change_is_noticed_and_no_connection_is_held_meanwhile(database: D
     assert (seen.phase, held) == (Phase.RUNNING, [0, 0])
 
 
-async def test_change_is_noticed_without_being_told(database: Database) -> None:
+async def test_change_is_noticed_without_an_event(database: Database) -> None:
     workspace_id = await add(database, **STARTING)
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(wait(database, workspace_id, LONG))
@@ -130,14 +132,16 @@ async def test_change_is_noticed_without_being_told(database: Database) -> None:
 
 
 @pytest.mark.parametrize("milliseconds", [0, 1, 150])
-async def test_when_time_is_up_the_present_state_is_returned(database: Database, milliseconds: int) -> None:
+async def test_the_current_state_is_returned_when_the_time_is_over(
+    database: Database, milliseconds: int
+) -> None:
     workspace_id = await add(database, **STARTING)
     seen = await wait(database, workspace_id, timedelta(milliseconds=milliseconds))
     assert seen is not None
     assert seen.phase is Phase.STANDBY
 
 
-async def test_waiting_ends_when_it_is_cancelled(database: Database) -> None:
+async def test_waiting_ends_when_it_is_canceled(database: Database) -> None:
     begun = asyncio.Event()
 
     async def pause(_seconds: float) -> None:

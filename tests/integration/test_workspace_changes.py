@@ -1,4 +1,4 @@
-"""A PATCH is written whole or not at all, and tells the caller what to do instead."""
+"""A PATCH is written completely or not at all, and a refusal says what to do."""
 
 import asyncio
 from typing import Any
@@ -92,7 +92,7 @@ async def test_metadata_and_state_are_written_together(database: Database) -> No
 
 
 @pytest.mark.parametrize("columns", [STANDBY, STARTING, DELETING])
-async def test_what_is_so_already_is_not_written_and_never_refused(
+async def test_unchanged_values_are_not_written_and_never_refused(
     database: Database, columns: dict[str, object]
 ) -> None:
     workspace_id = await add(database, **columns, description="same")
@@ -105,7 +105,9 @@ async def test_what_is_so_already_is_not_written_and_never_refused(
 
 
 @pytest.mark.parametrize("columns", [STARTING, BROKEN, DELETING])
-async def test_metadata_changes_whatever_is_under_way(database: Database, columns: dict[str, object]) -> None:
+async def test_metadata_can_change_during_any_operation(
+    database: Database, columns: dict[str, object]
+) -> None:
     workspace_id = await add(database, **columns)
     await patch(database, workspace_id, RENAME)
     assert (await read_row(database, workspace_id))["name"] == "new"
@@ -134,7 +136,7 @@ async def test_refusal_names_the_operation_and_its_start(database: Database) -> 
     assert (refusal.value.operation, refusal.value.since) == (Operation.STARTING, NOW)
 
 
-async def test_one_being_deleted_is_told_to_be_undeleted_even_while_an_operation_runs(
+async def test_a_workspace_that_is_being_deleted_must_be_undeleted_first_even_during_an_operation(
     database: Database,
 ) -> None:
     workspace_id = await add(database, **DELETING, operation="STOPPING", op_started_at=NOW)

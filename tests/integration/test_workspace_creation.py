@@ -1,4 +1,4 @@
-"""A request that is repeated creates one workspace."""
+"""A repeated request creates one workspace."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -61,14 +61,14 @@ async def count_keys(database: Database) -> int:
         return (await session.scalars(select(func.count()).select_from(IdempotencyKey))).one()
 
 
-async def test_repetition_gets_the_first_workspace_though_the_limit_is_reached(database: Database) -> None:
+async def test_repeated_request_returns_the_first_workspace_even_at_the_limit(database: Database) -> None:
     owner = await user(database)
     first = await create(database, owner)
     assert await create(database, owner, now=NOW + KEY_LIFETIME) == first
     assert await created(database) == {first}
 
 
-async def test_without_a_key_each_request_creates(database: Database) -> None:
+async def test_without_a_key_each_request_creates_a_workspace(database: Database) -> None:
     owner = await user(database)
     made = {await create(database, owner, None, desired=DesiredState.STANDBY) for _ in range(2)}
     assert await created(database) == made
@@ -83,7 +83,7 @@ async def test_other_request_with_the_same_key_is_refused(database: Database) ->
     assert await created(database) == {first}
 
 
-async def test_same_key_of_another_user_is_another_key(database: Database) -> None:
+async def test_the_same_key_of_another_user_is_a_different_key(database: Database) -> None:
     made = {await create(database, await user(database)) for _ in range(2)}
     assert await created(database) == made
     assert len(made) == 2
@@ -98,14 +98,16 @@ async def test_refused_request_leaves_its_key_free(database: Database) -> None:
     assert made in await created(database)
 
 
-async def test_twenty_at_once_create_one(database: Database) -> None:
+async def test_twenty_concurrent_requests_create_one_workspace(database: Database) -> None:
     owner = await user(database)
     answers = await asyncio.gather(*(create(database, owner) for _ in range(20)))
     assert set(answers) == await created(database)
     assert len(set(answers)) == 1
 
 
-async def test_of_different_requests_at_once_with_one_key_one_creates(database: Database) -> None:
+async def test_of_different_concurrent_requests_with_one_key_one_creates_a_workspace(
+    database: Database,
+) -> None:
     owner = await user(database)
     answers = await asyncio.gather(
         *(create(database, owner, request_hash=bytes([number])) for number in range(20)),
@@ -124,7 +126,7 @@ async def test_key_is_free_again_after_a_day(database: Database) -> None:
     assert await create(database, owner, request_hash=b"other", now=later) == second
 
 
-async def test_old_keys_are_forgotten_a_few_at_a_time(database: Database) -> None:
+async def test_expired_keys_are_removed_in_batches(database: Database) -> None:
     owner = await user(database)
     await add_old_keys(database, owner, [str(number) for number in range(EXPIRED_KEYS_PER_REQUEST + 5)])
     await create(database, owner, "first", desired=DesiredState.STANDBY)
@@ -133,8 +135,8 @@ async def test_old_keys_are_forgotten_a_few_at_a_time(database: Database) -> Non
     assert await count_keys(database) == 2
 
 
-async def test_many_at_once_do_not_wait_for_each_other_to_forget(database: Database) -> None:
-    """Some take an old key again while others remove it; nobody deadlocks, and each creates one."""
+async def test_concurrent_requests_do_not_wait_for_each_other_to_remove_keys(database: Database) -> None:
+    """Some reuse an expired key while others remove it: there is no deadlock, and each creates one."""
     owner = await user(database)
     keys = [str(number) for number in range(20)]
     await add_old_keys(database, owner, keys)

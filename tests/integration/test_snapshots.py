@@ -1,4 +1,4 @@
-"""What the workflow stores of a workspace is what it reads again, and nobody else's columns change."""
+"""The workflow reads what it stored, and changes only its own columns."""
 
 import asyncio
 from contextlib import nullcontext
@@ -98,7 +98,7 @@ async def test_observation_changes_only_what_the_workflow_owns(database: Databas
     workspace_id = await add(database, desired_state="RUNNING", home_ctx={"backend": "kept"})
     before = await read_row(database, workspace_id)
     judged = judge(await load(database, workspace_id), RUNNING, LATER)
-    # As if the service layer had written after the snapshot was loaded.
+    # As if the service layer wrote after the snapshot was loaded.
     stale = replace(judged, desired_state=DesiredState.STANDBY, deleted=True, purge=True)
     await save(database, replace(stale, operation=Operation.STOPPING, archive_op_id=str(uuid4())))
     after = await read_row(database, workspace_id)
@@ -107,7 +107,7 @@ async def test_observation_changes_only_what_the_workflow_owns(database: Databas
 
 
 @pytest.mark.parametrize(("phase", "changed_at"), [("RUNNING", NOW), ("STANDBY", LATER)])
-async def test_phase_has_changed_only_when_it_is_another(
+async def test_phase_changed_at_changes_only_with_the_phase(
     database: Database, phase: str, changed_at: object
 ) -> None:
     workspace_id = await add(database, phase="RUNNING", desired_state="RUNNING")
@@ -152,7 +152,7 @@ async def test_of_fifty_concurrent_claims_one_wins(database: Database) -> None:
 
 
 @pytest.mark.parametrize("for_update", [True, False])
-async def test_row_is_locked_only_when_it_was_loaded_for_update(database: Database, for_update: bool) -> None:
+async def test_row_is_locked_only_if_it_is_loaded_for_update(database: Database, for_update: bool) -> None:
     workspace_id = await add(database)
     lock_now = select(Workspace.id).with_for_update(nowait=True)
     async with database.transaction() as holder, database.transaction() as other:

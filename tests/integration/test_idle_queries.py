@@ -1,4 +1,4 @@
-"""The database's idle rule is the domain's."""
+"""The idle queries agree with the idle rule of the domain."""
 
 import random
 from datetime import datetime, timedelta
@@ -18,7 +18,7 @@ ROWS = 3000
 
 
 def random_moment(rng: random.Random) -> datetime:
-    """Often exactly at a boundary of the defaults."""
+    """Return a random time, often exactly at a boundary of the defaults."""
     exact = rng.choice([0, 599, 600, 601, 1799, 1800, 1801])
     return NOW - timedelta(seconds=rng.choice([exact, rng.randrange(4000)]))
 
@@ -41,7 +41,7 @@ def random_row(rng: random.Random) -> dict[str, Any]:
 
 
 def target(row: dict[str, Any]) -> DesiredState | None:
-    """What the pure rule says."""
+    """Return the result of the rule in the domain."""
     usage = Usage(
         row["phase"], row["operation"], row["desired_state"], row["last_access_at"], row["phase_changed_at"]
     )
@@ -68,7 +68,7 @@ async def add_rows(database: Database, rows: list[dict[str, Any]]) -> None:
         )
 
 
-async def test_database_finds_those_that_the_domain_calls_idle(database: Database) -> None:
+async def test_database_finds_the_workspaces_that_the_domain_considers_idle(database: Database) -> None:
     rng = random.Random(20260701)  # noqa: S311
     rows = [random_row(rng) for _ in range(ROWS)]
     await add_rows(database, rows)
@@ -91,7 +91,7 @@ async def test_owners_take_turns_when_not_all_can_be_archived(database: Database
     row = {"phase": "STANDBY", "desired_state": "STANDBY"}
     owners = [[new_workspace_id() for _ in range(count)] for count in (5, 1, 2)]
     for number, ids in enumerate(owners):
-        # The first owner's have been idle for longest, and would fill every sweep.
+        # The workspaces of the first owner have been idle for longest, and would fill every sweep.
         since = NOW - timedelta(seconds=9000 - number)
         await add_rows(database, [{**row, "id": each, "phase_changed_at": since} for each in ids])
     async with database.transaction() as session:
@@ -99,7 +99,7 @@ async def test_owners_take_turns_when_not_all_can_be_archived(database: Database
     assert [sum(each in due for each in ids) for ids in owners] == [3, 1, 2]
 
 
-async def test_those_idle_for_longest_come_first(database: Database) -> None:
+async def test_workspaces_idle_for_longest_come_first(database: Database) -> None:
     ages = [5000, 9000, 7000]
     row = {"phase": "STANDBY", "desired_state": "STANDBY"}
     rows = [

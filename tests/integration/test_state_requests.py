@@ -1,4 +1,4 @@
-"""Requests for a state: accepted, or refused for a reason that the caller can act on."""
+"""Requests for a state are accepted, or refused with a reason that the caller can act on."""
 
 import pytest
 from sqlalchemy import select
@@ -31,18 +31,18 @@ async def desired_and_events(database: Database) -> tuple[str, list[tuple[str, s
         return desired, [(row[0], row[1], row[2]) for row in await session.execute(select(*columns))]
 
 
-async def test_request_is_written_with_who_made_it(database: Database) -> None:
+async def test_request_is_recorded_with_its_actor(database: Database) -> None:
     await ask(database, await add(database, phase="STANDBY", desired_state="STANDBY"), DesiredState.RUNNING)
     event = ("state_requested", "ann", {"from": "STANDBY", "to": "RUNNING"})
     assert await desired_and_events(database) == ("RUNNING", [event])
 
 
-async def test_request_for_what_is_desired_already_leaves_no_trace(database: Database) -> None:
+async def test_request_for_the_current_desired_state_changes_nothing(database: Database) -> None:
     await ask(database, await add(database, desired_state="ARCHIVED"), DesiredState.ARCHIVED)
     assert await desired_and_events(database) == ("ARCHIVED", [])
 
 
-async def test_new_workspace_is_written_with_who_made_it(database: Database) -> None:
+async def test_new_workspace_is_recorded_with_its_actor(database: Database) -> None:
     async with database.transaction() as session:
         new = new_workspace(await add_user(session), DesiredState.STANDBY)
     await create_once(
@@ -56,7 +56,7 @@ async def test_new_workspace_is_written_with_who_made_it(database: Database) -> 
 
 
 @pytest.mark.parametrize("desired", [DesiredState.RUNNING, DesiredState.ARCHIVED])
-async def test_request_during_an_operation_is_told_which_and_since_when(
+async def test_refusal_during_an_operation_names_it_and_its_start(
     database: Database, desired: DesiredState
 ) -> None:
     workspace_id = await add(database, operation="STARTING", op_started_at=NOW, desired_state="STANDBY")
@@ -66,7 +66,7 @@ async def test_request_during_an_operation_is_told_which_and_since_when(
     assert await desired_and_events(database) == ("STANDBY", [])
 
 
-async def test_workspace_in_error_takes_no_request(database: Database) -> None:
+async def test_workspace_in_error_refuses_requests(database: Database) -> None:
     workspace_id = await add(database, phase="ERROR", error_reason="Timeout")
     with pytest.raises(InvalidState, match="recover"):
         await ask(database, workspace_id, DesiredState.RUNNING)
