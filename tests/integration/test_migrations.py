@@ -176,7 +176,7 @@ async def test_upgrade_after_a_downgrade_is_the_same_as_before(empty_database_ur
 async def test_downgrade_to_nothing_leaves_no_table(empty_database_url: str) -> None:
     await runner.upgrade(empty_database_url)
     change = await runner.downgrade(empty_database_url, "base")
-    assert change == runner.Change("0018_purge_notices", None)
+    assert change == runner.Change(runner.find_revision("head"), None)
     tables = await fetch(
         empty_database_url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
     )

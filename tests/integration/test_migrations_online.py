@@ -10,7 +10,7 @@ from migrations import runner, steps
 from migrations.errors import MigrationBlocked, MigrationInterrupted
 from testkit.waiting import DEADLINE_SECONDS
 
-HEAD = "0018_purge_notices"
+HEAD = runner.find_revision("head")
 MANY = 100_000
 HASTY = runner.Patience(lock_timeout_seconds=0.05, attempts=3, pause_seconds=0.01)
 

@@ -101,7 +101,7 @@ async def test_user_names_that_differ_only_in_case_are_reported_before_anything_
     assert await runner.current(empty_database_url) == M1
     await connection.execute("UPDATE users SET username = 'anna' WHERE username = 'Ann'")
     await connection.close()
-    assert (await runner.upgrade(empty_database_url)).after == "0018_purge_notices"
+    assert (await runner.upgrade(empty_database_url)).after == runner.find_revision("head")
 
 
 async def add_m1_session(url: str) -> UUID:

@@ -23,6 +23,7 @@ from codehub.db.views import (
     load_any_view,
     load_view,
 )
+from codehub.db.workspaces import METADATA_FIELDS
 from codehub.domain.conditions import Condition, Conditions, Status, WorkspaceId, conditions_to_json
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import archive_key
@@ -139,9 +140,7 @@ async def test_unknown_values_are_none(database: Database) -> None:
     seen = await view(database, await add(database, archive_key="not recorded"))
     assert seen is not None
     empty = {field.name for field in fields(seen) if getattr(seen, field.name) is None}
-    assert empty == {
-        "description",
-        "memo",
+    assert empty == (set(METADATA_FIELDS) - {"name"}) | {
         "observed_at",
         "op_started_at",
         "archive_size_bytes",
@@ -150,8 +149,6 @@ async def test_unknown_values_are_none(database: Database) -> None:
         "error_reason",
         "error_message",
         "waiting_since",
-        "standby_ttl_seconds",
-        "archive_ttl_seconds",
         "last_access_at",
         "deleted_at",
     }
