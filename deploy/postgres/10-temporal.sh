@@ -1,5 +1,5 @@
 #!/bin/sh
-# Run once, by the image, on an empty data directory: Temporal gets a user of its own that cannot read CodeHub's rows.
+# The image runs this once, on an empty data directory: create a user for Temporal that cannot read CodeHub's rows.
 set -eu
 
 psql --set ON_ERROR_STOP=1 --set "password=$TEMPORAL_POSTGRES_PASSWORD" \

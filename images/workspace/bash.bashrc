@@ -1,4 +1,4 @@
-# For every interactive shell; ~/.bashrc comes after it.
+# For every interactive shell, before ~/.bashrc.
 case $- in *i*) ;; *) return ;; esac
 
 shopt -s checkwinsize histappend

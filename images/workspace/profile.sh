@@ -1,2 +1,2 @@
-# A login shell begins with Debian's own PATH.
+# A login shell starts with Debian's PATH.
 PATH=/home/coder/.local/bin:/opt/node/bin:$PATH

@@ -1,4 +1,4 @@
-"""`python -m testkit.mutations`: break a copy of CodeHub in one place at a time."""
+"""`python -m testkit.mutations`: apply one mutation at a time to a copy of CodeHub, and run its detector."""
 
 import argparse
 import shutil
@@ -19,14 +19,14 @@ _NOT_SOURCE = shutil.ignore_patterns(
 
 
 class StaleMutation(Exception):
-    """A mutation does not fit the code of today."""
+    """A mutation does not fit the current code."""
 
 
 def mutated(content: str, mutation: Mutation) -> str:
     found = content.count(mutation.old)
     if found != 1:
-        message = f"{mutation.file} has the old text of {mutation.name!r} {found} times and not once."
-        raise StaleMutation(f"{message} Write the mutation anew.")
+        message = f"{mutation.file} contains the old text of {mutation.name!r} {found} times instead of once."
+        raise StaleMutation(f"{message} Update the mutation.")
     return content.replace(mutation.old, mutation.new)
 
 
@@ -43,21 +43,21 @@ def main() -> int:
 
 def _wanted() -> list[Mutation]:
     parser = argparse.ArgumentParser(prog="testkit.mutations.__main__", description=__doc__)
-    parser.add_argument("--only", metavar="NAME", help="a part of the names of the mutations to try")
+    parser.add_argument("--only", metavar="NAME", help="run only mutations whose name contains this")
     only = parser.parse_args().only or ""
     wanted = [mutation for mutation in MUTATIONS if only in mutation.name]
     if not wanted:
-        parser.error(f"no mutation is called {only!r}")
+        parser.error(f"no name of a mutation contains {only!r}")
     return wanted
 
 
 def _require_sound_detectors(copy: Path, wanted: list[Mutation]) -> None:
-    """A test that fails anyway would catch everything."""
+    """Exit if a detector fails without a mutation: it would catch everything."""
     for detector in {str(mutation.detector): mutation.detector for mutation in wanted}.values():
         verdict, words = detector.detect(copy)
         if verdict is not Verdict.SOUND:
-            sys.exit(f"{detector} fails without any mutation ({words}); run it and see why.")
-        _say(f"passes as it is  {detector}")
+            sys.exit(f"{detector} fails without a mutation ({words}); run it to see why.")
+        _say(f"passes without a mutation  {detector}")
 
 
 def _is_caught(copy: Path, mutation: Mutation) -> bool:

@@ -1,4 +1,4 @@
-"""Deliberate breaks of the rules that protect files, each with the test that has to notice it."""
+"""Deliberate violations of the rules that protect files, each with the test that must fail."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from testkit.mutations.detectors import Detector, Game, Tests, crash
 
 @dataclass(frozen=True)
 class Mutation:
-    """One text for another, in one place of one file."""
+    """A replacement of one text in one file."""
 
     name: str
     file: str
@@ -16,7 +16,7 @@ class Mutation:
     detector: Detector
 
 
-# Games take minutes, so those who look for the same share one.
+# Games take minutes, so mutations share one.
 GAME = Game("mutations")
 # Long enough for a home to be archived, restored, changed and archived again, even on a busy machine.
 LONG_GAME = Game("mutations", minutes=4.0)
@@ -59,7 +59,7 @@ MUTATIONS = (
         Tests("tests/integration/test_storage_job_failures.py", "never_masked"),
     ),
     Mutation(
-        "status of tar not asked for",
+        "exit status of tar ignored",
         "storage_job/home_stream.py",
         "        self._tar.check()\n",
         "",
@@ -94,7 +94,7 @@ MUTATIONS = (
         Tests("tests/integration/test_snapshots.py", "fifty_concurrent_claims"),
     ),
     Mutation(
-        "collection without grace",
+        "archive collected without a grace period",
         "codehub/domain/garbage.py",
         "    return now - orphan_since >= periods.orphan\n",
         "    return now >= orphan_since\n",
@@ -108,7 +108,7 @@ MUTATIONS = (
         Tests("tests/workflows/test_gc.py", "current_one_is_missing"),
     ),
     Mutation(
-        "undelete period not kept",
+        "archive collected during the undelete period",
         "codehub/domain/garbage.py",
         "    return not owner.purge and now < owner.deleted_at + periods.undelete\n",
         "    return not owner.purge and now < owner.deleted_at\n",
@@ -129,7 +129,7 @@ MUTATIONS = (
         GAME,
     ),
     Mutation(
-        "activity that outlived its claim still acts",
+        "activity acts after its claim has ended",
         "activities/fencing.py",
         "(claim.operation, claim.claimed_at) != (request.operation, request.claimed_at)",
         "claim.operation is not request.operation",
@@ -143,7 +143,7 @@ MUTATIONS = (
         Tests("tests/workflows/test_paused_workers.py", "before_the_home_was_made"),
     ),
     Mutation(
-        "claim given back although its archive is committed",
+        "claim released although its archive is committed",
         "codehub/domain/planner.py",
         "    return snapshot.operation in REVERSIBLE or needs_upload(snapshot)\n",
         "    return snapshot.operation is not Operation.NONE\n",
@@ -157,21 +157,21 @@ MUTATIONS = (
         Tests("tests/workflows/test_outages.py", "people_can_start"),
     ),
     Mutation(
-        "purge that fails goes on without a pause",
+        "failed purge retried without a pause",
         "codehub/domain/transitions.py",
         "        given_up = replace(given_up, retry_at=now + pause)\n",
         "        given_up = replace(given_up, retry_at=now - pause)\n",
         Tests("tests/workflows/test_outages.py", "purge_that_cannot_finish"),
     ),
     Mutation(
-        "replay follows a plan of its own",
+        "replay plans instead of following the recorded plan",
         "workflows/converge.py",
         "    return snapshot.plan or plan(snapshot)\n",
         "    return plan(snapshot)\n",
         Tests("tests/replay/test_replay.py", "recorded_plan"),
     ),
     Mutation(
-        "volume removed without asking for its archive",
+        "volume removed without checking its archive",
         "activities/volume.py",
         "is not ArchiveFact.PRESENT:\n",
         "is ArchiveFact.UNREACHABLE:\n",
@@ -206,7 +206,7 @@ MUTATIONS = (
         Tests("tests/model", "not model_can_fail"),
     ),
     Mutation(
-        "running container made anew for its configuration",
+        "running container replaced because its configuration changed",
         "codehub/adapters/docker/containers.py",
         '        return self.running and self.configuration != ""\n',
         "        return False\n",
@@ -220,21 +220,21 @@ MUTATIONS = (
         Tests("tests/integration/test_limits.py", "two_hundred_concurrent"),
     ),
     Mutation(
-        "others get into a workspace",
+        "other users can enter a workspace",
         "proxy/admission.py",
         "        if workspace.view.owner_user_id != cached.caller.user_id:\n",
         "        if workspace.view.owner_user_id is None:\n",
         Tests("tests/front_door/test_workspace_handler.py", "other_users_are_refused_everywhere"),
     ),
     Mutation(
-        "answers of another store of homes are believed",
+        "observations of another home store are trusted",
         "codehub/services/guarded_providers.py",
         "        if problem := self._explain(identity):\n            raise",
         "        if problem := identity is None and self._explain(identity):\n            raise",
         Tests("tests/contracts/test_guarded_providers.py", "fake and until_it_is_adopted"),
     ),
     Mutation(
-        "second host takes part with its own store of homes",
+        "second host starts with its own home store",
         "codehub/services/home_store.py",
         "    if (recorded.backend, recorded.identity) == (backend, identity):\n",
         "    if recorded.backend == backend and identity:\n",

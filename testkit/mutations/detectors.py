@@ -1,4 +1,4 @@
-"""Who has to notice a mutation: a test, or a whole game."""
+"""Detectors of mutations: tests, and whole games."""
 
 import json
 import os
@@ -13,16 +13,16 @@ from typing import TypeAlias
 
 CRASH_MATRIX = "tests/chaos/test_crash_matrix.py"
 ONLY_CRASH_AT = "TESTKIT_ONLY_CRASH_AT"
-# The installed program is that of the repository, not of the copy.
+# The installed program would run the repository, not the copy.
 COMMAND_LINE = "from cli.main import main; main()"
 LIMIT_SECONDS = 900
-# Of what may be hundreds of violations.
-MOST_WORDS = 2
+# There may be hundreds of violations.
+SHOWN_VIOLATIONS = 2
 PASSED, FAILED = 0, 1
 
 
 class Verdict(StrEnum):
-    """What a detector says; one that could not even do its work has noticed nothing."""
+    """The result of a detector; UNKNOWN means that it could not run."""
 
     SOUND = "sound"
     BROKEN = "broken"
@@ -31,7 +31,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Tests:
-    """What to give to pytest."""
+    """Tests that fail on the mutation."""
 
     path: str
     selection: str
@@ -42,18 +42,18 @@ class Tests:
         return f"{self.path} -k {self.selection!r}{where}"
 
     def detect(self, copy: Path) -> tuple[Verdict, str]:
-        """Look at a copy of CodeHub; what was seen, in a few words."""
+        """Run in a copy of the repository; return the verdict and a short description."""
         command = (sys.executable, "-B", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider")
         options = (f"--basetemp={copy.parent / 'tests'}", self.path, "-k", self.selection)
         status = _run(copy, (*command, *options), self.environment)
-        # Only a test that ran and failed has noticed; what cannot even be collected proves nothing.
+        # Only a failed test detects the mutation; a failed collection proves nothing.
         verdict = {PASSED: Verdict.SOUND, FAILED: Verdict.BROKEN}.get(status, Verdict.UNKNOWN)
         return verdict, f"pytest ended with {status}"
 
 
 @dataclass(frozen=True)
 class Game:
-    """A game day; what it breaks depends on the seed, and whether that hurts also on the machine."""
+    """A game day; its faults depend on the seed, their effect also on the speed of the machine."""
 
     seed: str
     minutes: float = 2.0
@@ -70,7 +70,7 @@ class Game:
         )
 
     def detect(self, copy: Path) -> tuple[Verdict, str]:
-        """As tests do."""
+        """Play the game in a copy of the repository."""
         with tempfile.TemporaryDirectory(dir=copy.parent) as directory:
             command = (sys.executable, "-B", "-c", COMMAND_LINE, *self._words, "--report", directory)
             status = _run(copy, command, {})
@@ -80,9 +80,9 @@ class Game:
         [report] = reports
         if report["held"]:
             return Verdict.SOUND, f"{len(report['faults'])} faults, every invariant held"
-        # A game that was not played to its end has no violation and proves nothing.
+        # A game that ended early has no violations and proves nothing.
         violations = [f"{each['words']} ({each['invariant']})" for each in report["violations"]]
-        return (Verdict.BROKEN if violations else Verdict.UNKNOWN), "; ".join(violations[:MOST_WORDS])
+        return (Verdict.BROKEN if violations else Verdict.UNKNOWN), "; ".join(violations[:SHOWN_VIOLATIONS])
 
 
 Detector: TypeAlias = Tests | Game
@@ -97,7 +97,7 @@ def _run(copy: Path, command: Sequence[str], environment: Mapping[str, str]) -> 
         run = subprocess.run(
             command,
             cwd=copy,
-            # Programs that are started must be those of the copy too.
+            # Child processes must import the copy too.
             env={**os.environ, **environment, "PYTHONPATH": str(copy)},
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""A Debian with nothing but python3, make and git, in memory and in namespaces of its own."""
+"""A Debian with only python3, make and git, in memory and in its own namespaces."""
 
 import os
 import shlex
@@ -19,11 +19,11 @@ PACKAGES = ("git", "make", "python3", "python3-venv", "usr-is-merged")
 CERTIFICATES = "etc/machine-certificates.crt"
 SOURCE = "srv/codehub"
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-# For a machine with a hundred other things to do; most of it is downloads.
+# Long enough for a busy machine; most of it is downloads.
 COMMAND_SECONDS = 900
 READY = "the machine is ready\n"
-# Its files, mounts and processes end with the first process. It has a root of its own instead of a chroot,
-# in which no sandbox could be made.
+# The files, mounts and processes end with the first process. The machine has its own root, because a sandbox
+# cannot be created in a chroot.
 INSTALL = """\
 set -e
 mount -t tmpfs -o mode=755,size=6G tmpfs "$1"
@@ -41,7 +41,7 @@ exec sleep infinity
 
 @dataclass(frozen=True)
 class BareMachine:
-    # Of its first process, as this machine numbers it.
+    # The first process, in the host's numbering.
     pid: int
 
     @property
@@ -52,12 +52,12 @@ class BareMachine:
     def source(self) -> Path:
         return self.root / SOURCE
 
-    def run(self, script: str, told: str = "") -> "subprocess.CompletedProcess[str]":
-        """Run a shell script in the repository, and wait for its end."""
+    def run(self, script: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run a shell script in the repository and wait until it ends."""
         return subprocess.run(
             self._command(script, {}),
             check=False,
-            input=told,
+            input=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -66,10 +66,10 @@ class BareMachine:
 
     @contextmanager
     def running(
-        self, script: str, said: Path, variables: Mapping[str, str]
+        self, script: str, log: Path, variables: Mapping[str, str]
     ) -> Iterator["subprocess.Popen[bytes]"]:
-        """Run a shell script in the repository beside the test; what it starts ends with the machine."""
-        with said.open("wb") as output:
+        """Run a shell script in the repository in the background."""
+        with log.open("wb") as output:
             process = subprocess.Popen(self._command(script, variables), stdout=output, stderr=output)
         try:
             yield process
@@ -84,7 +84,7 @@ class BareMachine:
         return [*enter, *clean, "sh", "-c", f"cd /{SOURCE}\n{script}"]
 
     def _environment(self) -> dict[str, str]:
-        """How this machine reaches its package index, and nothing else of it."""
+        """Return only the variables of the host that are needed to reach its package index."""
         indexes = [name for name in os.environ if name.startswith(("PIP_", "UV_")) and "INDEX" in name]
         environment = {name: os.environ[name] for name in (*PROXIES, *indexes) if name in os.environ}
         if (self.root / CERTIFICATES).exists():
@@ -108,13 +108,13 @@ def bare_machine(directory: Path) -> Iterator[BareMachine]:
 
 @contextmanager
 def _installed(directory: Path) -> Iterator[int]:
-    """Yield the number of the first process."""
-    # Without the hook it installs usrmerge, and without the option it waits for the disk.
+    """Install the machine; yield the id of its first process."""
+    # The hook avoids usrmerge, and the dpkg option avoids waiting for the disk.
     install = (
         *(need_program("mmdebstrap"), "--quiet", "--variant=minbase", f"--include={','.join(PACKAGES)}"),
         *("--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr", "--dpkgopt=force-unsafe-io", SUITE),
     )
-    # Whatever ends us ends `unshare`, and that ends the machine.
+    # The end of this process ends `unshare`, which ends the machine.
     begin = ("setpriv", "--pdeathsig=KILL", "unshare", "--mount", "--pid", "--fork", "--kill-child")
     script = INSTALL.format(ready=shlex.quote(READY.strip()))
     with (
@@ -135,7 +135,7 @@ def _installed(directory: Path) -> Iterator[int]:
 
 
 def _connect(root: Path) -> None:
-    """Give it this machine's way into the network."""
+    """Give the machine the host's access to the network."""
     for name in ("resolv.conf", "hosts"):
         shutil.copyfile(f"/etc/{name}", root / "etc" / name)
     for variable in ("SSL_CERT_FILE", "PIP_CERT"):
@@ -144,7 +144,7 @@ def _connect(root: Path) -> None:
 
 
 def _copy_repository(target: Path) -> None:
-    """All files of the repository as they are now, also those that are not committed yet."""
+    """Copy all files of the repository, including uncommitted ones."""
     listing = (need_program("git"), "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     names = subprocess.run(listing, cwd=REPOSITORY, check=True, capture_output=True, text=True).stdout
     for file in (REPOSITORY / name for name in names.split("\0") if name):

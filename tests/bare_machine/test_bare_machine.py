@@ -1,4 +1,4 @@
-"""README's two commands on a Debian that has python3, make and git, and nothing else."""
+"""The two commands of the README work on a Debian with only python3, make and git."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from tests.e2e.harness import PASSWORD, READY
 pytestmark = pytest.mark.timeout(1200)
 PROGRAMS = ("git", "make", "python3", "tar")
 MISSING_PROGRAMS = ("bwrap", "chromium", "curl", "docker", "zstd")
-# Some that need nothing, and some that need what is missing.
+# Some need nothing else, some need what is missing.
 CHOSEN_TESTS = (
     "tests/unit/test_storage_job_compression.py",
     "tests/adversarial/test_decompression_bombs.py",
@@ -36,38 +36,38 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BareMachine]:
         yield installed
 
 
-def test_it_is_bare(machine: BareMachine) -> None:
-    looked_for = " ".join((*MISSING_PROGRAMS, *PROGRAMS))
-    found = machine.run(f"for name in {looked_for}; do command -v $name; done").stdout.splitlines()
+def test_the_machine_has_no_other_programs(machine: BareMachine) -> None:
+    names = " ".join((*MISSING_PROGRAMS, *PROGRAMS))
+    found = machine.run(f"for name in {names}; do command -v $name; done").stdout.splitlines()
     assert found == [f"/usr/bin/{name}" for name in PROGRAMS]
 
 
 async def test_make_up_creates_archives_and_restores_a_workspace(
     machine: BareMachine, tmp_path: Path
 ) -> None:
-    said = tmp_path / "up.log"
+    log = tmp_path / "up.log"
 
-    def codehub(*arguments: str, told: str = "") -> str:
-        run = machine.run(f".venv/bin/codehub {' '.join(arguments)}", told)
-        assert run.returncode == 0, run.stdout + said.read_text()
+    def codehub(*arguments: str, stdin: str = "") -> str:
+        run = machine.run(f".venv/bin/codehub {' '.join(arguments)}", stdin)
+        assert run.returncode == 0, run.stdout + log.read_text()
         return run.stdout
 
-    # `make up` does this first, but it may take longer than anything that is waited for below.
+    # `make up` would do this too, but it can take longer than the deadlines below.
     assert machine.run("make .venv/.synced").returncode == 0
     ports = choose_ports(["api", "proxy"], {})
     settings = {f"CODEHUB_{name.upper()}_PORT": str(port) for name, port in ports.items()}
-    with machine.running("make up", said, settings) as up:
+    with machine.running("make up", log, settings) as up:
 
         async def ready() -> bool:
-            assert up.poll() is None, said.read_text()
-            return READY in said.read_text()
+            assert up.poll() is None, log.read_text()
+            return READY in log.read_text()
 
-        await until(ready, "make up says that it is ready")
-        assert "missing" not in said.read_text()
-        password = PASSWORD.search(said.read_text())
+        await until(ready, "make up is ready")
+        assert "missing" not in log.read_text()
+        password = PASSWORD.search(log.read_text())
         assert password is not None
         url = f"http://127.0.0.1:{ports['proxy']}"
-        codehub("login", "--user admin --password-stdin --url", url, told=f"{password[1]}\n")
+        codehub("login", "--user admin --password-stdin --url", url, stdin=f"{password[1]}\n")
         codehub("ws create first --wait")
         home = home_of(machine, json.loads(codehub("ws show first --json"))["id"])
         (home / "thesis").write_text("three years of work")
@@ -76,7 +76,7 @@ async def test_make_up_creates_archives_and_restores_a_workspace(
         codehub("ws start first --wait")
         assert (home / "thesis").read_text() == "three years of work"
         codehub("down")
-        assert up.wait() == 0, said.read_text()
+        assert up.wait() == 0, log.read_text()
 
 
 def home_of(machine: BareMachine, workspace_id: str) -> Path:
@@ -84,7 +84,7 @@ def home_of(machine: BareMachine, workspace_id: str) -> Path:
     return homes / "volumes" / volume_name(WorkspaceId(workspace_id))
 
 
-def test_make_test_finds_every_test_and_skips_with_a_line_for_each_missing_part(
+def test_pytest_collects_every_test_and_prints_one_line_for_each_missing_requirement(
     machine: BareMachine,
 ) -> None:
     collected = machine.run("make .venv/.synced && .venv/bin/pytest --quiet --collect-only tests")

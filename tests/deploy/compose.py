@@ -1,4 +1,4 @@
-"""What Docker Compose makes of our file."""
+"""Read docker-compose.yml as Docker Compose does."""
 
 import functools
 import os
@@ -32,22 +32,22 @@ Service = Mapping[str, Any]
 
 
 def written() -> dict[str, Any]:
-    """The file as it is written, before any variable is filled in."""
+    """Return the file before variables are filled in."""
     found: dict[str, Any] = yaml.safe_load(FILE.read_text())
     return found
 
 
 @functools.cache
 def services() -> Mapping[str, Service]:
-    """Every service as it would be run after `make env`."""
-    answer = config(made_up())
+    """Return every service as it runs after `make env`."""
+    answer = config(generated_env())
     assert answer.returncode == 0, answer.stderr
     found: Mapping[str, Service] = yaml.safe_load(answer.stdout)["services"]
     return found
 
 
-def made_up() -> str:
-    """What `make env` writes."""
+def generated_env() -> str:
+    """Return what `make env` writes."""
     with TemporaryDirectory(prefix="codehub-env-") as directory:
         target = Path(directory) / "env"
         assert run(sys.executable, "deploy/make_env.py", str(target)).returncode == 0
@@ -55,7 +55,7 @@ def made_up() -> str:
 
 
 def config(environment_file: str) -> "subprocess.CompletedProcess[str]":
-    """What Compose prints of the file with these variables, and no others."""
+    """Run `docker compose config` with only these variables."""
     with TemporaryDirectory(prefix="codehub-env-") as directory:
         file = Path(directory) / "env"
         file.write_text(environment_file)
@@ -66,21 +66,21 @@ def config(environment_file: str) -> "subprocess.CompletedProcess[str]":
 
 @functools.cache
 def _compose() -> tuple[str, ...]:
-    """The plugin of today, or the program of before."""
+    """Return the command of the Compose plugin, or of the older program."""
     if shutil.which("docker") and run("docker", "compose", "version").returncode == 0:
         return ("docker", "compose")
     return (need_program("docker-compose"),)
 
 
 def environment_of(service: Service) -> dict[str, str]:
-    """As the process would see it; Compose may print it either way."""
+    """Return the environment of a service; Compose prints a list or a mapping."""
     given = service.get("environment") or {}
     pairs = given.items() if isinstance(given, dict) else (each.split("=", 1) for each in given)
     return {name: "" if value is None else str(value) for name, value in pairs}
 
 
 def sources_of(service: Service) -> dict[str, str]:
-    """What is mounted, by where."""
+    """Return the mounted sources by target."""
     mounts = [_mount(each) for each in service.get("volumes") or ()]
     return {target: source for source, target in mounts}
 
@@ -93,5 +93,5 @@ def _mount(given: str | Mapping[str, str]) -> tuple[str, str]:
 
 
 def variables_of(text: str) -> set[str]:
-    """The variables that Compose fills in."""
+    """Return the names of the variables that Compose fills in."""
     return set(re.findall(r"(?<!\$)\$\{(\w+)", text))

@@ -1,4 +1,4 @@
-"""The gate as it is deployed, a real HAProxy, in front of something that answers like Docker's socket."""
+"""The gate to Docker as deployed: a real HAProxy in front of a stand-in for Docker's socket."""
 
 import asyncio
 import signal
@@ -17,7 +17,7 @@ GATE = ROOT / "deploy/docker-gate"
 
 @dataclass
 class StandIn:
-    """Remembers every request line; an attached connection gets everything back until it ends."""
+    """An engine that records request lines and echoes attached connections."""
 
     requests: list[str] = field(default_factory=list)
     attached: bytearray = field(default_factory=bytearray)
@@ -38,7 +38,7 @@ class StandIn:
             writer.write(b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
             await self._echo(reader, writer)
             return
-        # HAProxy's own checks have no host.
+        # HAProxy's health checks have no host.
         if "\r\nhost:" in head.lower():
             self.requests.append(line)
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
@@ -56,7 +56,7 @@ class StandIn:
 
 @dataclass(frozen=True)
 class Gate:
-    """The two sockets of a gate, and the one where it tells how it is."""
+    """The read, write and health sockets of a running gate."""
 
     read: Path
     write: Path
@@ -75,9 +75,9 @@ async def stand_in(socket: Path) -> AsyncIterator[StandIn]:
 
 @asynccontextmanager
 async def gate_before(engine: Path) -> AsyncIterator[Gate]:
-    """Once it is known to the gate whether the engine answers."""
+    """Run a gate; yield it once it knows whether the engine answers."""
     haproxy = need_program("haproxy")
-    # Not pytest's own directory: the path of a socket must be short.
+    # Not pytest's directory, because the path of a socket must be short.
     with TemporaryDirectory(prefix="codehub-gate-") as directory:
         gate = Gate(*(Path(directory) / name for name in ("read", "write", "health")))
         environment = {
@@ -110,15 +110,16 @@ async def _decided(gate: Gate, process: asyncio.subprocess.Process, engine_answe
 
 
 def request(start: str, *headers: str) -> bytes:
-    """A request as it goes over the wire, with nothing done to it on the way."""
+    """Return the bytes of a request, unnormalized."""
     lines = [f"{start} HTTP/1.1", "Host: docker", *headers]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
 async def exchange(socket: Path, data: bytes, *, ends: bool = True) -> bytes:
-    """Everything that is answered, until nobody has anything to say any more.
+    """Send the data and return everything up to the end of the connection.
 
-    HAProxy may give up what it has not begun with when we end; without that, the last request has to say so.
+    At our end of file HAProxy may drop requests that it has not begun. With `ends=False` we send none, so the
+    last request has to ask for the connection to be closed.
     """
     reader, writer = await asyncio.open_unix_connection(socket)
     try:

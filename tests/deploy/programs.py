@@ -1,4 +1,4 @@
-"""Programs of others that the deployment is checked with."""
+"""Run the programs that check the deployment."""
 
 import subprocess
 from pathlib import Path

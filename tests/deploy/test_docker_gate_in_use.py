@@ -1,4 +1,4 @@
-"""Our adapter and a real engine, with the gate between them."""
+"""The Docker adapter works on a real engine through the gate."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def options(workspace_id: WorkspaceId) -> DockerOptions:
     return DockerOptions(project=f"gate-{workspace_id}")
 
 
-async def test_those_who_look_see_everything_that_they_need(
+async def test_readers_see_everything_that_they_need(
     gate: Gate, workspace_id: WorkspaceId, options: DockerOptions
 ) -> None:
     async with open_engine(f"{UNIX_SCHEME}{gate.read}") as engine:
@@ -46,21 +46,21 @@ async def test_those_who_look_see_everything_that_they_need(
         assert [line async for line in instances.read_log(workspace_id, tail=1, follow=False)] == []
 
 
-async def test_those_who_look_cannot_change(
+async def test_readers_cannot_change_anything(
     gate: Gate, workspace_id: WorkspaceId, options: DockerOptions
 ) -> None:
     async with open_engine(f"{UNIX_SCHEME}{gate.read}") as engine:
-        with pytest.raises(Transient, match="does not let this call through"):
+        with pytest.raises(Transient, match="refused this call"):
             await DockerVolumes(engine, options).provision(workspace_id)
 
 
-async def those_who_look_see(gate: Gate, options: DockerOptions, identity: str) -> None:
+async def readers_see(gate: Gate, options: DockerOptions, identity: str) -> None:
     async with open_engine(f"{UNIX_SCHEME}{gate.read}") as engine:
         store = DockerHomeStore(engine, options, gate.read.as_uri())
         assert await store.read_identity() == identity
 
 
-async def test_workers_make_and_remove_homes(
+async def test_workers_create_and_remove_homes(
     gate: Gate, workspace_id: WorkspaceId, options: DockerOptions
 ) -> None:
     async with open_engine(f"{UNIX_SCHEME}{gate.write}") as engine:
@@ -68,7 +68,7 @@ async def test_workers_make_and_remove_homes(
         volumes = DockerVolumes(engine, options)
         identity = await store.create_identity()
         try:
-            await those_who_look_see(gate, options, identity)
+            await readers_see(gate, options, identity)
         finally:
             await DockerVolume(engine, options.marker_name).delete()
         await volumes.provision(workspace_id)

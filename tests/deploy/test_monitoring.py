@@ -1,4 +1,4 @@
-"""Dashboard and alerts: they ask only for what somebody tells."""
+"""The dashboard and the alerts use only metrics that exist."""
 
 import json
 import re
@@ -35,17 +35,17 @@ def rules() -> list[dict[str, Any]]:
     return [rule for group in groups for rule in group["rules"]]
 
 
-def asked_for() -> set[str]:
+def used_metrics() -> set[str]:
     return {name for expression in expressions() for name in METRIC.findall(expression)}
 
 
-def told_by_the_api() -> set[str]:
+def metrics_of_api() -> set[str]:
     described = re.findall(r"^# TYPE (\w+) (\w+)", Metrics().render().decode(), re.MULTILINE)
     return {name for base, kind in described for name in _series(base, kind)}
 
 
-def told_by_the_proxy() -> set[str]:
-    """From its source: its collector reads a whole running proxy."""
+def metrics_of_proxy() -> set[str]:
+    """Return the proxy's metrics from its source, because its collector needs a running proxy."""
     source = Path(proxy_metrics.__file__).read_text()
     counts = re.findall(r'_(?:count|by_reason)\(\s*"(\w+)"', source)
     whole = re.findall(r'(\w+)MetricFamily\(\s*"(codehub_proxy_\w+)"', source)
@@ -60,35 +60,35 @@ def _series(base: str, kind: str) -> set[str]:
     return {base if kind == "gauge" or base.endswith("_total") else f"{base}_total"}
 
 
-def told_by_temporal(name: str) -> bool:
-    """Whether its SDK has the name in it: that part is no Python."""
+def is_temporal_metric(name: str) -> bool:
+    """Return whether Temporal's SDK, which is not Python, contains the name."""
     bare = name.removeprefix("temporal_").removesuffix("_bucket")
     (library,) = Path(temporalio.bridge.__file__ or "").parent.glob("*.so")
     return bare.encode() in library.read_bytes()
 
 
-def test_enough_is_asked_for() -> None:
-    assert len(asked_for()) > 25
+def test_the_expressions_are_found() -> None:
+    assert len(used_metrics()) > 25
 
 
-def test_every_figure_of_ours_is_told_by_somebody() -> None:
-    ours = {name for name in asked_for() if name.startswith("codehub_")}
-    assert ours - told_by_the_api() - told_by_the_proxy() == set()
+def test_every_codehub_metric_exists() -> None:
+    ours = {name for name in used_metrics() if name.startswith("codehub_")}
+    assert ours - metrics_of_api() - metrics_of_proxy() == set()
 
 
-def test_every_figure_of_temporal_is_told_by_its_sdk() -> None:
-    theirs = {name for name in asked_for() if name.startswith("temporal_")}
+def test_every_temporal_metric_exists_in_the_sdk() -> None:
+    theirs = {name for name in used_metrics() if name.startswith("temporal_")}
     assert theirs
-    assert [name for name in theirs if not told_by_temporal(name)] == []
-    assert not told_by_temporal("temporal_nobody_tells_this")
+    assert [name for name in theirs if not is_temporal_metric(name)] == []
+    assert not is_temporal_metric("temporal_no_such_metric")
 
 
-def test_the_sweep_that_is_watched_exists() -> None:
+def test_the_monitored_sweep_exists() -> None:
     watched = re.findall(r'workflow_type="(\w+)"', " ".join(expressions()))
     assert set(watched) == {ObserveWorkflow.__name__}
 
 
-def test_every_target_is_where_somebody_listens() -> None:
+def test_every_target_is_the_port_of_a_service() -> None:
     jobs = {
         each["job_name"]: each["static_configs"][0]["targets"]
         for each in yaml.safe_load(SCRAPING.read_text())["scrape_configs"]
@@ -101,11 +101,11 @@ def test_every_target_is_where_somebody_listens() -> None:
     assert jobs["api"] == ["api:8081"]
 
 
-def test_every_alert_says_what_to_look_at() -> None:
+def test_every_alert_has_a_summary() -> None:
     assert [rule["alert"] for rule in rules() if not rule["annotations"]["summary"].endswith(".")] == []
 
 
-def test_the_dashboard_shows_the_provisioned_source() -> None:
+def test_the_dashboard_uses_the_provisioned_data_source() -> None:
     source = yaml.safe_load((MONITORING / "grafana/provisioning/datasources/prometheus.yml").read_text())
     panels = json.loads(DASHBOARD.read_text())["panels"]
     used = {target["datasource"]["uid"] for panel in panels for target in panel.get("targets", ())}
@@ -125,6 +125,6 @@ def _cells(place: dict[str, int]) -> list[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("kind", "file"), [("config", SCRAPING), ("rules", ALERTS)], ids=["config", "rules"])
-def test_prometheus_accepts_it(kind: str, file: Path) -> None:
+def test_prometheus_accepts_the_file(kind: str, file: Path) -> None:
     checked = run(need_program("promtool"), "check", kind, str(file))
     assert checked.returncode == 0, checked.stderr

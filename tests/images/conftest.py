@@ -1,4 +1,4 @@
-"""The images that `make images` builds; without them the tests are skipped, but in CI they fail."""
+"""The images that `make images` builds: skip without them, but fail in CI."""
 
 import pytest
 
@@ -30,5 +30,5 @@ def control_plane_image() -> str:
 
 @pytest.fixture(scope="session", params=IMAGES)
 def image(request: pytest.FixtureRequest) -> str:
-    """Each of them in turn."""
+    """Return each image in turn."""
     return _needed(request.param)

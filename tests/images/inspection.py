@@ -1,4 +1,4 @@
-"""Looking into images: how they are configured, what their files are, what a command says in them."""
+"""Inspect images: their configuration, their files and the output of commands."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ def labels(image: str) -> dict[str, str]:
 
 
 def say(image: str, *command: str, options: tuple[str, ...] = ()) -> str:
-    """What a command prints in the image, under all restrictions and without a network."""
+    """Run a command in the image, under all restrictions and without a network; return its output."""
     program, *arguments = command
     return docker(
         *("run", "--rm", "--network", "none", *RESTRICTED, *options, "--entrypoint", program),
@@ -30,10 +30,10 @@ def shell(image: str, script: str) -> str:
 
 
 def as_root(image: str, script: str) -> str:
-    """For a look at everything, also where the image's own user may not go."""
+    """Run a script as root, which can read every file."""
     return say(image, "sh", "-c", script, options=("--user", "0:0"))
 
 
 def programs(image: str, *names: str) -> list[str]:
-    """Those of the programs that the image has."""
+    """Return the programs of these names that the image has."""
     return shell(image, f"for name in {' '.join(names)}; do command -v $name; done; true").split()

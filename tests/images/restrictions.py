@@ -1,4 +1,4 @@
-"""How the Docker backend runs containers, as options of `docker run`."""
+"""The options of `docker run` that match how the Docker backend runs containers."""
 
 RESTRICTED = (
     *("--read-only", "--tmpfs", "/tmp:rw,exec,nosuid,nodev,mode=1777"),  # noqa: S108 (the container's own)

@@ -1,4 +1,4 @@
-"""A workspace's container, run by hand as the Docker backend runs it."""
+"""Run a workspace's container as the Docker backend does."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from tests.images.restrictions import RESTRICTED
 
 @dataclass(frozen=True)
 class RunningWorkspace:
-    """One whose IDE answers."""
+    """A container whose IDE answers."""
 
     name: str
     url: str

@@ -1,4 +1,4 @@
-"""The workspace's image: a real IDE under every restriction, in a home that starts out empty."""
+"""The workspace's image runs a real IDE under every restriction, in a home that is empty at first."""
 
 import html
 import json
@@ -19,7 +19,7 @@ async def workspace(workspace_image: str) -> AsyncIterator[RunningWorkspace]:
         yield running
 
 
-def test_its_labels_tell_the_backend_how_to_run_it(workspace_image: str) -> None:
+def test_the_labels_tell_the_backend_how_to_run_the_image(workspace_image: str) -> None:
     found = labels(workspace_image)
     assert {name: value for name, value in found.items() if name.startswith("codehub.io/")} == {
         "codehub.io/ide": "code-server",
@@ -30,19 +30,19 @@ def test_its_labels_tell_the_backend_how_to_run_it(workspace_image: str) -> None
     }
 
 
-def test_its_home_is_empty_and_belongs_to_coder(workspace_image: str) -> None:
+def test_the_home_is_empty_and_belongs_to_coder(workspace_image: str) -> None:
     assert shell(workspace_image, "stat -c '%u:%g %a' /home/coder; ls -A /home/coder") == "1000:1000 755"
 
 
-def test_people_find_their_tools(workspace_image: str) -> None:
+def test_the_image_has_everyday_tools(workspace_image: str) -> None:
     assert len(programs(workspace_image, *TOOLS)) == len(TOOLS)
 
 
-def test_docker_can_tell_whether_it_is_healthy(workspace_image: str) -> None:
+def test_the_image_has_a_health_check(workspace_image: str) -> None:
     assert "http://127.0.0.1:8080/healthz" in configuration(workspace_image)["Healthcheck"]["Test"]
 
 
-async def test_it_runs_as_coder_without_any_capability(workspace: RunningWorkspace) -> None:
+async def test_the_ide_runs_as_coder_without_any_capability(workspace: RunningWorkspace) -> None:
     assert workspace.shell("id -u; id -g").split() == ["1000", "1000"]
     status = dict(line.split(":\t") for line in workspace.shell("cat /proc/self/status").splitlines())
     assert int(status["CapBnd"], 16) == int(status["CapEff"], 16) == 0
@@ -62,7 +62,7 @@ async def test_the_first_page_has_our_defaults(workspace: RunningWorkspace) -> N
     assert defaults["workbench.startupEditor"] == "none"
 
 
-async def test_the_home_has_only_what_code_server_makes(workspace: RunningWorkspace) -> None:
+async def test_the_home_has_only_what_code_server_creates(workspace: RunningWorkspace) -> None:
     await page_of(workspace)
     assert set(workspace.shell("ls -A ~ ~/.local ~/.local/share").split()) <= {
         *("/home/coder:", "/home/coder/.local:", "/home/coder/.local/share:"),
@@ -79,7 +79,7 @@ async def test_a_terminal_has_a_prompt_and_the_tools(workspace: RunningWorkspace
     assert r"\w" in workspace.shell("bash -ic 'echo $PS1' 2>/dev/null")
 
 
-async def test_what_is_put_into_tmp_can_be_run(workspace: RunningWorkspace) -> None:
+async def test_programs_in_tmp_can_be_run(workspace: RunningWorkspace) -> None:
     assert workspace.shell("printf '#!/bin/sh\\necho ran' > /tmp/it; chmod +x /tmp/it; /tmp/it") == "ran"
 
 

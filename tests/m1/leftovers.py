@@ -1,4 +1,4 @@
-"""What M1 leaves behind: its database (database.sql) and a directory with the homes."""
+"""M1's database (database.sql) and its directory of homes."""
 
 from pathlib import Path
 from uuid import UUID
@@ -17,14 +17,14 @@ IDS = {
     for number, status in enumerate(STATUSES, start=1)
 }
 OWNERS = dict.fromkeys(STATUSES[:4], ANN) | dict.fromkeys(STATUSES[4:], BOB)
-# M1 makes the directory when it provisions, and removes it when it deletes.
+# M1 creates the directory when it provisions, and removes it when it deletes.
 WITH_HOMES = ("PROVISIONING", "RUNNING", "STOPPING", "STOPPED", "DELETING", "ERROR")
 
 RICH = ("RUNNING", "STOPPED")
 
 
 async def fill_database(url: str, *more: str) -> None:
-    """Make M1's tables and rows; `more` are statements for an M1 that was a little different."""
+    """Create M1's tables and rows; `more` are statements for variants of M1."""
     connection = await connect(url)
     try:
         await connection.execute(SCRIPT)
@@ -39,7 +39,7 @@ def home_key(status: str) -> str:
 
 
 def make_homes(directory: Path) -> dict[str, Path]:
-    """Homes where M1 keeps them, two of them with everything that homes can have."""
+    """Make homes where M1 keeps them, two of them with every kind of entry."""
     homes = {status: directory / home_key(status) for status in WITH_HOMES}
     for status, home in homes.items():
         home.mkdir(parents=True)

@@ -49,7 +49,7 @@ def test_a_port_that_is_served_on_all_interfaces_is_taken() -> None:
 
 
 def test_a_port_that_another_process_has_chosen_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its server may not listen yet."""
+    """The other server may not listen yet."""
     command = [sys.executable, "-c", CHOOSE_AND_WAIT]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None

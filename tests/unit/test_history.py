@@ -1,4 +1,4 @@
-"""The operations that the audit trail tells of."""
+"""Operations are reconstructed from the audit trail."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -47,7 +47,7 @@ def test_completed_operation_has_an_end_and_no_error() -> None:
     )
 
 
-def test_failed_operation_tells_why_and_counts_its_last_attempt() -> None:
+def test_failed_operation_has_its_reason_and_counts_its_last_attempt() -> None:
     record = only(Transition.CLAIMED, Transition.ATTEMPT_FAILED, Transition.ATTEMPT_FAILED, Transition.FAILED)
     assert (record.result, record.ended_at, record.attempts) == (OperationResult.FAILED, at(4), 3)
     assert (record.error_reason, record.message) == (ErrorReason.UNREACHABLE, "Failure 4.")
@@ -89,7 +89,7 @@ def test_newest_comes_first_and_only_it_may_be_running() -> None:
     ]
 
 
-def test_lines_of_a_claim_that_is_not_among_them_are_passed_over() -> None:
+def test_events_without_their_claim_are_skipped() -> None:
     assert (
         operations_from_events(
             [line(1, Transition.ATTEMPT_FAILED), line(2, Transition.COMPLETED)], superseded=False
@@ -98,5 +98,5 @@ def test_lines_of_a_claim_that_is_not_among_them_are_passed_over() -> None:
     )
 
 
-def test_no_lines_are_no_operations() -> None:
+def test_no_events_are_no_operations() -> None:
     assert operations_from_events([], superseded=False) == []

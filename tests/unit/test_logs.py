@@ -1,4 +1,4 @@
-"""Logs: one JSON object per line for machines."""
+"""Logs are one JSON object per line."""
 
 import json
 import logging
@@ -24,7 +24,7 @@ def test_a_line_is_one_json_object() -> None:
     assert document["time"].endswith("+00:00")
 
 
-def test_an_exception_is_told_in_the_same_line() -> None:
+def test_an_exception_is_part_of_its_line() -> None:
     try:
         int("odd")
     except ValueError:

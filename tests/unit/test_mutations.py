@@ -1,4 +1,4 @@
-"""The list of mutations fits the code of today, so the check cannot rot unnoticed."""
+"""Every mutation in the catalog fits the current code."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def test_a_mutation_fits_exactly_one_place(mutation: Mutation) -> None:
 
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda each: each.name)
-def test_a_detector_is_there(mutation: Mutation) -> None:
+def test_a_detector_exists(mutation: Mutation) -> None:
     detector = mutation.detector
     assert isinstance(detector, Game) or (REPOSITORY / detector.path).exists()
 
@@ -24,15 +24,15 @@ def test_a_detector_is_there(mutation: Mutation) -> None:
 @pytest.mark.parametrize("content", ["", "twice twice"])
 def test_a_mutation_that_fits_nowhere_or_twice_is_stale(content: str) -> None:
     mutation = Mutation("test", "file.py", "twice", "new", MUTATIONS[0].detector)
-    with pytest.raises(StaleMutation, match="not once"):
+    with pytest.raises(StaleMutation, match="instead of once"):
         mutated(content, mutation)
 
 
-def test_names_tell_mutations_apart() -> None:
+def test_names_of_mutations_are_unique() -> None:
     assert len({mutation.name for mutation in MUTATIONS}) == len(MUTATIONS) >= 5
 
 
-def test_at_least_five_are_for_a_whole_system_to_notice() -> None:
+def test_at_least_five_mutations_need_the_whole_system() -> None:
     detectors = [mutation.detector for mutation in MUTATIONS]
     whole = [each for each in detectors if isinstance(each, Game) or each.path == CRASH_MATRIX]
     assert len(whole) >= 5

@@ -1,4 +1,4 @@
-"""The timeouts of steps come from settings: no limit of the workflows is shorter."""
+"""Settings limit steps; no timeout of a workflow is shorter."""
 
 from datetime import timedelta
 
@@ -34,7 +34,7 @@ def test_a_setting_beyond_the_step_timeout_is_refused(variable: str) -> None:
 
 
 @pytest.mark.parametrize("policy", STEPS.values(), ids=STEPS)
-def test_waiting_for_a_slot_counts_against_no_timeout(policy: StepPolicy) -> None:
+def test_no_timeout_includes_the_wait_for_a_slot(policy: StepPolicy) -> None:
     assert not {"schedule_to_close_timeout", "schedule_to_start_timeout"} & policy.options.keys()
 
 
@@ -55,7 +55,7 @@ def test_a_stop_has_its_own_time_before_it_counts_as_stalled() -> None:
         (16, StepLimits(archives=16, restores=16, starts=32, others=100)),
     ],
 )
-def test_limits_follow_the_processors(cores: int, expected: StepLimits) -> None:
+def test_limits_depend_on_the_number_of_processors(cores: int, expected: StepLimits) -> None:
     assert step_limits_of(load_settings({}), cores) == expected
 
 

@@ -1,4 +1,4 @@
-"""A process ends with its status and everything said, and without waiting for its native threads."""
+"""A process exits with its status and all output, without waiting for native threads."""
 
 import subprocess
 import sys
@@ -14,7 +14,7 @@ exit_process(3)
 """
 
 
-def test_everything_is_said_and_nothing_is_finalized() -> None:
+def test_output_is_flushed_and_nothing_is_finalized() -> None:
     run = subprocess.run((sys.executable, "-c", SCRIPT), capture_output=True, text=True, check=False)
     assert run.returncode == 3
     assert run.stdout == "said"

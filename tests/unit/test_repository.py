@@ -1,4 +1,4 @@
-"""Habits that nobody has to remember: documents stay true, and nothing of one machine slips in."""
+"""Documents match the repository, and nothing names one machine."""
 
 import re
 import shutil
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 GIT = shutil.which("git") or "git"
 
-# Written in pieces, so that this file does not contain what it looks for.
+# In pieces, because this file must not contain what it searches for.
 MACHINE_DIRECTORIES = ("work", "root", "opt/wheels")
 REGISTRY_HOSTS = (
     ("pypi", "org"),
@@ -21,7 +21,7 @@ REGISTRY_HOSTS = (
     ("ghcr", "io"),
     ("quay", "io"),
 )
-# Not `/workspaces`, nor a directory of that name somewhere below another one.
+# Does not match `/workspaces`, nor such a directory below another one.
 MACHINE_PATH = re.compile(rf"(?<![\w.}})*~-])/(?:{'|'.join(MACHINE_DIRECTORIES)})(?![\w-])")
 REGISTRY = re.compile("|".join(rf"\b{name}\.{domain}\b" for name, domain in REGISTRY_HOSTS))
 
@@ -34,11 +34,11 @@ REQUIREMENT = re.compile(r"^([a-z0-9-]+)==", re.MULTILINE)
 
 
 def own_files() -> list[Path]:
-    """What is in the repository or would be after `git add`."""
+    """Return the files that are in the repository or would be after `git add`."""
     command = [GIT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listing = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     files = [ROOT / name for name in listing.split("\0") if name]
-    # One that somebody has just deleted is still in the index.
+    # A deleted file stays in the index until the deletion is staged.
     return [file for file in files if file.is_file()]
 
 
@@ -58,7 +58,7 @@ def direct_dependencies() -> set[str]:
     return {re.split(r"[\[<>=!~; ]", requirement)[0] for requirement in requirements} - OWN_DISTRIBUTIONS
 
 
-def test_every_dependency_has_its_reason() -> None:
+def test_every_dependency_is_documented() -> None:
     page = (ROOT / "docs/dependencies.md").read_text()
     documented = re.findall(r"^\| `([a-z0-9-]+)(?:\[[a-z0-9,]+\])?` \| \S", page, re.MULTILINE)
     assert sorted(documented) == sorted(direct_dependencies() | {"uv"})
@@ -91,17 +91,17 @@ def test_nothing_names_the_host_of_a_registry() -> None:
 
 
 @pytest.mark.parametrize("text", ["cd {}/main", "path={}", "`{}/.cache`", "file://{}/x", '"{}"'])
-def test_a_directory_of_one_machine_is_recognised(text: str) -> None:
+def test_a_directory_of_one_machine_is_recognized(text: str) -> None:
     assert [name for name in MACHINE_DIRECTORIES if not MACHINE_PATH.search(text.format(f"/{name}"))] == []
 
 
 @pytest.mark.parametrize("text", ["{}spaces/1", "volume{}", "~{}", "{}-tree", "./a{}"])
-def test_an_innocent_path_is_not_mistaken_for_one(text: str) -> None:
+def test_other_paths_are_not_recognized(text: str) -> None:
     assert [name for name in MACHINE_DIRECTORIES if MACHINE_PATH.search(text.format(f"/{name}"))] == []
 
 
 @pytest.mark.parametrize("host", REGISTRY_HOSTS, ids=".".join)
-def test_the_host_of_a_registry_is_recognised(host: tuple[str, str]) -> None:
+def test_the_host_of_a_registry_is_recognized(host: tuple[str, str]) -> None:
     assert REGISTRY.search(f"https://files.{'.'.join(host)}/simple")
 
 
@@ -126,7 +126,7 @@ def test_every_command_in_the_documents_is_a_target(document: str) -> None:
     assert set(commands) - set(TARGET.findall((ROOT / "Makefile").read_text())) == set()
 
 
-def test_every_relative_link_leads_somewhere() -> None:
+def test_every_relative_link_has_a_target() -> None:
     pages = [file for file in own_files() if file.suffix == ".md"]
     links = [(page, link) for page in pages for link in LINK.findall(page.read_text())]
     assert links
@@ -136,7 +136,7 @@ def test_every_relative_link_leads_somewhere() -> None:
     assert broken == []
 
 
-def test_the_script_of_the_integration_can_be_run() -> None:
+def test_the_ci_script_is_valid_and_executable() -> None:
     script = ROOT / ".ci/run"
     assert script.stat().st_mode & 0o111
     checked = subprocess.run(["/bin/bash", "-n", script], check=False, capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""Settings: read from the environment at once, explained in plain words, never leaking a secret."""
+"""Settings come from the environment, errors are in plain words, and secrets never leak."""
 
 import traceback
 from collections import Counter
@@ -43,14 +43,14 @@ def test_without_variables_everything_runs_on_this_machine() -> None:
     assert settings.public_base_url == "http://127.0.0.1:8080"
 
 
-def test_the_defaults_are_those_of_the_specification() -> None:
+def test_defaults_match_the_contract() -> None:
     settings = load_settings({})
     assert (settings.ttl.standby_seconds, settings.ttl.archive_seconds) == (600, 1800)
     assert (settings.limits.max_running_per_user, settings.limits.max_running_global) == (2, 100)
     assert (settings.gc.grace_seconds, settings.gc.undelete_seconds) == (7200, 604800)
 
 
-def test_the_ttls_are_read_under_the_names_of_the_specification() -> None:
+def test_ttls_have_the_variable_names_of_the_contract() -> None:
     settings = load_settings({"TTL_STANDBY_SECONDS": "10800", "TTL_ARCHIVE_SECONDS": "86400"})
     assert (settings.ttl.standby_seconds, settings.ttl.archive_seconds) == (10800, 86400)
 
@@ -94,12 +94,12 @@ def test_log_levels_may_be_written_in_capitals() -> None:
     assert load_settings({"CODEHUB_LOG_LEVEL": "WARNING"}).general.log_level == "warning"
 
 
-def test_browsers_reach_it_where_the_proxy_listens_unless_told_otherwise() -> None:
+def test_the_public_url_is_the_address_of_the_proxy_by_default() -> None:
     assert load_settings({"CODEHUB_PROXY_PORT": "9000"}).public_base_url == "http://127.0.0.1:9000"
     assert load_settings({"CODEHUB_PROXY_HOST": "::1"}).public_base_url == "http://[::1]:8080"
 
 
-def test_paths_can_be_appended_to_a_base_url_that_was_given_with_a_slash() -> None:
+def test_a_trailing_slash_of_the_base_url_is_removed() -> None:
     settings = load_settings({"CODEHUB_PUBLIC_BASE_URL": "https://dev.example/codehub/"})
     assert settings.public_base_url == "https://dev.example/codehub"
 
@@ -177,7 +177,7 @@ TEMPORAL = {"CODEHUB_TEMPORAL_ADDRESS": "temporal.example:7233"}
         ({"TLS_SERVER_NAME": "temporal.internal"}, True),
     ],
 )
-def test_temporal_is_reached_by_tls_when_anything_of_it_is_set(given: dict[str, str], used: bool) -> None:
+def test_temporal_uses_tls_when_any_tls_setting_is_set(given: dict[str, str], used: bool) -> None:
     named = {f"CODEHUB_TEMPORAL_{name}": value for name, value in given.items()}
     assert load_settings({**TEMPORAL, **named}).temporal.uses_tls is used
 
@@ -191,21 +191,21 @@ def test_temporal_is_reached_by_tls_when_anything_of_it_is_set(given: dict[str, 
         ({"TLS_SERVER_NAME": "no name"}, "{}=no name: must be a host name or an IP address"),
     ],
 )
-def test_half_a_tls_configuration_is_refused(given: dict[str, str], problem: str) -> None:
+def test_an_incomplete_tls_configuration_is_refused(given: dict[str, str], problem: str) -> None:
     [name] = given
     variable = f"CODEHUB_TEMPORAL_{name}"
     assert problems({**TEMPORAL, variable: given[name]}) == [problem.format(variable)]
 
 
 @pytest.mark.parametrize("name", ["API_KEY", "TLS_CA_FILE", "TLS_SERVER_NAME"])
-def test_tls_is_not_turned_off_where_something_needs_it(name: str) -> None:
+def test_tls_cannot_be_off_when_another_setting_needs_it(name: str) -> None:
     variable = f"CODEHUB_TEMPORAL_{name}"
     assert problems({**TEMPORAL, variable: "x", "CODEHUB_TEMPORAL_TLS": "false"}) == [
         f"CODEHUB_TEMPORAL_TLS=false: must be true or unset when {variable} is set"
     ]
 
 
-def test_tls_needs_a_server_that_is_not_the_embedded_one() -> None:
+def test_the_embedded_server_has_no_tls() -> None:
     assert problems({"CODEHUB_TEMPORAL_TLS_CA_FILE": "ca.pem"}) == [
         "CODEHUB_TEMPORAL_ADDRESS is not set: it must be set when CODEHUB_TEMPORAL_TLS_CA_FILE is"
     ]
@@ -294,11 +294,11 @@ def test_errors_contain_no_secret(name: str, value: str) -> None:
         ("password=hunter2 url=redis://host", "********"),
     ],
 )
-def test_whatever_may_be_a_password_in_a_url_is_masked(url: str, masked: str) -> None:
+def test_passwords_in_urls_are_masked(url: str, masked: str) -> None:
     assert mask_url(url) == masked
 
 
-def test_unknown_variables_are_found_with_the_name_that_was_meant() -> None:
+def test_an_unknown_variable_is_reported_with_a_suggestion() -> None:
     environment = {
         "CODEHUB_DATABASE_ULR": "",
         "CODEHUB_TTL_STANDBY_SECONDS": "",
