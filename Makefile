@@ -10,7 +10,7 @@ unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test t check static unit fmt lint types contracts js scripts docs gameday fixed-game new-game search histories lock env images clean
+.PHONY: help up test t check static unit fmt lint types contracts js scripts screenshots docs gameday fixed-game new-game search histories lock env images clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ scripts: $(PACKAGES_SYNCED)
 	node_modules/.bin/tsc
 	node_modules/.bin/eslint .
 	node --test tests/dashboard/*.test.mjs
+
+screenshots: $(SYNCED) ## Take the screenshots of the documentation (needs chromium)
+	$(BIN)/python -m tests.e2e.screenshots
 
 # test_model_can_fail.py breaks one rule after another and takes minutes, so only `make test` runs it.
 unit: $(SYNCED) ## Run the tests that need no server

@@ -156,8 +156,8 @@ async def sign_in_first_time(url: str, output: str) -> Credentials:
     return await sign_in(url, "admin", password[1])
 
 
-async def sign_in(url: str, username: str, password: str) -> Credentials:
-    async with httpx.AsyncClient(base_url=url) as client:
+async def sign_in(url: str, username: str, password: str, user_agent: str = "tests") -> Credentials:
+    async with httpx.AsyncClient(base_url=url, headers={"User-Agent": user_agent}) as client:
         form = {"username": username, "password": password}
         session = (await client.post("/api/v1/login", json=form)).json()
         client.headers["X-CSRF-Token"] = session["csrf_token"]
