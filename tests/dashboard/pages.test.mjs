@@ -117,7 +117,7 @@ test("no more is promised than is known", () => {
   assert.match(said({ conditions: disk("True") }), /on the workspace’s disk/);
   assert.match(said({ conditions: disk("Unknown") }), /nothing will be deleted before you decide/);
   assert.match(said({ archive: null }), /nothing will be deleted before you decide/);
-  assert.match(said({}), /safe in the archive of 3 May 2025, .* \(312 MB\)/);
+  assert.match(said({}), /safe in the archive from 3 May 2025, .* \(312 MB\)/);
   assert.match(said({ error: { reason: "DataLost" } }), /^An older version of your files is in/);
   assert.match(said({ error: { reason: "ArchiveCorrupted" } }), /^Nothing was deleted: .* is unchanged/);
 });

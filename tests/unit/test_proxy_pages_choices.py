@@ -46,7 +46,7 @@ def test_a_button_starts_the_workspace_and_comes_back(page: Response, label: str
 
 def test_an_archive_is_shown_with_its_time_and_size() -> None:
     page = read(PAGES.restore_needed(visit(phase=Phase.ARCHIVED)))
-    assert "Your files are safe in the archive of 3 May, 14:02 UTC (312 MB)." in text_of(page)
+    assert "Your files are safe in the archive from 3 May, 14:02 UTC (312 MB)." in text_of(page)
     assert page.one("time").attributes == {"datetime": "2026-05-03T14:02:00+00:00"}
 
 
@@ -118,10 +118,13 @@ def test_every_reason_is_explained(reason: ErrorReason) -> None:
             broken(ErrorReason.TIMEOUT, conditions=ON_DISK, archived_at=None),
             "Your files are on the workspace",
         ),
-        (broken(ErrorReason.TIMEOUT, conditions=ON_DISK), "and the archive of 3 May, 14:02 UTC (312 MB) is"),
-        (broken(ErrorReason.TIMEOUT), "Your files are safe in the archive of 3 May"),
-        (broken(ErrorReason.DATA_LOST), "An older version of your files is in the archive of 3 May"),
-        (broken(ErrorReason.ARCHIVE_CORRUPTED), "Nothing was deleted: the archive of 3 May"),
+        (
+            broken(ErrorReason.TIMEOUT, conditions=ON_DISK),
+            "and the archive from 3 May, 14:02 UTC (312 MB) is",
+        ),
+        (broken(ErrorReason.TIMEOUT), "Your files are safe in the archive from 3 May"),
+        (broken(ErrorReason.DATA_LOST), "An older version of your files is in the archive from 3 May"),
+        (broken(ErrorReason.ARCHIVE_CORRUPTED), "Nothing was deleted: the archive from 3 May"),
         (broken(ErrorReason.DATA_LOST, conditions=NOWHERE), "nothing will be deleted before you decide"),
         (broken(ErrorReason.TIMEOUT, conditions=Conditions()), "nothing will be deleted before you decide"),
         (deletion_failed(conditions=ON_DISK, archived_at=None), "Your files are on the workspace"),

@@ -87,7 +87,7 @@ class LocalInstances:
         if workspace_id is not None:
             records[workspace_id] = await self._read(workspace_id)
         alive = {each: record.state for each, record in records.items() if record.alive and record.state}
-        return {each: ("editor",) for each, state in alive.items() if self._ide_has_changed(state)}
+        return {each: ("IDE",) for each, state in alive.items() if self._ide_has_changed(state)}
 
     async def start(self, request: InstanceRequest, report: Report) -> None:
         async with self._operation(request.workspace_id):

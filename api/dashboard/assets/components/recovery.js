@@ -157,7 +157,7 @@ export function whatIsSafe({ conditions, archive, error }) {
   if (disk?.status === "Unknown" || gone || !archive?.created_at || archive.size_bytes === null) {
     return "Nothing was deleted, and nothing will be deleted before you decide.";
   }
-  const which = `the archive of ${moment(archive.created_at)} (${size(archive.size_bytes)})`;
+  const which = `the archive from ${moment(archive.created_at)} (${size(archive.size_bytes)})`;
   if (error?.reason === "DataLost") return `An older version of your files is in ${which}.`;
   if (error?.reason === "ArchiveCorrupted") return `Nothing was deleted: ${which} is unchanged.`;
   return `Your files are safe in ${which}.`;

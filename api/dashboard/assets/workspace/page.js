@@ -125,8 +125,8 @@ class WorkspacePage {
   tick() {
     const { workspace } = this;
     if (!workspace) return;
-    const rest = `${whatNext(workspace)} Last used ${ago(workspace.last_access_at)}.`;
-    setText(this.next, isBusy(workspace) ? "" : rest);
+    const used = workspace.last_access_at ? `Last used ${ago(workspace.last_access_at)}.` : "Never used.";
+    setText(this.next, isBusy(workspace) ? "" : `${whatNext(workspace)} ${used}`);
     this.progress.update(workspace, this.store.progress.get(this.id));
   }
 
