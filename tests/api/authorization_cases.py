@@ -19,11 +19,10 @@ from codehub.domain.states import Operation
 from codehub.services.credentials import hash_token, new_api_token, new_session_token
 from testkit.rows import add_workspace
 from tests.api.harness import PASSWORD, ApiHarness
-from tests.api.module_fixtures import shared_environment, shared_harness
 from tests.api.stream_requests import status_of_stream
 from tests.api.workspace_rows import claim
 
-__all__ = ["harness", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 Route = tuple[str, str]
 UNCHANGED_METHODS = frozenset({"GET"})

@@ -11,20 +11,10 @@ from sqlalchemy import text
 from codehub.bootstrap import database_url_of, open_bus
 from testkit.waiting import until
 from tests.api.harness import ApiHarness, Person
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, calling, running_api
 from worker.relay import RELAY_LOCK, EventRelay, RelayTiming
 
-__all__ = [
-    "api",
-    "ending_api",
-    "harness",
-    "impatient_api",
-    "relay",
-    "served",
-    "shared_environment",
-    "shared_harness",
-]
+__all__ = ["harness"]
 
 QUICK_RELAY = RelayTiming(election=0.05, first_delay=0.05)
 

@@ -11,9 +11,8 @@ from api.schemas.errors import ErrorBody
 from api.security.access import API
 from api.validation_errors import DEFAULT
 from tests.api.harness import ApiHarness, Person
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 
-__all__ = ["harness", "served", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 WORKSPACES = f"{API}/workspaces"
 

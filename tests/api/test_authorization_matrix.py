@@ -24,10 +24,9 @@ from tests.api.authorization_cases import (
     harness,
 )
 from tests.api.harness import ApiHarness
-from tests.api.module_fixtures import shared_environment, shared_harness
 from tests.api.stream_requests import status_of_stream
 
-__all__ = ["harness", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 CASES = [(route, kind) for route in ACCESS for kind in Kind]
 # Signing out with a token must not revoke it: that would lock the program out.

@@ -11,9 +11,6 @@ from api.security.access import ACCESS, API
 from api.security.csrf import CSRF_HEADER, csrf_token_of
 from codehub.db.session import Database
 from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person, open_harness
-from tests.api.module_fixtures import shared_environment, shared_harness
-
-__all__ = ["shared_environment", "shared_harness"]
 
 WORKSPACES = f"{API}/workspaces"
 FORM = {"name": "home", "desired_state": "STANDBY"}

@@ -4,9 +4,6 @@ from api.security.access import API
 from codehub.providers import Editors, editors_of
 from codehub.settings import load_settings
 from tests.api.harness import ApiHarness
-from tests.api.module_fixtures import shared_environment, shared_harness
-
-__all__ = ["shared_environment", "shared_harness"]
 
 
 async def test_the_local_backend_offers_the_installed_ides(shared_harness: ApiHarness) -> None:

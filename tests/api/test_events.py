@@ -11,33 +11,12 @@ from api.live.hub import LiveHub
 from api.queries import load_live
 from codehub.bootstrap import subscription_of
 from codehub.domain.states import Phase
-from tests.api.event_harness import (
-    api,
-    ending_api,
-    harness,
-    impatient_api,
-    metric,
-    program,
-    relay,
-    relaying,
-    until_clients,
-    until_elected,
-)
+from tests.api.event_harness import harness, metric, program, relaying, until_clients, until_elected
 from tests.api.harness import ApiHarness, Person
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, EventStream, follow
 from tests.api.workspace_rows import mark_deleted, set_columns
 
-__all__ = [
-    "api",
-    "ending_api",
-    "harness",
-    "impatient_api",
-    "relay",
-    "served",
-    "shared_environment",
-    "shared_harness",
-]
+__all__ = ["harness"]
 
 CLIENTS = 200
 

@@ -6,32 +6,12 @@ from contextlib import AsyncExitStack
 from sqlalchemy import update
 
 from codehub.db.models import ApiToken, Session, User
-from tests.api.event_harness import (
-    api,
-    browser,
-    ending_api,
-    harness,
-    impatient_api,
-    metric,
-    program,
-    relay,
-    until_clients,
-)
+from tests.api.event_harness import browser, harness, metric, program, until_clients
 from tests.api.harness import ApiHarness
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, calling, follow
 from tests.api.workspace_rows import set_columns
 
-__all__ = [
-    "api",
-    "ending_api",
-    "harness",
-    "impatient_api",
-    "relay",
-    "served",
-    "shared_environment",
-    "shared_harness",
-]
+__all__ = ["harness"]
 
 # With a window this small, the server soon notices that the client does not read.
 SMALL_WINDOW = 4096

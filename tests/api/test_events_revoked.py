@@ -9,13 +9,12 @@ from sqlalchemy import select, update
 from api.live import revocation
 from api.live.client import LiveClient
 from codehub.db.models import Session, User
-from tests.api.event_harness import api, browser, harness, relay, relaying
+from tests.api.event_harness import browser, harness, relaying
 from tests.api.harness import ApiHarness, Person, open_harness
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess
 from tests.live_harness import read, rest
 
-__all__ = ["api", "harness", "relay", "served", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 NEVER = 100_000.0
 

@@ -15,9 +15,6 @@ from codehub.db.models import ApiToken
 from codehub.domain.lockout import FAILURES_BEFORE_LOCK
 from codehub.services.users import disable_user
 from tests.api.harness import PASSWORD, ApiHarness, open_harness
-from tests.api.module_fixtures import shared_environment, shared_harness
-
-__all__ = ["shared_environment", "shared_harness"]
 
 LOGIN = f"{API}/login"
 SESSION = f"{API}/session"

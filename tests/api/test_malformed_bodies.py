@@ -7,9 +7,8 @@ import pytest
 
 from api.security.access import API
 from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness, new_workspace
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 
-__all__ = ["harness", "served", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 DEEP = 100_000
 

@@ -10,9 +10,8 @@ import pytest
 from api.security.access import API
 from tests.api.harness import ApiHarness
 from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 
-__all__ = ["harness", "served", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 
 def _cursor(*parts: Any) -> str:  # noqa: ANN401

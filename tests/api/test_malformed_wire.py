@@ -8,10 +8,10 @@ import pytest
 
 from testkit.waiting import DEADLINE_SECONDS
 from tests.api.malformed_requests import WORKSPACES, MalformedHarness, assert_refused, harness, new_workspace
-from tests.api.module_fixtures import served, server_errors_of, shared_environment, shared_harness
+from tests.api.module_fixtures import server_errors_of
 from tests.api.process import ApiProcess
 
-__all__ = ["harness", "served", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 TWO_MEGABYTES = 2 * 1024 * 1024
 

@@ -13,9 +13,7 @@ from api.schemas.errors import Code
 from api.security.access import ACCESS, API, Access
 from codehub.services import errors as refusals
 from tests.api.harness import ApiHarness
-from tests.api.module_fixtures import PAGE_ROUTES, shared_environment, shared_harness
-
-__all__ = ["shared_environment", "shared_harness"]
+from tests.api.module_fixtures import PAGE_ROUTES
 
 Document = dict[str, Any]
 UNDOCUMENTED = {("GET", f"{API}/openapi.json"), *PAGE_ROUTES}

@@ -9,9 +9,6 @@ from api.dashboard.bundle import ASSETS, DIGEST, FILES, render_shell
 from api.routers.pages import SHELLS
 from api.security.access import API
 from tests.api.harness import ApiHarness
-from tests.api.module_fixtures import shared_environment, shared_harness
-
-__all__ = ["shared_environment", "shared_harness"]
 
 PAGES = ["/", "/login", "/workspaces/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44", "/account", "/admin"]
 BROWSER = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}

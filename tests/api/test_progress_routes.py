@@ -16,13 +16,12 @@ from codehub.domain.states import Operation
 from codehub.ports import Progress
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
-from tests.api.event_harness import harness, program, relay
+from tests.api.event_harness import harness, program
 from tests.api.harness import ApiHarness, Person, running_worker
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 from tests.api.process import ApiProcess, EventStream, follow, running_api
 from tests.api.workspace_rows import begin_operation, set_columns
 
-__all__ = ["harness", "relay", "served", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 HALFWAY = Progress("upload", 21, 42)
 AGES = 600.0

@@ -25,17 +25,9 @@ from api.security.access import ACCESS, API
 from api.security.csrf import CSRF_HEADER
 from codehub.domain.states import Operation
 from tests.api.harness import ApiHarness, Person
-from tests.api.module_fixtures import (
-    PAGE_ROUTES,
-    served,
-    server_errors_of,
-    shared_environment,
-    shared_harness,
-)
+from tests.api.module_fixtures import PAGE_ROUTES, server_errors_of
 from tests.api.process import ApiProcess
 from tests.api.workspace_rows import claim
-
-__all__ = ["served", "shared_environment", "shared_harness"]
 
 Route = tuple[str, str]
 CHECKS = [

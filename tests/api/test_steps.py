@@ -1,12 +1,8 @@
 """The steps of an operation over the API, as Temporal keeps them."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
-
-import pytest
-from temporalio.client import Client
 
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason, Operation
@@ -14,19 +10,12 @@ from testkit.fake_world import FakeWorld
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.event_harness import harness
-from tests.api.harness import ApiHarness, Person, open_harness, running_worker
-from tests.api.module_fixtures import shared_environment, shared_harness
+from tests.api.harness import ApiHarness, Person, open_harness
 from tests.api.workspace_rows import LONG_AGO, claim
 
-__all__ = ["harness", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 BROKEN = Transient(ErrorReason.ACTION_FAILED, "The disk is on fire.")
-
-
-@pytest.fixture
-async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[FakeWorld]:
-    async with running_worker(harness) as world:
-        yield world
 
 
 async def operations(person: Person, workspace_id: str) -> list[dict[str, Any]]:

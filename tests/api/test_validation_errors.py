@@ -10,9 +10,8 @@ from pydantic_core._pydantic_core import list_all_errors
 from api.security.access import API
 from api.validation_errors import DEFAULT, MAX_FIELDS, PREDICATES, sentence_for
 from tests.api.malformed_requests import WORKSPACES, MalformedHarness, harness
-from tests.api.module_fixtures import served, shared_environment, shared_harness
 
-__all__ = ["harness", "served", "shared_environment", "shared_harness"]
+__all__ = ["harness"]
 
 ADMIN_WORKSPACES = f"{API}/admin/workspaces"
 # A number that only JSON text can express.

@@ -3,7 +3,7 @@
 from codehub.domain.states import Operation, Phase
 from testkit.fake_world import FakeWorld
 from tests.api.harness import ApiHarness
-from tests.api.workspace_requests import changed, error_of, harness, patch, settled, world
+from tests.api.workspace_requests import changed, error_of, harness, patch, settled
 from tests.api.workspace_rows import (
     LONG_AGO,
     begin_operation,
@@ -11,7 +11,7 @@ from tests.api.workspace_rows import (
     set_columns,
 )
 
-__all__ = ["harness", "world"]
+__all__ = ["harness"]
 
 
 async def test_a_patch_changes_only_the_fields_that_it_names(harness: ApiHarness) -> None:

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from tests.api.harness import ApiHarness
-from tests.api.workspace_requests import changed, error_of, harness, listed, patch, world
+from tests.api.workspace_requests import changed, error_of, harness, listed, patch
 
-__all__ = ["harness", "world"]
+__all__ = ["harness"]
 
 KEY = {"Idempotency-Key": "the-same"}
 

@@ -12,7 +12,7 @@ from codehub.domain.states import Operation, Phase
 from testkit.fake_world import FakeWorld
 from testkit.waiting import until
 from tests.api.harness import ApiHarness, Person
-from tests.api.workspace_requests import error_of, harness, listed, settled, world
+from tests.api.workspace_requests import error_of, harness, listed, settled
 from tests.api.workspace_rows import (
     LONG_AGO,
     begin_operation,
@@ -22,7 +22,7 @@ from tests.api.workspace_rows import (
     set_columns,
 )
 
-__all__ = ["harness", "world"]
+__all__ = ["harness"]
 
 # As if a worker had completed the deletion before the API read the row again.
 SWEEP_THAT_IS_QUICKER = (

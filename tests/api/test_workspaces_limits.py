@@ -4,9 +4,9 @@ from sqlalchemy import func, select
 
 from codehub.db.models import Workspace
 from tests.api.harness import ApiHarness, open_harness
-from tests.api.workspace_requests import changed, error_of, harness, patch, world
+from tests.api.workspace_requests import changed, error_of, harness, patch
 
-__all__ = ["harness", "world"]
+__all__ = ["harness"]
 
 
 async def test_over_the_user_limit_the_running_workspaces_are_listed(harness: ApiHarness) -> None:

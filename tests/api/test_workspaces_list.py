@@ -4,14 +4,14 @@ import pytest
 
 from codehub.domain.states import Phase
 from tests.api.harness import ApiHarness
-from tests.api.workspace_requests import error_of, harness, listed, world
+from tests.api.workspace_requests import error_of, harness, listed
 from tests.api.workspace_rows import (
     LONG_AGO,
     mark_deleted,
     set_columns,
 )
 
-__all__ = ["harness", "world"]
+__all__ = ["harness"]
 
 
 async def test_pages_contain_every_workspace_once_newest_first(harness: ApiHarness) -> None:

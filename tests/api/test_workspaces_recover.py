@@ -10,10 +10,10 @@ from codehub.domain.states import ErrorReason
 from testkit.fake_world import FakeWorld
 from testkit.waiting import until
 from tests.api.harness import ApiHarness
-from tests.api.workspace_requests import error_of, harness, settled, world
+from tests.api.workspace_requests import error_of, harness, settled
 from tests.api.workspace_rows import LONG_AGO, damage_archive, fail, lose_data
 
-__all__ = ["harness", "world"]
+__all__ = ["harness"]
 
 
 async def test_for_lost_data_the_choices_are_listed(harness: ApiHarness) -> None:

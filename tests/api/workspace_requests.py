@@ -1,14 +1,11 @@
 """Helpers and fixtures for tests of workspace requests."""
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from temporalio.client import Client
 
-from testkit.fake_world import FakeWorld
 from testkit.waiting import until
-from tests.api.harness import ApiHarness, Person, running_worker
+from tests.api.harness import ApiHarness, Person
 
 
 @pytest.fixture
@@ -47,13 +44,6 @@ async def listed(person: Person, **query: Any) -> list[str]:  # noqa: ANN401
         if page["next_cursor"] is None:
             return found
         cursor = {"cursor": page["next_cursor"]}
-
-
-@pytest.fixture
-async def world(harness: ApiHarness, temporal_client: Client) -> AsyncIterator[FakeWorld]:
-    """A worker that carries out what the API requests."""
-    async with running_worker(harness) as acted_on:
-        yield acted_on
 
 
 async def settled(harness: ApiHarness, person: Person, workspace_id: str) -> dict[str, Any]:
