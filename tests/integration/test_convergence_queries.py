@@ -270,9 +270,9 @@ async def test_a_deletion_that_needs_a_person_does_not_free_its_slot_by_itself(d
 async def test_a_workspace_that_waits_to_be_archived_counts_as_unfinished(database: Database) -> None:
     async with database.transaction() as session:
         owner = await add_user(session)
-        asked = {"phase": "STANDBY", "desired_state": "ARCHIVED"}
-        await add_workspace(session, owner, **asked)
-        await add_workspace(session, owner, **asked, operation="ARCHIVING", op_started_at=NOW)
+        requested = {"phase": "STANDBY", "desired_state": "ARCHIVED"}
+        await add_workspace(session, owner, **requested)
+        await add_workspace(session, owner, **requested, operation="ARCHIVING", op_started_at=NOW)
         await add_workspace(session, owner, phase="ARCHIVED", desired_state="ARCHIVED", archive_key="a/b")
         await add_workspace(session, owner, phase="STANDBY", desired_state="STANDBY")
         assert await count_unfinished(session, DesiredState.ARCHIVED) == 2

@@ -58,7 +58,7 @@ async def operations(
 async def run_operations(database: Database, workspace_id: WorkspaceId, count: int) -> None:
     for _ in range(count):
         await write(database, workspace_id, EventKind.OPERATION_CLAIMED)
-        await write(database, workspace_id, EventKind.ATTEMPT_FAILED, message="Nobody answers.")
+        await write(database, workspace_id, EventKind.ATTEMPT_FAILED, message="Docker does not respond.")
         await write(database, workspace_id, EventKind.OPERATION_COMPLETED)
         await write(database, workspace_id, EventKind.STATE_REQUESTED, Operation.NONE)
 
@@ -68,7 +68,7 @@ async def test_operation_is_listed_from_claim_to_end(database: Database) -> None
     await write(database, workspace_id, EventKind.CREATED, Operation.NONE)
     await write(database, workspace_id, EventKind.OPERATION_CLAIMED)
     await write(database, new_workspace_id(), EventKind.OPERATION_CLAIMED, Operation.ARCHIVING)
-    await write(database, workspace_id, EventKind.ATTEMPT_FAILED, message="Nobody answers.")
+    await write(database, workspace_id, EventKind.ATTEMPT_FAILED, message="Docker does not respond.")
     await write(database, workspace_id, EventKind.OPERATION_FAILED, at=NOW + SECOND, message="Gave up.")
     assert await operations(database, workspace_id) == [
         OperationRecord(
@@ -128,7 +128,7 @@ async def test_events_are_listed_newest_first_in_pages(database: Database) -> No
     workspace_id = new_workspace_id()
     await write(database, workspace_id, EventKind.CREATED, Operation.NONE)
     await write(database, new_workspace_id(), EventKind.CREATED)
-    await write(database, workspace_id, EventKind.ATTEMPT_FAILED, message="Nobody answers.")
+    await write(database, workspace_id, EventKind.ATTEMPT_FAILED, message="Docker does not respond.")
     async with database.transaction() as session:
         [newest] = await list_events(session, workspace_id, before=None, limit=1)
         [oldest] = await list_events(session, workspace_id, before=newest.id, limit=5)
@@ -139,7 +139,7 @@ async def test_events_are_listed_newest_first_in_pages(database: Database) -> No
         Phase.STANDBY,
     )
     assert (newest.at, newest.actor, newest.error_reason) == (NOW, "control-plane", UNREACHABLE)
-    assert newest.detail == {"message": "Nobody answers."}
+    assert newest.detail == {"message": "Docker does not respond."}
     assert (oldest.kind, oldest.operation, oldest.detail) == (EventKind.CREATED, Operation.NONE, {})
 
 

@@ -184,10 +184,10 @@ async def test_sign_in_with_a_password_that_changes_meanwhile_is_refused(databas
 
     class ChangedMeanwhile(Passwords):
         async def verify(self, password_hash: str | None, password: str) -> bool:
-            answer = await super().verify(password_hash, password)
-            if answer:
+            matches = await super().verify(password_hash, password)
+            if matches:
                 await users.set_password(database, Passwords(CHEAP), "ann", NEW, NOW)
-            return answer
+            return matches
 
     with pytest.raises(SignInRefused):
         await enter(database, passwords=ChangedMeanwhile(CHEAP))

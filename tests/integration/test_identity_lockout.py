@@ -38,7 +38,7 @@ async def fail(
             await enter(database, username, WRONG, passwords=passwords, now=now)
 
 
-async def answers(database: Database, passwords: Passwords, username: str) -> list[tuple[type, object]]:
+async def refusals_of(database: Database, passwords: Passwords, username: str) -> list[tuple[type, object]]:
     """Return what an attacker sees: some attempts at once, then each as soon as it is allowed."""
     seen: list[tuple[type, object]] = []
     now = NOW
@@ -82,7 +82,7 @@ async def test_success_after_the_lock_resets_the_count(database: Database) -> No
 
 async def test_lock_gets_longer_up_to_half_an_hour(database: Database) -> None:
     await add(database)
-    locks = [seen for kind, seen in await answers(database, Passwords(CHEAP), "ann") if kind is LockedOut]
+    locks = [seen for kind, seen in await refusals_of(database, Passwords(CHEAP), "ann") if kind is LockedOut]
     assert locks[:8] == [timedelta(seconds=each) for each in (30, 60, 120, 240, 480, 960, 1800, 1800)]
 
 
@@ -98,7 +98,7 @@ async def test_unknown_user_gets_the_same_responses_as_a_known_one(database: Dat
     await add(database)
     await users.disable_user(database, (await add(database, "disabled")).id, now=NOW)
     passwords = Passwords(CHEAP)
-    seen = [await answers(database, passwords, name) for name in ("ann", "nobody", "disabled")]
+    seen = [await refusals_of(database, passwords, name) for name in ("ann", "nobody", "disabled")]
     assert seen[0] == seen[1] == seen[2]
     assert {kind for kind, _ in seen[0]} == {SignInRefused, LockedOut}
 

@@ -68,12 +68,12 @@ async def test_two_hundred_concurrent_requests_never_exceed_the_limits(database:
         parked = [await add_workspace(session, user) for user in users for _ in range(5)]
     starts = (start(database, workspace_id) for workspace_id in parked)
     creations = (create(database, user) for user in users for _ in range(5))
-    answers = asyncio.gather(*starts, *creations, return_exceptions=True)
-    while not answers.done():
+    results = asyncio.gather(*starts, *creations, return_exceptions=True)
+    while not results.done():
         running = await count_by_owner(database)
         assert running.total() <= LIMITS.total
         assert max(running.values(), default=0) <= LIMITS.per_user
-    refusals = [answer for answer in await answers if isinstance(answer, BaseException)]
+    refusals = [result for result in await results if isinstance(result, BaseException)]
     assert {type(refusal) for refusal in refusals} == {LimitExceeded}
     assert len(refusals) == 200 - LIMITS.total
     assert (await count_by_owner(database)).total() == LIMITS.total

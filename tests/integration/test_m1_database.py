@@ -55,12 +55,12 @@ VARIANTS = {
         "ALTER TABLE workspaces ALTER owner_user_id TYPE varchar(36), ALTER id TYPE varchar(36)",
         "ALTER TABLE workspaces ADD FOREIGN KEY (owner_user_id) REFERENCES users (id)",
     ),
-    "columns that are not ours": (
+    "extra columns": (
         "ALTER TABLE users ADD email text NOT NULL DEFAULT 'x'",
         "ALTER TABLE users ALTER email DROP DEFAULT",
         "ALTER TABLE workspaces ADD port integer, ADD CHECK (instance_backend = 'local-docker')",
     ),
-    "columns with names that are ours": (
+    "columns with names of later revisions": (
         "ALTER TABLE workspaces ADD version text NOT NULL DEFAULT 'one', ADD archive_key integer",
         "ALTER TABLE users ADD role integer",
     ),
@@ -91,10 +91,10 @@ async def assert_every_row_is_converted(url: str) -> None:
 async def assert_the_schema_is_that_of_the_models(url: str, reference_url: str) -> None:
     """Allow extra columns and indexes, but no extra constraint."""
     for catalogue, query in CATALOGUES.items():
-        ours, found = await read_catalog(reference_url, query), await read_catalog(url, query)
-        assert {name: found.get(name) for name in ours} == ours
+        expected, found = await read_catalog(reference_url, query), await read_catalog(url, query)
+        assert {name: found.get(name) for name in expected} == expected
         if catalogue == "constraints":
-            assert found.keys() == ours.keys()
+            assert found.keys() == expected.keys()
 
 
 async def test_home_ctx_stays_as_m1_wrote_it(empty_database_url: str) -> None:
@@ -109,7 +109,7 @@ async def test_home_ctx_stays_as_m1_wrote_it(empty_database_url: str) -> None:
 
 
 async def test_a_new_user_can_be_added_after_the_upgrade(empty_database_url: str) -> None:
-    await fill_database(empty_database_url, *VARIANTS["columns that are not ours"])
+    await fill_database(empty_database_url, *VARIANTS["extra columns"])
     await runner.upgrade(empty_database_url)
     await fetch(
         empty_database_url,
@@ -153,7 +153,7 @@ REFUSED = {
         (*VARIANTS["ids as text"], "UPDATE workspaces SET id = 'one' WHERE status = 'RUNNING'"),
         "workspaces.id",
     ),
-    "a table of the name of one of ours": (("CREATE TABLE archives (id integer)",), "archives"),
+    "a table with the name of a later one": (("CREATE TABLE archives (id integer)",), "archives"),
     "no users": (("DROP TABLE users CASCADE",), "users"),
     "two users of one name": (
         (
@@ -162,7 +162,7 @@ REFUSED = {
         ),
         "uq_users_username",
     ),
-    "a workspace of nobody": (
+    "a workspace without an owner": (
         (
             "ALTER TABLE workspaces DROP CONSTRAINT workspaces_owner_user_id_fkey",
             "UPDATE workspaces SET owner_user_id = id WHERE status = 'RUNNING'",

@@ -79,7 +79,7 @@ async def test_new_workspace_is_announced_with_its_owner(database: Database, lis
         {"operation": "STOPPING", "op_started_at": NOW},
         {"error_reason": "Unreachable"},
         {"deleted_at": NOW, "desired_state": "DELETED", "purge": True},
-        {"error_message": "Nobody answers."},
+        {"error_message": "Docker does not respond."},
         {"name": "new"},
         {"description": "new"},
         {"memo": "new"},
@@ -116,7 +116,7 @@ async def test_finished_deletion_is_announced_once(
     workspace_id: WorkspaceId, database: Database, listener: Listener
 ) -> None:
     await change(database, workspace_id, phase="DELETED", desired_state="DELETED", deleted_at=NOW)
-    await change(database, workspace_id, memo="nobody sees this any more")
+    await change(database, workspace_id, memo="not visible any more")
     assert [channel for channel, _ in await listener.until_end(database)] == ["ws_deleted"]
 
 

@@ -65,7 +65,7 @@ async def test_downgrade_keeps_a_restored_home_that_also_has_an_archive(database
         {"phase": "STANDBY", "storage_backend": "docker-volume"},
         {"phase": "STANDBY", "home_ctx": {"imported_from": "users/u/workspaces/w/home"}},
     ],
-    ids=["archived", "broken beside its archive", "being archived", "home elsewhere", "imported from M1"],
+    ids=["archived", "broken with an archive", "being archived", "home elsewhere", "imported from M1"],
 )
 async def test_downgrade_is_refused_if_m1_could_not_open_a_home(
     database_url: str, columns: dict[str, object]

@@ -30,7 +30,7 @@ from testkit import postgres
 from testkit.rows import NOW
 
 OWNER = UUID("00000000-0000-0000-0000-000000000001")
-SOMEBODY = UUID("00000000-0000-0000-0000-000000000002")
+OTHER_USER = UUID("00000000-0000-0000-0000-000000000002")
 
 USERS = """
 INSERT INTO users (id, username, password_hash)
@@ -132,7 +132,7 @@ QUERIES = {
     ),
     "limit per user": (select_running(OWNER, None), {"ix_workspaces_running"}),
     "limit in all": (select_count_running(None), {"ix_workspaces_running"}),
-    "archives asked for": (
+    "archives to choose from": (
         select_count_unfinished(DesiredState.ARCHIVED),
         {"ix_workspaces_not_converged"},
     ),

@@ -85,7 +85,7 @@ async def test_observation_is_read_as_it_was_stored(database: Database) -> None:
         archive_op_id=str(uuid4()),
         restore_marker="marker",
         error_reason=ErrorReason.UNREACHABLE,
-        error_message="Nobody answers.",
+        error_message="Docker does not respond.",
         error_count=2,
     )
     await save(database, stored)

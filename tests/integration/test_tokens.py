@@ -132,15 +132,15 @@ async def test_concurrent_requests_never_exceed_the_maximum_of_tokens(database: 
     ann, bob = await add(database), await add(database, "bob")
     await create(database, ann.id, days=1)
     later = NOW + DAY
-    asked = MAX_TOKENS + 10
-    answers = await asyncio.gather(
-        *(create_token(database, ann.id, str(each), expires_at=None, now=later) for each in range(asked)),
+    requests = MAX_TOKENS + 10
+    results = await asyncio.gather(
+        *(create_token(database, ann.id, str(each), expires_at=None, now=later) for each in range(requests)),
         return_exceptions=True,
     )
-    created = [answer for answer in answers if isinstance(answer, CreatedToken)]
+    created = [result for result in results if isinstance(result, CreatedToken)]
     # The expired one does not count.
     assert len(created) == MAX_TOKENS
-    assert {type(each) for each in answers} == {CreatedToken, TooManyTokens}
+    assert {type(each) for each in results} == {CreatedToken, TooManyTokens}
     await create(database, bob.id)
     await revoke_token(database, ann.id, created[0].view.id, now=later)
     await create_token(database, ann.id, "again", expires_at=None, now=later)

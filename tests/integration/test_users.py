@@ -31,8 +31,8 @@ async def names(database: Database, after: str | None = None, limit: int = 100) 
 
 
 async def active_admins(database: Database) -> int:
-    everybody = await users.list_users(database, after=None, limit=100)
-    return sum(view.role == "admin" and view.disabled_at is None for view in everybody)
+    everyone = await users.list_users(database, after=None, limit=100)
+    return sum(view.role == "admin" and view.disabled_at is None for view in everyone)
 
 
 async def test_new_user_can_sign_in(database: Database) -> None:
@@ -44,10 +44,10 @@ async def test_new_user_can_sign_in(database: Database) -> None:
 
 
 async def test_name_is_taken_ignoring_case(database: Database) -> None:
-    answers = await asyncio.gather(
+    results = await asyncio.gather(
         *(add(database, name) for name in ("ann", "Ann", "ANN")), return_exceptions=True
     )
-    assert Counter(map(type, answers)) == {UserView: 1, UsernameTaken: 2}
+    assert Counter(map(type, results)) == {UserView: 1, UsernameTaken: 2}
 
 
 @pytest.mark.parametrize("name", ["", "x" * 65, ".ann", "-ann", "@ann", "an n", "ann\n", "änn", "a\0", "a/b"])
@@ -136,8 +136,8 @@ async def test_concurrent_changes_leave_one_administrator(database: Database) ->
     demoted = (
         users.change_user(database, admin.id, UserChange(role="user"), now=NOW) for admin in admins[5:]
     )
-    answers = await asyncio.gather(*disabled, *demoted, return_exceptions=True)
-    assert Counter(map(type, answers)) == {UserView: 9, LastAdmin: 1}
+    results = await asyncio.gather(*disabled, *demoted, return_exceptions=True)
+    assert Counter(map(type, results)) == {UserView: 9, LastAdmin: 1}
     assert await active_admins(database) == 1
 
 

@@ -87,7 +87,7 @@ async def test_view_has_every_visible_column(database: Database) -> None:
             desired_state="RUNNING",
             archive_key=key,
             error_reason="Unreachable",
-            error_message="Nobody answers.",
+            error_message="Docker does not respond.",
             error_count=2,
             standby_ttl_seconds=60,
             archive_ttl_seconds=120,
@@ -121,7 +121,7 @@ async def test_view_has_every_visible_column(database: Database) -> None:
         archive_verified_at=None,
         other_archives=(),
         error_reason=ErrorReason.UNREACHABLE,
-        error_message="Nobody answers.",
+        error_message="Docker does not respond.",
         error_count=2,
         recovering=False,
         waiting_for=(),
@@ -188,14 +188,14 @@ async def test_deleted_workspace_can_still_be_loaded_by_its_id(database: Databas
 
 async def test_recovery_shows_until_it_is_handled(database: Database) -> None:
     workspace_id = await add(database, **BROKEN, recover_choice="retry", recover_requested_at=NOW)
-    asked = await view(database, workspace_id)
+    requested = await view(database, workspace_id)
     async with database.transaction() as session:
         await session.execute(update(Workspace).values(recover_handled_at=NOW))
     handled = await view(database, workspace_id)
-    assert asked is not None
+    assert requested is not None
     assert handled is not None
-    assert (asked.recovering, handled.recovering) == (True, False)
-    assert handled == replace(asked, recovering=False, version=asked.version + 1)
+    assert (requested.recovering, handled.recovering) == (True, False)
+    assert handled == replace(requested, recovering=False, version=requested.version + 1)
 
 
 async def test_pages_list_each_workspace_once_newest_first(database: Database) -> None:
@@ -236,9 +236,9 @@ async def test_only_workspaces_of_the_owner_are_listed(database: Database) -> No
         ann, ben = await add_user(session, "ann"), await add_user(session, "ben")
         of_ann = await add_workspace(session, ann, **later(1))
         of_ben = await add_workspace(session, ben, **later(2))
-        everybody = (await list_views(session, ViewFilter(), after=None, limit=9)).items
+        all_items = (await list_views(session, ViewFilter(), after=None, limit=9)).items
     assert await ids(database, ViewFilter(ann)) == [of_ann]
-    assert [(item.workspace_id, item.owner_username) for item in everybody] == [
+    assert [(item.workspace_id, item.owner_username) for item in all_items] == [
         (of_ben, "ben"),
         (of_ann, "ann"),
     ]

@@ -187,16 +187,16 @@ async def test_expected_version_is_that_of_the_last_change(database: Database) -
 
 async def test_of_twenty_concurrent_patches_with_one_version_one_wins(database: Database) -> None:
     workspace_id = await add(database)
-    answers = await asyncio.gather(
+    results = await asyncio.gather(
         *(
             patch(database, workspace_id, {"name": f"name {number}"}, expected_version=1)
             for number in range(20)
         ),
         return_exceptions=True,
     )
-    assert answers.count(None) == 1
-    refusals = [answer for answer in answers if isinstance(answer, VersionConflict)]
+    assert results.count(None) == 1
+    refusals = [result for result in results if isinstance(result, VersionConflict)]
     assert [refusal.current_version for refusal in refusals] == [2] * 19
     row = await read_row(database, workspace_id)
-    assert (row["name"], row["version"]) == (f"name {answers.index(None)}", 2)
+    assert (row["name"], row["version"]) == (f"name {results.index(None)}", 2)
     assert len(await events(database)) == 1

@@ -100,20 +100,20 @@ async def test_refused_request_leaves_its_key_free(database: Database) -> None:
 
 async def test_twenty_concurrent_requests_create_one_workspace(database: Database) -> None:
     owner = await user(database)
-    answers = await asyncio.gather(*(create(database, owner) for _ in range(20)))
-    assert set(answers) == await created(database)
-    assert len(set(answers)) == 1
+    results = await asyncio.gather(*(create(database, owner) for _ in range(20)))
+    assert set(results) == await created(database)
+    assert len(set(results)) == 1
 
 
 async def test_of_different_concurrent_requests_with_one_key_one_creates_a_workspace(
     database: Database,
 ) -> None:
     owner = await user(database)
-    answers = await asyncio.gather(
+    results = await asyncio.gather(
         *(create(database, owner, request_hash=bytes([number])) for number in range(20)),
         return_exceptions=True,
     )
-    assert sum(isinstance(answer, IdempotencyConflict) for answer in answers) == 19
+    assert sum(isinstance(result, IdempotencyConflict) for result in results) == 19
     assert len(await created(database)) == 1
 
 

@@ -114,8 +114,8 @@ class Faults(Invariants):
         row = self.system.row
         undisturbed = self.running is None and not self.world.down and not self.world.failing_calls
         wanted = row.desired_state is DesiredState.RUNNING and not row.deleted and self._idle()
-        answers = self.world.container is ContainerFact.READY and row.conditions.container_answers.is_true
-        return undisturbed and wanted and row.phase is Phase.RUNNING and answers and self._can_edit()
+        responds = self.world.container is ContainerFact.READY and row.conditions.container_answers.is_true
+        return undisturbed and wanted and row.phase is Phase.RUNNING and responds and self._can_edit()
 
     def _archives_not_in_use(self) -> list[str]:
         """Return the archives that may be damaged now.

@@ -119,8 +119,8 @@ class Invariants(RuleBasedStateMachine):
             assert row.phase is Phase.DELETED
         else:
             assert LEVELS.get(row.phase) == DESIRED_LEVELS[row.desired_state]
-            answers = self.world.container is ContainerFact.READY
-            assert answers == (row.phase is Phase.RUNNING), "it counts as running but does not respond"
+            responds = self.world.container is ContainerFact.READY
+            assert responds == (row.phase is Phase.RUNNING), "it counts as running but does not respond"
 
     def _idle(self) -> bool:
         """Return whether no operation is claimed; otherwise the API responds with 409."""

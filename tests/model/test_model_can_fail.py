@@ -81,7 +81,7 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "a vanished volume or archive is not an error": [(judge, "_violation", ignore_violations)],
     "a later archive operation reuses an id": [(controller, "claim", reuse_the_archive_op_id)],
     "the volume goes before the key is stored": [(controller, "commit_archive", commit_nothing)],
-    "a failed deletion goes on": [(planner, "_is_halted", never_halt)],
+    "a failed deletion continues": [(planner, "_is_halted", never_halt)],
     "a paused worker stores an outdated observation": [(controller, "is_current", accept_every_observation)],
     "a deletion removes a home that is not archived": [
         (planner, "_next_deletion_step", delete_at_once),

@@ -80,6 +80,13 @@ def test_a_busy_workspace_needs_no_person_and_is_not_settled(change: dict[str, o
     assert not busy.is_settled
 
 
+def test_only_a_workspace_that_waits_without_a_claim_is_interruptible() -> None:
+    waiting = LifecycleState(Phase.STANDBY, Operation.NONE, DesiredState.ARCHIVED, waiting=True)
+    assert waiting.is_interruptible
+    for change in ({"waiting": False}, {"recovering": True}, {"operation": Operation.ARCHIVING}):
+        assert not replace(waiting, **change).is_interruptible
+
+
 def test_a_workspace_that_needs_a_person_is_settled() -> None:
     assert all(each.is_settled for each in EVERY_STATE if each.needs_person)
 

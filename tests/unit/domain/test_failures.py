@@ -44,11 +44,11 @@ def test_jitter_spreads_the_wait_by_a_fifth(jitter: float, delay: float) -> None
 
 @pytest.mark.parametrize("kind", [Permanent, Transient])
 def test_a_failure_has_a_reason_and_a_message_for_people(kind: type[Failure]) -> None:
-    failure = kind(ErrorReason.UNREACHABLE, "S3 does not answer.")
+    failure = kind(ErrorReason.UNREACHABLE, "S3 does not respond.")
     assert (failure.reason, failure.message, str(failure)) == (
         ErrorReason.UNREACHABLE,
-        "S3 does not answer.",
-        "S3 does not answer.",
+        "S3 does not respond.",
+        "S3 does not respond.",
     )
 
 

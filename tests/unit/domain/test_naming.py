@@ -13,6 +13,7 @@ from codehub.domain.naming import (
     meta_key,
     parse_archive_key,
     parse_container_name,
+    parse_volume_name,
     parse_workspace_id,
     volume_name,
 )
@@ -41,6 +42,11 @@ def test_the_workspace_of_a_container_is_parsed_from_its_name() -> None:
 @pytest.mark.parametrize("name", [job_name(WORKSPACE), "codehub-ws-", f"x-codehub-ws-{WORKSPACE}", "redis"])
 def test_any_other_container_belongs_to_no_workspace(name: str) -> None:
     assert parse_container_name(name) is None
+
+
+def test_the_workspace_of_a_volume_is_parsed_from_its_name() -> None:
+    assert parse_volume_name(volume_name(WORKSPACE)) == WORKSPACE
+    assert parse_volume_name(container_name(WORKSPACE)) is None
 
 
 @pytest.mark.parametrize("key", [OLD_KEY, meta_key(OLD_KEY), OLD_KEY.replace(".zst", ".gz")])
