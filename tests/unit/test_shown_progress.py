@@ -1,4 +1,4 @@
-"""What people are told of an operation under way, also when none of its steps runs."""
+"""The progress that people see, also while no step of an operation runs."""
 
 from datetime import datetime, timedelta
 
@@ -25,12 +25,12 @@ LONG_AGO = NOW - SILENCE - timedelta(seconds=1)
     ],
     ids=["runs", "has just begun", "is about to begin", "nothing is under way", "waits"],
 )
-def test_an_operation_that_shows_nothing_for_long_waits_for_its_turn(
+def test_an_operation_without_progress_for_long_is_waiting(
     posted: Progress | None, since: datetime | None, shown: Progress | None
 ) -> None:
     board = {} if posted is None else {ONE: posted}
     assert shown_progress(board, ONE, since, NOW) == shown
 
 
-def test_nothing_is_said_of_a_turn_while_the_board_is_unavailable() -> None:
+def test_no_progress_is_shown_while_the_board_is_unavailable() -> None:
     assert shown_progress(None, ONE, LONG_AGO, NOW) is None
