@@ -74,6 +74,6 @@ async def test_an_existing_volume_is_left_alone(servers: Servers, tmp_path: Path
         project = f"codehub.io/project={deployment.settings.docker.project}"
         labels = ("--label", project, "--label", f"codehub.io/workspace-id={workspace_id}")
         docker("volume", "create", *labels, volume)
-        assert f"there is a volume {volume} already" in await import_homes(deployment, tmp_path / "m1")
+        assert f"there is already a volume {volume}" in await import_homes(deployment, tmp_path / "m1")
         docker("volume", "rm", volume)
         assert "Imported 1 home; none is left." in await import_homes(deployment, tmp_path / "m1")

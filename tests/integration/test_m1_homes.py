@@ -290,7 +290,7 @@ async def test_a_volume_that_is_not_empty_is_not_replaced(deployment: M1Deployme
     theirs.write_text("not ours to remove")
     run = await deployment.import_homes()
     assert run.code == 1
-    assert f"there is a volume {volume_name(IDS['STOPPED'])} already" in run.output
+    assert f"there is already a volume {volume_name(IDS['STOPPED'])}" in run.output
     assert (await deployment.rows())["STOPPED"]["archive_key"] is None
     assert theirs.read_text() == "not ours to remove"
 
