@@ -129,7 +129,7 @@ async def test_an_operation_in_progress_is_not_interrupted(ann: CliUser) -> None
     await begin_operation(ann.harness.database, workspace_id, Operation.STARTING)
     result = await ann.run("ws", "stop", "busy")
     assert result.exit_code == ExitCode.REFUSED
-    assert "STARTING is under way" in result.stderr
+    assert "STARTING is in progress" in result.stderr
     assert "d ago" in result.stderr
 
 
