@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
-import { after, before, mock, test } from "node:test";
+import { after, before, test } from "node:test";
 
 import {
   ago, ahead, capitalize, duration, moment, preciseDuration, roundDuration, size,
 } from "../../api/dashboard/assets/format.js";
+import { startClock, stopClock } from "./clock.mjs";
 
 const NOON = new Date(2026, 6, 1, 12, 0).getTime();
 const MINUTE = 60, HOUR = 3600, DAY = 86400;
@@ -11,8 +12,8 @@ const MINUTE = 60, HOUR = 3600, DAY = 86400;
 /** @param {number} seconds */
 const later = (seconds) => new Date(NOON + seconds * 1000).toISOString();
 
-before(() => mock.timers.enable({ apis: ["Date"], now: NOON }));
-after(() => mock.timers.reset());
+before(() => stopClock(NOON));
+after(startClock);
 
 for (const [bytes, text] of [
   [0, "0 B"], [999, "999 B"], [1000, "1.0 kB"], [9_940_000, "9.9 MB"], [312_400_000, "312 MB"],

@@ -1,10 +1,11 @@
 import { FakeEventSource, respond } from "./browser.mjs";
 
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, mock, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 
 import { Feed, reconnectDelay } from "../../api/dashboard/assets/live.js";
 import { Store } from "../../api/dashboard/assets/store.js";
+import { advance, startClock, stopClock } from "./clock.mjs";
 import { workspace } from "./workspaces.mjs";
 
 const SESSION = { user: {}, csrf_token: null };
@@ -12,14 +13,14 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 let feed, states, store;
 
 beforeEach(() => {
-  mock.timers.enable({ apis: ["setTimeout"] });
+  stopClock();
   FakeEventSource.opened.length = 0;
   store = new Store();
   states = [];
   feed = new Feed(store, (isLive) => states.push(isLive));
   feed.connect();
 });
-afterEach(() => mock.timers.reset());
+afterEach(startClock);
 
 const latest = () => FakeEventSource.opened.at(-1);
 
@@ -34,9 +35,9 @@ test("events reach the store", () => {
 test("a short interruption is not reported", () => {
   latest().send("heartbeat", {});
   latest().fail({ closed: false });
-  mock.timers.tick(1000);
+  advance(1000);
   latest().send("heartbeat", {});
-  mock.timers.tick(1000);
+  advance(1000);
   assert.deepEqual(states, [true]);
   assert.equal(FakeEventSource.opened.length, 1);
 });
@@ -44,16 +45,16 @@ test("a short interruption is not reported", () => {
 test("a long interruption is reported once", () => {
   latest().send("heartbeat", {});
   latest().fail({ closed: false });
-  mock.timers.tick(1500);
+  advance(1500);
   latest().fail({ closed: false });
-  mock.timers.tick(1500);
+  advance(1500);
   assert.deepEqual(states, [true, false]);
 });
 
 test("after an error response it connects again", async () => {
   latest().fail({ closed: true });
   respond(200, SESSION);
-  mock.timers.tick(2000);
+  advance(2000);
   await settle();
   assert.equal(FakeEventSource.opened.length, 2);
 });
@@ -62,13 +63,13 @@ test("while the server is away it waits longer each time", async () => {
   latest().fail({ closed: true });
   for (const failures of [2, 3, 4]) {
     respond(0);
-    mock.timers.tick(15000 * 1.25);
+    advance(15000 * 1.25);
     await settle();
     assert.equal(feed.failures, failures);
   }
   assert.equal(FakeEventSource.opened.length, 1);
   respond(200, SESSION);
-  mock.timers.tick(15000 * 1.25);
+  advance(15000 * 1.25);
   await settle();
   latest().send("heartbeat", {});
   assert.equal(feed.failures, 0);
@@ -76,7 +77,7 @@ test("while the server is away it waits longer each time", async () => {
 
 test("silence means that the connection is dead", () => {
   latest().send("heartbeat", {});
-  mock.timers.tick(75000);
+  advance(75000);
   assert.deepEqual(states, [true, false]);
   assert.equal(FakeEventSource.opened.length, 2);
 });

@@ -1,18 +1,19 @@
 import assert from "node:assert/strict";
-import { afterEach, beforeEach, mock, test } from "node:test";
+import { afterEach, beforeEach, test } from "node:test";
 
 import { Store } from "../../api/dashboard/assets/store.js";
+import { advance, startClock, stopClock } from "./clock.mjs";
 import { busy, workspace } from "./workspaces.mjs";
 
 let store, heard;
 
 beforeEach(() => {
-  mock.timers.enable({ apis: ["setTimeout", "Date"] });
+  stopClock();
   store = new Store();
   heard = [];
   store.subscribe((changed) => heard.push([...changed]));
 });
-afterEach(() => mock.timers.reset());
+afterEach(startClock);
 
 const progress = (fields) => ({
   id: "1", operation: "ARCHIVING", step: "upload", done: 0, total: 100, unit: "bytes", ...fields,
@@ -21,9 +22,9 @@ const progress = (fields) => ({
 test("changes of one frame are told together", () => {
   store.put(workspace());
   store.put(workspace({ id: "2" }));
-  mock.timers.tick(16);
+  advance(16);
   store.remove("2");
-  mock.timers.tick(16);
+  advance(16);
   assert.deepEqual(heard, [["1", "2"], ["2"]]);
 });
 
@@ -43,7 +44,7 @@ test("a snapshot removes what is not in it", () => {
 test("progress keeps its samples while the step goes on", () => {
   store.put(busy({ operation: "ARCHIVING" }));
   store.putProgress(progress({ done: 10 }));
-  mock.timers.tick(1000);
+  advance(1000);
   store.putProgress(progress({ done: 30 }));
   assert.deepEqual(store.progress.get("1").samples, [{ at: 0, done: 10 }, { at: 1000, done: 30 }]);
   store.putProgress(progress({ step: "verify", done: 40 }));
@@ -53,7 +54,7 @@ test("progress keeps its samples while the step goes on", () => {
 test("old samples are dropped", () => {
   store.put(busy({ operation: "ARCHIVING" }));
   store.putProgress(progress({ done: 10 }));
-  mock.timers.tick(9000);
+  advance(9000);
   store.putProgress(progress({ done: 30 }));
   assert.deepEqual(store.progress.get("1").samples, [{ at: 9000, done: 30 }]);
 });
