@@ -64,8 +64,8 @@ PHASES = {
     Phase.STANDBY: PhaseWords("Stopped", "Its files are safe on its disk.", "It was stopped"),
     Phase.RUNNING: PhaseWords("Running", "It is ready to use.", "It is running"),
     Phase.ERROR: PhaseWords("Failed", "It needs your decision."),
-    Phase.DELETING: PhaseWords("Deleting", "It cannot be opened any more.", "It is being deleted"),
-    Phase.DELETED: PhaseWords("Deleted", "It cannot be opened any more.", "It was deleted"),
+    Phase.DELETING: PhaseWords("Deleting", "It can no longer be opened.", "It is being deleted"),
+    Phase.DELETED: PhaseWords("Deleted", "It can no longer be opened.", "It was deleted"),
 }
 
 _PREPARING = WorkWords("Preparing", "Preparing your workspace", "CodeHub is creating a home for your files.")
@@ -73,7 +73,7 @@ _STOPPING = WorkWords("Stopping", "Stopping your workspace", "Your files stay on
 _ARCHIVING = WorkWords(
     "Archiving", "Archiving your files", "The disk is removed only after the archive is complete."
 )
-_DELETING = WorkWords("Deleting", "Deleting this workspace", "It cannot be opened any more.")
+_DELETING = WorkWords("Deleting", "Deleting this workspace", "It can no longer be opened.")
 OPERATIONS = {
     Operation.PROVISIONING: _PREPARING,
     Operation.RESTORING: WorkWords(

@@ -24,11 +24,11 @@ export const PHASES = {
   },
   "DELETING": {
     "label": "Deleting",
-    "sentence": "It cannot be opened any more."
+    "sentence": "It can no longer be opened."
   },
   "DELETED": {
     "label": "Deleted",
-    "sentence": "It cannot be opened any more."
+    "sentence": "It can no longer be opened."
   }
 };
 
