@@ -252,7 +252,7 @@ async def test_a_home_that_changes_during_its_import_is_reported_and_not_importe
     run = await deployment.import_homes(PATH=fake)
     assert run.code == 1
     [line] = [line for line in run.output.splitlines() if "running (" in line]
-    assert "not imported: it changed while it was imported ('secret' differs in its" in line
+    assert "not imported: it changed during the import ('secret' differs in its" in line
     assert "Imported 1 home; 1 home left" in run.output
     row = (await deployment.rows())["RUNNING"]
     assert (row["archive_key"], row["home_store_key"]) == (None, home_key("RUNNING"))
@@ -346,7 +346,7 @@ async def test_a_home_that_its_owner_restarts_empty_during_the_import_is_not_rep
     run = await deployment.import_homes(PATH=fake)
     assert run.code == 1
     [line] = [line for line in run.output.splitlines() if "stopped (" in line]
-    assert "begun to use the workspace, meanwhile" in line
+    assert "the workspace was used, in the meantime" in line
     row = (await deployment.rows())["STOPPED"]
     assert (row["phase"], row["archive_key"]) == ("STANDBY", None)
 
