@@ -71,7 +71,10 @@ CHANGES: dict[str, tuple[Callable[[Path], object], str]] = {
     "mode": (lambda home: (home / "secret").chmod(0o644), "'secret' differs in its mode"),
     "owner": (lambda home: os.chown(home / "secret", 4321, -1), "'secret' differs in its owner"),
     "time": (_touch, "'secret' differs in its modification time"),
-    "new file": (lambda home: (home / "leer" / "new").touch(), "'leer/new' is not in the archive"),
+    "new file": (
+        lambda home: (home / "empty-directory" / "new").touch(),
+        "'empty-directory/new' is not in the archive",
+    ),
     "removed file": (lambda home: (home / "empty").unlink(), "'empty' is missing from the directory"),
     "type": (_replace_by_directory, "'empty' differs in its type"),
     "target": (_replace_link, "'venv/python' differs in its target"),
