@@ -24,7 +24,7 @@ class Area:
 
 
 AREAS = {
-    "domain": Area(("codehub/domain",), ("unit/domain", "unit/test_history.py", "model")),
+    "domain": Area(("codehub/domain",), ("unit/domain", "model")),
     "model": Area(("tests/model",), ("model",)),
     "db": Area(
         ("codehub/db", "migrations"),
@@ -35,6 +35,8 @@ AREAS = {
             "integration/test_m1_*.py",
             "integration/test_migrations*.py",
             "integration/test_query_plans.py",
+            "integration/test_snapshots.py",
+            "integration/test_state_requests.py",
         ),
     ),
     "services": Area(
@@ -113,6 +115,7 @@ AREAS = {
         ("docs", "pyproject.toml", "Makefile", ".ci", "testkit"),
         (
             "unit/test_areas.py",
+            "unit/test_documents.py",
             "unit/test_import_contracts.py",
             "unit/test_mutations.py",
             "unit/test_repository.py",
