@@ -16,8 +16,8 @@ from codehub.embedded.supervisor import ManagedProcess
 from testkit.processes import process_tree, wait_until_ended
 
 SHELL = "/bin/sh"
-# Reports that it is ready, then waits for signals.
-SERVE = "touch ready; while :; do sleep 60 & wait; done"
+# Has a child of its own before it reports that it is ready, then waits for signals.
+SERVE = "sleep 60 & touch ready; while :; do wait; sleep 60 & done"
 
 
 @pytest.fixture(autouse=True)

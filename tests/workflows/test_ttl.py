@@ -68,7 +68,9 @@ async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: Work
 async def test_an_invalid_entry_does_not_stop_the_sweep(
     plane: ControlPlane, skipping: WorkflowEnvironment, redis_client: Redis
 ) -> None:
-    workspace_id = await plane.reach(DesiredState.RUNNING)
+    # Only the sweep's clock skips ahead: with the usual TTL it could archive what it has just stopped.
+    workspace_id = await plane.create(archive_ttl_seconds=int(timedelta(days=2).total_seconds()))
+    assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
     await skipping.sleep(timedelta(hours=5))
     await redis_client.zadd(ACTIVITY_KEY, {"not a workspace": 1.0, workspace_id: float("inf")})
     assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
