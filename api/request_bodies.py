@@ -1,10 +1,12 @@
 """Request bodies: unambiguous JSON of limited size."""
 
+import hashlib
 import json
 import re
 from typing import Any, NoReturn
 
 from fastapi import Request
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.types import Message
 
@@ -46,6 +48,15 @@ def limit_body(request: Request, max_bytes: int) -> Request:
         return message
 
     return JsonRequest(request.scope, receive)
+
+
+def hash_request(form: BaseModel) -> bytes:
+    """Return a hash of what a request asks for; a retry after an upgrade must get the same one.
+
+    So neither the order of fields nor a new field that the client does not send changes it.
+    """
+    sent = json.dumps(form.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    return hashlib.sha256(sent.encode()).digest()
 
 
 def read_json(body: bytes) -> Any:  # noqa: ANN401

@@ -88,7 +88,9 @@ AREAS = {
         ("storage_job", "codehub/adapters/s3", "codehub/job_protocol.py"),
         ("integration/test_storage_job_*.py", "unit/test_storage_job_*.py", "adversarial"),
     ),
-    "api": Area(("api",), ("api", "unit/test_live_*.py", "unit/test_shown_progress.py")),
+    "api": Area(
+        ("api",), ("api", "unit/test_live_*.py", "unit/test_request_hash.py", "unit/test_shown_progress.py")
+    ),
     "dashboard": Area(("api/dashboard",), ("e2e", "unit/test_dashboard_files.py", "unit/test_words.py")),
     "proxy": Area(("proxy",), ("proxy", "front_door", "unit/test_proxy_*.py")),
     "cli": Area(

@@ -1,6 +1,5 @@
 """Workspaces: list, create, read, change, delete, recover, undelete."""
 
-import hashlib
 from datetime import timedelta
 from typing import Annotated
 
@@ -20,6 +19,7 @@ from api.parameters import (
     WaitSeconds,
     WorkspacePath,
 )
+from api.request_bodies import hash_request
 from api.responses import json_response, workspace_page_response, workspace_response
 from api.schemas.errors import Code
 from api.schemas.workspaces import (
@@ -83,7 +83,7 @@ async def create_workspace(
         context.database,
         new_workspace(form, caller, context),
         idempotency_key=idempotency_key,
-        request_hash=hashlib.sha256(form.model_dump_json().encode()).digest(),
+        request_hash=hash_request(form),
         context=context.request_by(caller),
     )
     context.waker.wake(workspace_id, str(caller.user_id))
