@@ -16,5 +16,5 @@ def sweep_time(request: SweepRequest, clock: Clock) -> datetime:
 
 
 def first_seen_time(request: SweepRequest, clock: Clock) -> datetime:
-    """Return the time at which a grace period starts, never earlier than the clock."""
+    """Return when a grace period starts: the later of both times, so that none ends early."""
     return max(request.now, clock())

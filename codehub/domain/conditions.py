@@ -20,7 +20,7 @@ class Resource(StrEnum):
 
 
 class Status(StrEnum):
-    """As in Kubernetes; Unknown means never observed, not absent."""
+    """The status of a condition, as in Kubernetes. Unknown means never observed; absent is False."""
 
     TRUE = "True"
     FALSE = "False"

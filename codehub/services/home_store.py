@@ -99,7 +99,7 @@ async def compare_home_stores(database: Database, homes: Homes) -> Comparison:
 
 
 async def adopt_home_store(database: Database, homes: Homes, now: datetime) -> None:
-    """Record the present store, whatever was recorded. Only a person can decide that."""
+    """Replace the recorded store with the current one. Call this only when a person has asked for it."""
     identity = await homes.store.create_identity()
     async with database.transaction() as session:
         await replace_home_store(session, homes.backend, identity, homes.store.location, now)

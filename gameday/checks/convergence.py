@@ -25,7 +25,7 @@ EXPECTED_REASONS = frozenset(
 
 @dataclass(frozen=True)
 class Convergence:
-    """How many workspaces needed a retry, and how long it took until all had converged."""
+    """The result of waiting for all workspaces to converge: how many, how many needed a retry, how long."""
 
     workspaces: int
     recovered: int

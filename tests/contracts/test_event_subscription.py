@@ -1,4 +1,4 @@
-"""The contract of `EventSubscription`, for every implementation."""
+"""The conformance suite of `EventSubscription`, run against Redis and the fake."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -256,7 +256,7 @@ async def test_a_failed_deletion_can_be_undone_or_finished_for_good(
         timeout=PATIENCE
     )
     assert not deployment.home(workspace_id).exists()
-    # The console reports the status of the proxy's page.
+    # The proxy's page is a 502, which Chromium logs as an error.
     assert [each for each in dashboard.errors if "502" not in each] == []
 
 

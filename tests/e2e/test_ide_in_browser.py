@@ -40,7 +40,7 @@ async def test_archived_workspace_is_restored_by_the_button_on_its_page(
         assert not deployment.home(workspace_id).exists()
         await tab.visit(workspace_id)
         assert await tab.read_headline() == "This workspace is archived"
-        # The console reports the status of the page itself.
+        # The page itself is a 502, which Chromium logs as an error.
         assert tab.statuses[HTTPStatus.BAD_GATEWAY] == len(tab.errors) == 1
         tab.reset_counts()
         await tab.page.get_by_role("button", name="Restore and open").click()

@@ -201,7 +201,7 @@ async def test_events_arrive_again_after_a_redis_outage(database: Database, tmp_
             redis.kill()
             await harness.sign_out(bob)
             assert await asyncio.to_thread(redis.start)
-            # The missed event is made up for: everything is refreshed.
+            # The event was lost, but reconnecting refreshes everything.
             await harness.wait_until_ended_for(bob)
             await harness.wait_until_followed(ann)
             await harness.sign_out(ann)
