@@ -23,6 +23,7 @@ $(SYNCED): requirements/bootstrap.lock requirements/dev.lock pyproject.toml
 	  $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock; }
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.lock requirements/dev.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@# Some packages ship templates that are not valid Python; compileall fails on those and goes on.
 	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib || true
 	@touch $@
 

@@ -23,7 +23,8 @@ from codehub.ports import CREDENTIALS_CHANGED, EventBus
 log = logging.getLogger(__name__)
 
 APPLICATION_NAME = "codehub-relay"
-RELAY_LOCK = 0x72656C6179  # "relay"
+# An advisory lock of PostgreSQL; the number is "relay" in ASCII.
+RELAY_LOCK = 0x72656C6179
 UPDATED, DELETED, RESYNC = "workspace_updated", "workspace_deleted", "resync"
 EVENT_OF_CHANNEL = {"ws_sse": UPDATED, "ws_deleted": DELETED, "credentials": CREDENTIALS_CHANGED}
 CAPACITY = 10_000

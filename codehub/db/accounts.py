@@ -13,7 +13,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.models import User
 from codehub.domain.lockout import Failures
 
-ADMINS_LOCK = 0x61646D696E73  # "admins"
+# An advisory lock of PostgreSQL; the number is "admins" in ASCII.
+ADMINS_LOCK = 0x61646D696E73
 
 
 class Role(StrEnum):

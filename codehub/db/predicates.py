@@ -36,6 +36,6 @@ NEEDS_PERSON = (
     f"AND NOT purge AND error_reason NOT IN ({_RETRYABLE}))"
 )
 
-# Archives, for the collector.
+# Two states of a row in `archives`: the collector waits for its grace, then deletes the object.
 ORPHANED = "orphan_since IS NOT NULL AND deleted_at IS NULL"
 COLLECTED = "deleted_at IS NOT NULL"

@@ -11,7 +11,8 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 
-RUNNING_LIMITS_LOCK = 0x6C696D697473  # "limits"
+# An advisory lock of PostgreSQL; the number is "limits" in ASCII.
+RUNNING_LIMITS_LOCK = 0x6C696D697473
 
 
 @dataclass(frozen=True)
