@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codehub.embedded.free_ports import choose_ports
-from codehub.embedded.stack import EmbeddedStack
-from codehub.settings import Settings
-from testkit.deployment import Deployment, make_template, open_deployment
+from testkit.deployment import Deployment, open_deployment, running_servers
 from testkit.waiting import until
 
 STOP_SECONDS = 20
@@ -32,10 +30,11 @@ async def real_deployment(**extra: str) -> AsyncIterator[Deployment]:
     with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as directory:
         data = Path(directory, "data")
         data.mkdir()  # noqa: ASYNC240 (a single fast call)
-        async with EmbeddedStack(Path(directory, "stack"), Settings()) as stack:
-            template = await make_template(stack.environment["CODEHUB_DATABASE_URL"])
-            async with open_deployment(stack.environment, template, data, **extra) as deployment:
-                yield deployment
+        async with (
+            running_servers(Path(directory, "stack")) as servers,
+            open_deployment(servers, data, **extra) as deployment,
+        ):
+            yield deployment
 
 
 @asynccontextmanager

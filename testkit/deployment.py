@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +17,7 @@ from temporalio.client import Client
 from temporalio.service import RPCError
 
 from codehub.adapters.temporal.convergence import TemporalConvergence
+from codehub.adapters.temporal.schedules import SCHEDULES
 from codehub.adapters.temporal.search_attributes import ensure_search_attributes
 from codehub.bootstrap import connect_temporal, open_database, open_ports, prepare_stores
 from codehub.db.session import Connection, Database, DatabaseUnavailable, connect
@@ -25,6 +26,7 @@ from codehub.domain.conditions import Snapshot, Status, WorkspaceId
 from codehub.domain.limits import RunningLimits
 from codehub.domain.naming import volume_name
 from codehub.domain.states import DesiredState, Operation, Phase
+from codehub.embedded.stack import EmbeddedStack
 from codehub.policy import policy_of
 from codehub.providers import local_root_of
 from codehub.services.deletion import delete_workspace
@@ -40,6 +42,14 @@ from worker.workers import create_workers
 
 BIN = Path(__file__).with_name("bin")
 RETENTION = Duration(seconds=24 * 3600)
+
+
+@dataclass(frozen=True)
+class Servers:
+    """PostgreSQL, Redis, S3 and Temporal for many deployments, and a migrated database to clone."""
+
+    stack: EmbeddedStack
+    template: str
 
 
 @dataclass
@@ -176,12 +186,17 @@ class Deployment:
 
 
 @asynccontextmanager
-async def open_deployment(
-    shared: Mapping[str, str], template: str, directory: Path, **extra: str
-) -> AsyncIterator[Deployment]:
-    """Open a deployment on running servers; `template` is a migrated database."""
+async def running_servers(directory: Path) -> AsyncIterator[Servers]:
+    async with EmbeddedStack(directory, Settings()) as stack:
+        yield Servers(stack, await _make_template(stack.environment["CODEHUB_DATABASE_URL"]))
+
+
+@asynccontextmanager
+async def open_deployment(servers: Servers, directory: Path, **extra: str) -> AsyncIterator[Deployment]:
+    """Open a deployment on running servers, with `extra` settings."""
     name = f"deployment_{uuid4().hex}"
-    database_url = await clone_database(shared["CODEHUB_DATABASE_URL"], template, name)
+    shared = servers.stack.environment
+    database_url = await clone_database(shared["CODEHUB_DATABASE_URL"], servers.template, name)
     environment = {
         **{key: os.environ[key] for key in ("PATH", "HOME", "LANG", "TMPDIR") if key in os.environ},
         **shared,
@@ -202,9 +217,10 @@ async def open_deployment(
         async with database.transaction() as session:
             owner = await add_user(session)
         yield Deployment(settings, environment, client, database, owner)
+    await _delete_schedules(client)
 
 
-async def make_template(database_url: str) -> str:
+async def _make_template(database_url: str) -> str:
     """Create a migrated database to clone; return its name."""
     url = await clone_database(database_url, "template1", "codehub_deployment_template")
     await runner.upgrade(url)
@@ -231,6 +247,13 @@ async def register_namespace(settings: Settings) -> None:
             namespace=settings.temporal.namespace, workflow_execution_retention_period=RETENTION
         )
     )
+
+
+async def _delete_schedules(client: Client) -> None:
+    """Stop the sweeps: without a worker they would cost the shared server time until its end."""
+    for schedule_id in SCHEDULES:
+        with suppress(RPCError):
+            await client.get_schedule_handle(schedule_id).delete()
 
 
 async def _has_search_attributes(client: Client) -> bool:

@@ -3,21 +3,25 @@
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from redis.asyncio import Redis
-from temporalio.client import Client
 
-from codehub.adapters.redis.connection import create_client
-from codehub.adapters.temporal.connection import connect
-from codehub.adapters.temporal.search_attributes import ensure_search_attributes
 from codehub.db.session import Database, create_engine
 from migrations import runner
 from testkit import postgres
 from testkit.redis_server import RedisServer, running_redis
-from testkit.seaweed import S3Server, seaweed
 from testkit.temporal_server import TemporalServer, temporal_dev_server
-from tests.buckets import Bucket, open_bucket
+
+# Fixtures import what only they need, so that unit tests start a second earlier.
+# ruff: noqa: PLC0415
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+    from temporalio.client import Client
+
+    from testkit.deployment import Servers
+    from testkit.seaweed import S3Server
+    from tests.buckets import Bucket
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -69,8 +73,10 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
 
 
 @pytest.fixture
-async def redis_client(redis_server: RedisServer) -> AsyncIterator[Redis]:
+async def redis_client(redis_server: RedisServer) -> "AsyncIterator[Redis]":
     """Return a client of an empty Redis."""
+    from codehub.adapters.redis.connection import create_client
+
     async with create_client(redis_server.url) as client:
         await client.flushall()
         yield client
@@ -83,23 +89,39 @@ def temporal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tempor
 
 
 @pytest.fixture(scope="session")
-async def temporal_client(temporal_server: TemporalServer) -> Client:
+async def temporal_client(temporal_server: TemporalServer) -> "Client":
     """Return a client of a namespace that has our search attributes."""
+    from codehub.adapters.temporal.connection import connect
+    from codehub.adapters.temporal.search_attributes import ensure_search_attributes
+
     client = await connect(temporal_server.address, "default")
     await ensure_search_attributes(client)
     return client
 
 
 @pytest.fixture(scope="session")
-def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[S3Server]":
+    from testkit.seaweed import seaweed
+
     with seaweed(tmp_path_factory.mktemp("seaweed")) as server:
         yield server
 
 
 @pytest.fixture
-async def bucket(s3_server: S3Server) -> AsyncIterator[Bucket]:
+async def bucket(s3_server: "S3Server") -> "AsyncIterator[Bucket]":
+    from tests.buckets import open_bucket
+
     async with open_bucket(s3_server) as opened:
         yield opened
+
+
+@pytest.fixture(scope="session")
+async def servers(tmp_path_factory: pytest.TempPathFactory) -> "AsyncIterator[Servers]":
+    """Return all servers of a CodeHub; each test opens a deployment of its own on them."""
+    from testkit.deployment import running_servers
+
+    async with running_servers(tmp_path_factory.mktemp("servers")) as running:
+        yield running
 
 
 @pytest.fixture

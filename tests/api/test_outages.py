@@ -13,14 +13,11 @@ import httpx
 import pytest
 from sqlalchemy import text
 
-from codehub.embedded.stack import EmbeddedStack
 from codehub.services.credentials import create_token
-from codehub.settings import Settings
-from testkit.deployment import BIN, Deployment, make_template, open_deployment
+from testkit.deployment import BIN, Deployment, Servers, open_deployment
 from testkit.network_faults import FaultRelay
 from testkit.waiting import until
 from tests.api.process import ApiProcess, calling, follow, running_api
-from tests.chaos.conftest import Servers
 from worker.relay import APPLICATION_NAME, RELAY_LOCK
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
@@ -28,12 +25,6 @@ WORKSPACES = "/api/v1/workspaces"
 STANDBY = {"name": "home", "desired_state": "STANDBY", "image_ref": "code-server"}
 
 pytestmark = pytest.mark.timeout(600)
-
-
-@pytest.fixture(scope="module")
-async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Servers]:
-    async with EmbeddedStack(tmp_path_factory.mktemp("stack"), Settings()) as stack:
-        yield Servers(stack, await make_template(stack.environment["CODEHUB_DATABASE_URL"]))
 
 
 @pytest.fixture(autouse=True)
@@ -81,9 +72,7 @@ async def open_api_deployment(
     servers: Servers, directory: Path, **through: str
 ) -> AsyncIterator[ApiDeployment]:
     """Open an API on its own deployment; `through` are settings for the API alone."""
-    async with open_deployment(
-        servers.stack.environment, servers.template, directory, **SWEEPS
-    ) as deployment:
+    async with open_deployment(servers, directory, **SWEEPS) as deployment:
         token = await create_token(
             deployment.database, deployment.owner, "outages", expires_at=None, now=datetime.now(UTC)
         )
@@ -188,7 +177,7 @@ def assert_is_an_outage(response: httpx.Response) -> None:
 
 
 async def test_without_postgresql_the_api_is_alive_but_not_ready(servers: Servers, tmp_path: Path) -> None:
-    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
+    async with open_deployment(servers, tmp_path) as deployment:
         url = deployment.environment["CODEHUB_DATABASE_URL"]
         async with FaultRelay.to(url) as relay:
             environment = {**deployment.environment, "CODEHUB_DATABASE_URL": relay.rewrite(url)}
@@ -305,7 +294,7 @@ async def test_an_api_starts_without_temporal_redis_and_s3_and_recovers(
 
 
 async def test_an_api_starts_without_postgresql_and_recovers(servers: Servers, tmp_path: Path) -> None:
-    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
+    async with open_deployment(servers, tmp_path) as deployment:
         url = deployment.environment["CODEHUB_DATABASE_URL"]
         async with FaultRelay.to(url) as relay:
             await relay.close()

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from codehub.domain.states import Operation
-from testkit.deployment import open_deployment
-from tests.chaos.conftest import Servers
+from testkit.deployment import Servers, open_deployment
 from tests.chaos.crash_matrix import COURSES, crash_at_every_point
 
 AT_ONCE = 6
@@ -18,5 +17,5 @@ AT_ONCE = 6
 async def test_a_killed_worker_loses_nothing_during(
     operation: Operation, servers: Servers, tmp_path: Path
 ) -> None:
-    opened = partial(open_deployment, servers.stack.environment, servers.template)
+    opened = partial(open_deployment, servers)
     await crash_at_every_point(operation, opened, tmp_path, AT_ONCE)

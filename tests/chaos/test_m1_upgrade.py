@@ -12,10 +12,9 @@ from codehub.domain.conditions import Snapshot
 from codehub.domain.states import ErrorReason, Phase
 from codehub.settings import load_settings
 from migrations import runner
-from testkit.deployment import BIN, Deployment, clone_database, register_namespace
+from testkit.deployment import BIN, Deployment, Servers, clone_database, register_namespace
 from testkit.trees import describe_tree
 from testkit.waiting import until
-from tests.chaos.conftest import Servers
 from tests.codehub_command import run_codehub
 from tests.m1.leftovers import ANN, IDS, fill_database, make_homes
 

@@ -10,8 +10,7 @@ from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import local_root_of
-from testkit.deployment import Deployment, open_deployment
-from tests.chaos.conftest import Servers
+from testkit.deployment import Deployment, Servers, open_deployment
 from tests.chaos.home_stores import look_again, refused
 
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
@@ -19,9 +18,7 @@ SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 
 @pytest.fixture
 async def deployment(servers: Servers, tmp_path: Path) -> AsyncIterator[Deployment]:
-    async with open_deployment(
-        servers.stack.environment, servers.template, tmp_path / "data", **SWEEPS
-    ) as deployment:
+    async with open_deployment(servers, tmp_path / "data", **SWEEPS) as deployment:
         yield deployment
 
 

@@ -18,9 +18,8 @@ from codehub.db.models import WorkspaceEvent
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import OperationInProgress
-from testkit.deployment import Deployment, open_deployment
+from testkit.deployment import Deployment, Servers, open_deployment
 from testkit.waiting import until
-from tests.chaos.conftest import Servers
 
 WORKSPACES = 8
 OTHER_BUILD = "tests.chaos.other_build"
@@ -32,7 +31,7 @@ NONDETERMINISTIC = WorkflowTaskFailedCause.WORKFLOW_TASK_FAILED_CAUSE_NON_DETERM
 async def test_a_rolling_upgrade_to_other_plans_fails_and_duplicates_nothing(
     servers: Servers, tmp_path: Path
 ) -> None:
-    async with open_deployment(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as deployment:
+    async with open_deployment(servers, tmp_path, **SWEEPS) as deployment:
         with ExitStack() as stack:
             old = [stack.enter_context(deployment.worker_process()) for _ in range(2)]
             load = Load(deployment)

@@ -5,9 +5,8 @@ from pathlib import Path
 import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
-from testkit.deployment import open_deployment
+from testkit.deployment import Servers, open_deployment
 from testkit.trees import describe_tree
-from tests.chaos.conftest import Servers
 
 BALLAST_BYTES = 150 * 1024 * 1024
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
@@ -16,7 +15,7 @@ SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("server", ["postgres", "redis", "s3", "temporal"])
 async def test_a_killed_server_loses_nothing(server: str, servers: Servers, tmp_path: Path) -> None:
-    async with open_deployment(servers.stack.environment, servers.template, tmp_path, **SWEEPS) as deployment:
+    async with open_deployment(servers, tmp_path, **SWEEPS) as deployment:
         with deployment.worker_process():
             workspace_id = await deployment.create_large(BALLAST_BYTES)
             before = describe_tree(deployment.home(workspace_id))

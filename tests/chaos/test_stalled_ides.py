@@ -11,8 +11,7 @@ from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import Status, WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.providers import local_root_of
-from testkit.deployment import Deployment, open_deployment
-from tests.chaos.conftest import Servers
+from testkit.deployment import Deployment, Servers, open_deployment
 
 SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "1"}
 
@@ -36,9 +35,7 @@ def signal_all(processes: set[int], number: signal.Signals) -> None:
 
 @pytest.mark.timeout(600)
 async def test_an_ide_that_stalls_for_a_moment_keeps_running(servers: Servers, tmp_path: Path) -> None:
-    async with open_deployment(
-        servers.stack.environment, servers.template, tmp_path, **SWEEP_OFTEN
-    ) as deployment:
+    async with open_deployment(servers, tmp_path, **SWEEP_OFTEN) as deployment:
         with deployment.worker_process():
             workspace_id = await start_workspace(deployment)
             before, ready = (

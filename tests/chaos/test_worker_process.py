@@ -9,10 +9,9 @@ import aiohttp
 import pytest
 
 from codehub.domain.states import DesiredState, Phase
-from testkit.deployment import open_deployment
+from testkit.deployment import Servers, open_deployment
 from testkit.processes import free_port
 from testkit.waiting import until
-from tests.chaos.conftest import Servers
 
 
 @pytest.mark.timeout(600)
@@ -21,7 +20,7 @@ async def test_a_worker_signals_readiness_shows_metrics_and_stops_on_request(
 ) -> None:
     ready_file, port = tmp_path / "ready", free_port()
     settings = {"CODEHUB_WORKER_READY_FILE": str(ready_file), "CODEHUB_WORKER_METRICS_PORT": str(port)}
-    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
+    async with open_deployment(servers, tmp_path) as deployment:
         with deployment.worker_process(**settings) as worker:
 
             async def ready() -> bool:

@@ -5,9 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from testkit.docker_engine import JOB_IMAGE, left_behind, need_docker
-from tests.chaos.conftest import servers
-
-__all__ = ["servers"]
 
 
 @pytest.fixture(scope="session", autouse=True)

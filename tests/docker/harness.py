@@ -6,10 +6,9 @@ from pathlib import Path
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name
-from testkit.deployment import Deployment, open_deployment
+from testkit.deployment import Deployment, Servers, open_deployment
 from testkit.docker_engine import NETWORK, Engine, build, docker, opened_engine
 from testkit.fakes import IMAGE
-from tests.chaos.conftest import Servers
 
 
 @asynccontextmanager
@@ -27,9 +26,7 @@ async def open_docker_deployment(
             "CODEHUB_DOCKER_START_SECONDS": "120",
             "CODEHUB_DOCKER_STOP_SECONDS": "5",
         }
-        async with open_deployment(
-            servers.stack.environment, servers.template, directory, **backend, **extra
-        ) as deployment:
+        async with open_deployment(servers, directory, **backend, **extra) as deployment:
             yield deployment
             check_no_job_is_left(engine)
 

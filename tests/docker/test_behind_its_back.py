@@ -7,11 +7,10 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import DesiredState, ErrorReason, Phase
-from testkit.deployment import Deployment
+from testkit.deployment import Deployment, Servers
 from testkit.docker_engine import docker
 from testkit.trees import describe_tree, make_rich_home
 from testkit.waiting import until
-from tests.chaos.conftest import Servers
 from tests.docker.harness import container_id, open_docker_deployment
 
 SWEEP_OFTEN = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from codehub.domain.states import Operation
-from tests.chaos.conftest import Servers
+from testkit.deployment import Servers
 from tests.chaos.crash_matrix import crash_at_every_point
 from tests.docker.harness import open_docker_deployment
 

@@ -10,9 +10,9 @@ import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from gameday.faults.dockerd import Engine
+from testkit.deployment import Servers
 from testkit.trees import describe_tree
 from testkit.waiting import until
-from tests.chaos.conftest import Servers
 from tests.docker.harness import open_docker_deployment
 
 BALLAST_BYTES = 100 * 1024 * 1024

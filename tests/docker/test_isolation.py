@@ -17,9 +17,9 @@ from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
 from codehub.embedded.data_dir import read_json
 from codehub.ports import InstanceRequest, Upstream
+from testkit.deployment import Servers
 from testkit.docker_engine import docker
 from testkit.fakes import IMAGE
-from tests.chaos.conftest import Servers
 from tests.contracts.instance_harness import DockerHarness, ask, opened_docker_harness
 from tests.docker.networks import own_network
 

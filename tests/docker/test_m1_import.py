@@ -7,11 +7,10 @@ import pytest
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.domain.states import Phase
-from testkit.deployment import Deployment
+from testkit.deployment import Deployment, Servers
 from testkit.docker_engine import docker
 from testkit.rows import add_workspace, new_workspace_id
 from testkit.trees import describe_tree, make_rich_home
-from tests.chaos.conftest import Servers
 from tests.codehub_command import run_codehub
 from tests.docker.harness import open_docker_deployment
 

@@ -11,9 +11,8 @@ from codehub.adapters.docker.options import STORE_LABEL, DockerOptions
 from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import docker_options_of
-from testkit.deployment import Deployment
+from testkit.deployment import Deployment, Servers
 from testkit.docker_engine import URL, docker, opened_engine
-from tests.chaos.conftest import Servers
 from tests.chaos.home_stores import look_again, refused
 from tests.docker.harness import open_docker_deployment
 from tests.stand_in_engine import StandInEngine, stand_in_engine

@@ -13,28 +13,19 @@ import pytest
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.adapters.redis.connection import create_client
 from codehub.domain.conditions import WorkspaceId
-from codehub.embedded.stack import EmbeddedStack
 from codehub.services.identity import sign_out
-from codehub.settings import Settings
-from testkit.deployment import make_template, open_deployment
+from testkit.deployment import Servers, open_deployment
 from testkit.network_faults import FaultRelay
 from testkit.processes import free_port
 from testkit.service_process import ServiceProcess, running_service
 from testkit.waiting import until
 from tests.api.process import running_api
-from tests.chaos.conftest import Servers
 from tests.front_door.fake_ide import FakeIde, running_ide
 from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
 from tests.front_door.load_generator import generating_load
 from tests.front_door.proxy_process import running_proxy
 
 FLUSH_OFTEN = {"CODEHUB_PROXY_ACTIVITY_SECONDS": "1"}
-
-
-@pytest.fixture(scope="module")
-async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Servers]:
-    async with EmbeddedStack(tmp_path_factory.mktemp("stack"), Settings()) as stack:
-        yield Servers(stack, await make_template(stack.environment["CODEHUB_DATABASE_URL"]))
 
 
 @dataclass(frozen=True)
@@ -68,7 +59,7 @@ class Scene:
 
 @pytest.fixture
 async def scene(servers: Servers, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with open_deployment(servers.stack.environment, servers.template, tmp_path) as deployment:
+    async with open_deployment(servers, tmp_path) as deployment:
         port = free_port()
         api = {
             "CODEHUB_PROXY_API_URL": f"http://127.0.0.1:{port}",
