@@ -114,10 +114,10 @@ async def _killed_at_the_next_change(deployment: M1Deployment) -> bool:
     with deployment.importing() as process:
 
         async def changed() -> bool:
-            return process.poll() is not None or await state() != last
+            return process.exitcode is not None or await state() != last
 
         await until(changed, "the import goes on")
-        return process.poll() is None
+        return process.exitcode is None
 
 
 async def test_an_upload_that_was_not_committed_to_the_database_is_not_repeated(

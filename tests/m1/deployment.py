@@ -1,17 +1,18 @@
 """M1's database and homes, and the command that imports them."""
 
 import os
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
 from codehub.db.session import connect
 from testkit.trees import Description, describe_tree
 from tests.buckets import Bucket
-from tests.codehub_command import CODEHUB, CommandRun, run_codehub
+from tests.codehub_command import CommandRun, run_codehub
+from tests.m1.import_process import start_import
 from tests.m1.leftovers import fill_database, make_homes
 
 
@@ -34,18 +35,14 @@ class M1Deployment:
         await self.execute("DELETE FROM workspaces WHERE status <> ALL($1)", statuses)
 
     @contextmanager
-    def importing(self) -> Iterator[subprocess.Popen[bytes]]:
+    def importing(self) -> Iterator[ForkServerProcess]:
         """Yield the command while it runs, and kill it afterwards."""
-        with subprocess.Popen(
-            (CODEHUB, "migrate", "--import-homes", str(self.directory)),
-            env=self.environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        ) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        process = start_import(self.directory, self.environment)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.join()
 
     async def rows(self) -> dict[str, dict[str, Any]]:
         """Return the workspaces by their status in M1."""
