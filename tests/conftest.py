@@ -117,7 +117,7 @@ async def bucket(s3_server: "S3Server") -> "AsyncIterator[Bucket]":
 
 @pytest.fixture(scope="session")
 async def servers(tmp_path_factory: pytest.TempPathFactory) -> "AsyncIterator[Servers]":
-    """Return all servers of a CodeHub; each test opens a deployment of its own on them."""
+    """Start PostgreSQL, Redis, S3 and Temporal once; each test opens its own deployment on them."""
     from testkit.deployment import running_servers
 
     async with running_servers(tmp_path_factory.mktemp("servers")) as running:

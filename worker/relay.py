@@ -23,7 +23,7 @@ from codehub.ports import CREDENTIALS_CHANGED, EventBus
 log = logging.getLogger(__name__)
 
 APPLICATION_NAME = "codehub-relay"
-# An advisory lock of PostgreSQL; the number is "relay" in ASCII.
+# The key of a PostgreSQL advisory lock: "relay" in ASCII.
 RELAY_LOCK = 0x72656C6179
 UPDATED, DELETED, RESYNC = "workspace_updated", "workspace_deleted", "resync"
 EVENT_OF_CHANNEL = {"ws_sse": UPDATED, "ws_deleted": DELETED, "credentials": CREDENTIALS_CHANGED}

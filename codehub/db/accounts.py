@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.models import User
 from codehub.domain.lockout import Failures
 
-# An advisory lock of PostgreSQL; the number is "admins" in ASCII.
+# The key of a PostgreSQL advisory lock: "admins" in ASCII.
 ADMINS_LOCK = 0x61646D696E73
 
 

@@ -36,6 +36,6 @@ NEEDS_PERSON = (
     f"AND NOT purge AND error_reason NOT IN ({_RETRYABLE}))"
 )
 
-# Two states of a row in `archives`: the collector waits for its grace, then deletes the object.
+# An archive that nothing uses is ORPHANED during its grace period, and COLLECTED once it was deleted.
 ORPHANED = "orphan_since IS NOT NULL AND deleted_at IS NULL"
 COLLECTED = "deleted_at IS NOT NULL"

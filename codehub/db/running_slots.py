@@ -11,7 +11,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 
-# An advisory lock of PostgreSQL; the number is "limits" in ASCII.
+# The key of a PostgreSQL advisory lock: "limits" in ASCII.
 RUNNING_LIMITS_LOCK = 0x6C696D697473
 
 

@@ -1,4 +1,4 @@
-"""Fixtures for the chaos tests."""
+"""Chaos tests run a tiny IDE instead of code-server."""
 
 import os
 from pathlib import Path

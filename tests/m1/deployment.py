@@ -18,7 +18,7 @@ from tests.m1.leftovers import fill_database, make_homes
 
 @dataclass(frozen=True)
 class M1Deployment:
-    """M1's database and homes, and the settings of the CodeHub that imports them."""
+    """M1's database and homes, and the settings for importing them into CodeHub."""
 
     url: str
     bucket: Bucket
@@ -67,7 +67,7 @@ class M1Deployment:
 
     @classmethod
     async def create(cls, url: str, bucket: Bucket, parent: Path) -> "M1Deployment":
-        """Fill an empty database and `parent` with what M1 left."""
+        """Create M1's tables in an empty database, and its homes below `parent`."""
         await fill_database(url)
         kept = ("PATH", "HOME", "LANG", "TMPDIR")
         environment = {

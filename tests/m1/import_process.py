@@ -1,4 +1,4 @@
-"""Starts `codehub migrate --import-homes` to be killed."""
+"""Starts `codehub migrate --import-homes` in a process that a test can kill."""
 
 import multiprocessing
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 from cli.main import main
 
 _processes = multiprocessing.get_context("forkserver")
-# Loading the command takes longer than most imports live: fork each from a process that has loaded it.
+# Loading the command takes longer than most of these runs last, so fork them from a loaded process.
 _processes.set_forkserver_preload([__name__, "cli.migrate", "cli.import_homes"])
 
 

@@ -100,7 +100,7 @@ def confinement(limits: Limits) -> Configuration:
 def resource_limits(limits: Limits) -> Configuration:
     return {
         "Memory": limits.memory_bytes,
-        # Memory plus swap. Equal to the memory limit, so the container cannot swap.
+        # The limit on memory and swap together. It equals `Memory`, so the container cannot swap.
         "MemorySwap": limits.memory_bytes,
         "NanoCpus": int(limits.cpus * NANO),
         "PidsLimit": limits.pids,
