@@ -1,0 +1,1 @@
+"""The egress gateway beside a direct connection."""

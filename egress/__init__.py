@@ -1,0 +1,1 @@
+"""The egress gateway: the only way out of a workspace."""
