@@ -1,0 +1,1 @@
+"""Storage jobs as throw-away Pods."""
