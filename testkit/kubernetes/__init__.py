@@ -1,0 +1,1 @@
+"""A real Kubernetes cluster of several nodes on this machine, for tests."""

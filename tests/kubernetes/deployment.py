@@ -1,0 +1,89 @@
+"""A small CodeHub whose workspaces are Pods, on real servers and the test cluster."""
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from codehub.adapters.kubernetes.options import MIB, PROJECT_LABEL
+from testkit.deployment import Deployment, Servers, open_deployment
+from testkit.docker_engine import JOB_IMAGE, docker
+from testkit.fakes import IMAGE
+from testkit.kubernetes.api import Api
+from testkit.kubernetes.provisioner import DEFAULT_CLASS
+from testkit.waiting import until
+from tests.contracts.kubernetes_harness import Namespace
+from tests.forwarded_stores import forwarded
+
+# Kinds of which an installation without workspaces has none.
+KINDS = ("pods", "persistentvolumeclaims", "secrets")
+
+
+@asynccontextmanager
+async def open_kubernetes_deployment(
+    servers: Servers, namespace: Namespace, directory: Path, **extra: str
+) -> AsyncIterator[Deployment]:
+    """Open a deployment in this namespace; with the namespace goes what a failed test left."""
+    store = servers.stack.environment["CODEHUB_S3_ENDPOINT_URL"]
+    async with forwarded(namespace.cluster.host_address, store) as (store_url, _):
+        backend = {
+            "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "k8s",
+            "CODEHUB_WORKSPACES_STORAGE_BACKEND": "pvc",
+            "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": IMAGE,
+            "CODEHUB_S3_ENDPOINT_URL": store_url,
+            **_cluster_settings(namespace),
+        }
+        async with open_deployment(servers, directory, **backend, **extra) as deployment:
+            yield deployment
+
+
+def _cluster_settings(namespace: Namespace) -> dict[str, str]:
+    labels = json.loads(docker("inspect", "--format", "{{json .Config.Labels}}", IMAGE))
+    values = {
+        "KUBECONFIG": str(namespace.cluster.kubeconfig),
+        "NAMESPACE": namespace.name,
+        "PROJECT": f"test-{uuid4()}",
+        "STORAGE_CLASS": DEFAULT_CLASS,
+        "VOLUME_BYTES": str(100 * MIB),
+        # Many Pods share the memory of one machine.
+        "MEMORY_BYTES": str(256 * MIB),
+        "REQUESTED_MEMORY_BYTES": str(32 * MIB),
+        "REQUESTED_CPUS": "0.01",
+        "IMAGE_LABELS": json.dumps({IMAGE: labels}),
+        "JOB_IMAGE": JOB_IMAGE,
+        "START_SECONDS": "120",
+        "STOP_SECONDS": "5",
+    }
+    return {f"CODEHUB_KUBERNETES_{name}": value for name, value in values.items()}
+
+
+def objects_of(deployment: Deployment, api: Api) -> list[str]:
+    """Return the Pods, claims and Secrets of the deployment."""
+    kubernetes = deployment.settings.kubernetes
+    selected = f"labelSelector={PROJECT_LABEL}={kubernetes.project}"
+    return [
+        f"{kind}/{each['metadata']['name']}"
+        for kind in KINDS
+        for each in api.list(f"/api/v1/namespaces/{kubernetes.namespace}/{kind}?{selected}")
+    ]
+
+
+async def wait_until_nothing_is_left(deployment: Deployment, api: Api) -> None:
+    """Wait for the garbage collector, which removes Secrets some time after their Pods."""
+
+    async def is_gone() -> bool:
+        return not objects_of(deployment, api)
+
+    await until(is_gone, f"nothing is left of {objects_of(deployment, api)}")
+
+
+@contextmanager
+def cordoned(api: Api, node: str) -> Iterator[None]:
+    """Keep new Pods away from a node."""
+    path = f"/api/v1/nodes/{node}"
+    api.patch(path, {"spec": {"unschedulable": True}})
+    try:
+        yield
+    finally:
+        api.patch(path, {"spec": {"unschedulable": None}})

@@ -1,0 +1,37 @@
+"""Kill the worker around every activity that changes the cluster: it converges and no byte is lost.
+
+The steps that all operations have change only rows; the matrices of the other backends include them.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from codehub.domain.states import Operation
+from testkit.deployment import Deployment, Servers
+from tests.chaos.crash_matrix import crash_at_every_point
+from tests.contracts.kubernetes_harness import Namespace
+from tests.kubernetes.deployment import open_kubernetes_deployment, wait_until_nothing_is_left
+from tests.kubernetes.fixtures import shared_namespace
+
+__all__ = ["shared_namespace"]
+
+AT_ONCE = 2
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "operation", [Operation.STARTING, Operation.ARCHIVING, Operation.RESTORING, Operation.DELETING]
+)
+async def test_a_killed_worker_loses_and_leaves_nothing_during(
+    operation: Operation, servers: Servers, shared_namespace: Namespace, tmp_path: Path
+) -> None:
+    @asynccontextmanager
+    async def opened(directory: Path, **extra: str) -> AsyncIterator[Deployment]:
+        async with open_kubernetes_deployment(servers, shared_namespace, directory, **extra) as deployment:
+            yield deployment
+            await wait_until_nothing_is_left(deployment, shared_namespace.api)
+
+    await crash_at_every_point(operation, opened, tmp_path, AT_ONCE, common_steps=())
