@@ -1,0 +1,1 @@
+"""OpenID Connect: signing in through an identity provider, by authorization code with PKCE."""
