@@ -1,0 +1,147 @@
+"""Run an attempt in Chromium, and find out whether it has reached its goal."""
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+from playwright.async_api import Browser, BrowserContext, Error, Page, Request
+
+from codehub.origins import PLAIN_COOKIE
+from testkit.waiting import until
+from tests.attacks.attempts import Attempt, Goal
+from tests.attacks.scene import OTHER_PORT, PORT, Scene
+from tests.attacks.stages import CodeHubStage, Stage
+
+log = logging.getLogger(__name__)
+PRELUDE = Path(__file__).with_name("attempts").joinpath("prelude.js").read_text()
+SIGN_IN = """async (form) => (await fetch('/api/v1/login', {
+  method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(form)
+})).status"""
+# A page of the main origin that shows who is signed in, as the dashboard asks.
+WHO_IS_IT = "async () => (await fetch('/api/v1/session')).text()"
+# An attempt that waits for an event of a page that was refused has failed.
+ATTEMPT_MILLISECONDS = 5_000
+# The page for too many cookies removes those that it has seen, and asks to try again.
+TOO_MANY_COOKIES = 431
+TRIES = 10
+
+
+class Traffic:
+    """The requests of a browser context that have no response yet: beacons and forms outlive their script."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._pending: set[Request] = set()
+        context.on("request", self._begin)
+        context.on("requestfailed", self._end)
+        context.on("response", lambda response: self._end(response.request))
+
+    def _begin(self, request: Request) -> None:
+        # Playwright does not see the end of a worker's own script.
+        if not request.url.startswith("blob:"):
+            self._pending.add(request)
+
+    def _end(self, request: Request) -> None:
+        self._pending.discard(request)
+
+    async def settle(self) -> None:
+        async def is_quiet() -> bool:
+            return not self._pending
+
+        await until(is_quiet, "all requests have ended")
+
+
+@dataclass
+class Run:
+    """One attempt that was made."""
+
+    stage: Stage
+    page: Page
+    marker: str
+    session: str
+    result: str
+
+    async def has_reached(self, goal: Goal) -> bool:
+        match goal:
+            case Goal.READ_ACCOUNT:
+                reached = self.stage.account in self.result
+            case Goal.READ_NEIGHBOR:
+                reached = self.stage.secret in self.result
+            case Goal.CHANGE:
+                reached = await self.stage.was_changed(self.marker)
+            case Goal.ENTER_NEIGHBOR:
+                reached = self.stage.was_entered(self.marker)
+            case Goal.LEAK:
+                reached = self.stage.has_leaked(self.marker, self.session)
+            case Goal.SIGN_OUT:
+                reached = self.stage.account not in await self._who_is_signed_in()
+            case Goal.SIGN_IN_MALLORY:
+                reached = f'"{self.stage.mallory}"' in await self._who_is_signed_in()
+        return reached
+
+    async def _who_is_signed_in(self) -> str:
+        """Ask as the dashboard does; a dashboard that does not open knows nobody."""
+        try:
+            for _ in range(TRIES):
+                opened = await self.page.goto(f"{self.stage.main}/healthz")
+                if opened is None or opened.status != TOO_MANY_COOKIES:
+                    break
+            return str(await self.page.evaluate(WHO_IS_IT))
+        except Error as error:
+            return str(error)
+
+
+@asynccontextmanager
+async def signed_in_page(browser: Browser, stage: Stage) -> AsyncIterator[Page]:
+    # Scripts of attempts also run on CodeHub's pages, for the controls.
+    context = await browser.new_context(bypass_csp=True)
+    try:
+        page = await context.new_page()
+        await page.goto(f"{stage.main}/healthz")
+        assert await page.evaluate(SIGN_IN, stage.credentials) == 200
+        yield page
+    finally:
+        await context.close()
+
+
+async def open_ports(browser: Browser, scene: Scene) -> None:
+    """Visit the hostile workspace, which then listens on its ports, and wait until it does."""
+    async with signed_in_page(browser, CodeHubStage(scene)) as page:
+        await page.goto(scene.own)
+
+        async def opens() -> bool:
+            answers = [await page.goto(scene.port_url(port)) for port in (PORT, OTHER_PORT)]
+            return all(each is not None and each.ok for each in answers)
+
+        await until(opens, "the ports answer")
+
+
+async def make(browser: Browser, stage: Stage, attempt: Attempt) -> bool:
+    """Make an attempt as a script of the stage's page; return whether it reached its goal."""
+    marker = f"attempt-{uuid4().hex}"
+    async with signed_in_page(browser, stage) as page:
+        [session] = [each["value"] for each in await page.context.cookies() if each["name"] == PLAIN_COOKIE]
+        traffic = Traffic(page.context)
+        await page.goto(stage.page)
+        assert page.url == stage.page
+        result = await _evaluate(page, attempt.script, stage.targets(marker))
+        await traffic.settle()
+        reached = await Run(stage, page, marker, session, result).has_reached(attempt.goal)
+    log.info("%s: %s (%s)", attempt.name, reached, result[:300])
+    return reached
+
+
+async def _evaluate(page: Page, script: str, targets: dict[str, object]) -> str:
+    """Run a script; a refusal is a result too."""
+    function = f"""async (t) => {{
+      {PRELUDE}
+      const run = async () => {{ {script} }};
+      const late = new Promise((resolve) => setTimeout(resolve, {ATTEMPT_MILLISECONDS}, 'late'));
+      return Promise.race([run().catch(String), late]).then(JSON.stringify);
+    }}"""
+    with suppress(Error):
+        return json.dumps(await page.evaluate(function, targets))
+    return "the page is gone"
