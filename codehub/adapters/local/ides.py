@@ -18,7 +18,10 @@ RUN_JUPYTERLAB = Path(__file__).with_name("run_jupyterlab.py")
 
 @dataclass(frozen=True)
 class Ide:
-    """How to run an IDE. Texts can contain {id}, {port}, {token}, {home} and {private}, its own directory."""
+    """How to run an IDE. Texts can contain {id}, {token}, {home} and {private}, its own directory.
+
+    The agent inside the instance fills in {socket}, where the IDE must listen.
+    """
 
     command: tuple[str, ...]
     health_path: str
@@ -36,7 +39,6 @@ class LaunchValues:
     """The values for the placeholders of an IDE."""
 
     workspace_id: WorkspaceId
-    port: int
     token: str = field(repr=False)
     home: str = ""
     private: str = ""
@@ -45,7 +47,6 @@ class LaunchValues:
         # Not str.format: paths can contain braces.
         for name, value in (
             ("{id}", self.workspace_id),
-            ("{port}", str(self.port)),
             ("{token}", self.token),
             ("{home}", self.home),
             ("{private}", self.private),
@@ -57,15 +58,12 @@ class LaunchValues:
         return tuple((name, self.fill(value)) for name, value in headers)
 
 
-def jupyterlab() -> Ide:
+def jupyterlab(base_path: str = "/") -> Ide:
     """JupyterLab from CodeHub's virtual environment. Its token keeps other local users out."""
     options = (
         "--no-browser",
-        "--ServerApp.ip=127.0.0.1",
-        "--ServerApp.port={port}",
-        # CodeHub finds it only on the recorded port.
-        "--ServerApp.port_retries=0",
-        "--ServerApp.base_url=/w/{id}/",
+        "--ServerApp.sock={socket}",
+        f"--ServerApp.base_url={base_path}",
         "--ServerApp.root_dir={home}",
         # This only affects the check of the Host header, which has the public address behind the proxy.
         "--ServerApp.allow_remote_access=True",
@@ -80,7 +78,7 @@ def jupyterlab() -> Ide:
     return Ide(
         # Without -P, modules next to the program would hide those of the standard library.
         command=(sys.executable, "-P", str(RUN_JUPYTERLAB), *options),
-        health_path="/w/{id}/api/status",
+        health_path=f"{base_path}api/status",
         keep_prefix=True,
         environment={"JUPYTER_TOKEN": "{token}", "JUPYTER_RUNTIME_DIR": "{private}/jupyter"},
         headers=(("Authorization", "token {token}"),),
@@ -91,10 +89,10 @@ def jupyterlab() -> Ide:
 
 
 def code_server(program: Path) -> Ide:
-    """code-server behind a proxy that strips the prefix."""
+    """code-server, which needs no base path: all its links are relative."""
     options = (
-        "--bind-addr=127.0.0.1:{port}",
-        "--auth=none",
+        "--socket={socket}",
+        "--auth=password",
         "--disable-telemetry",
         "--disable-update-check",
         "--disable-workspace-trust",
@@ -104,6 +102,9 @@ def code_server(program: Path) -> Ide:
         command=(str(program.resolve()), *options),
         health_path="/healthz",
         keep_prefix=False,
+        # Nobody signs in with it: a request that has the hash as its session cookie is let in.
+        environment={"HASHED_PASSWORD": "{token}"},
+        headers=(("Cookie", "code-server-session={token}"),),
         visible=_installation_of(program),
     )
 
@@ -115,13 +116,13 @@ def _installation_of(program: Path) -> tuple[Path, ...]:
     return (package or program.resolve(), *((Path(node).resolve(),) if node else ()))
 
 
-def installed_ides() -> dict[str, Ide]:
-    """Return the installed IDEs by name; the first one is the default."""
+def installed_ides(base_path: str = "/") -> dict[str, Ide]:
+    """Return the installed IDEs by name; the first one is the default. The path can contain {id}."""
     ides = {}
     if program := shutil.which("code-server"):
         ides["code-server"] = code_server(Path(program))
     if importlib.util.find_spec("jupyterlab"):
-        ides["jupyterlab"] = jupyterlab()
+        ides["jupyterlab"] = jupyterlab(base_path)
     return ides
 
 

@@ -2,23 +2,33 @@
 
 import json
 import os
+import secrets
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 LOCK_NAME = "alive.lock"
 STATE_NAME = "state.json"
 LOG_NAME = "output.log"
+# The directory that the instance puts its sockets into, inside one that only CodeHub can enter.
+SOCKETS_NAME = "sockets"
 
 
 @dataclass(frozen=True)
 class InstanceState:
-    """How to reach an instance. Its lock tells whether it runs."""
+    """Which IDE an instance runs, and its secret. Its lock tells whether it runs."""
 
     ide: str
-    port: int
     token: str = field(repr=False)
     # The requested image_ref, which can mean another IDE at the next start. Older records have None.
     image_ref: str | None = None
+    # A new name for every start, so that the proxy's connections never reach the next instance with the
+    # secret of the last one. Records of older versions have a port instead.
+    socket: str = field(default_factory=lambda: f"ide-{secrets.token_hex(4)}.sock")
+
+    @property
+    def ports_socket(self) -> str:
+        """The name of the socket through which the agent opens the ports of the instance."""
+        return f"ports-{self.socket}"
 
     def write(self, directory: Path) -> None:
         """Replace the file atomically. It holds the token, so only its owner can read it."""
@@ -33,11 +43,11 @@ class InstanceState:
 
 
 def read_state(directory: Path) -> InstanceState | None:
-    """Return None if there is no state, or an unreadable one."""
+    """Return None if there is no state, an unreadable one, or one of a version that used ports."""
     try:
         document = json.loads((directory / STATE_NAME).read_text(encoding="utf-8"))
         return InstanceState(
-            str(document["ide"]), int(document["port"]), str(document["token"]), document.get("image_ref")
+            str(document["ide"]), str(document["token"]), document.get("image_ref"), str(document["socket"])
         )
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None

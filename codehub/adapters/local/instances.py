@@ -1,17 +1,20 @@
 """IDE instances as process groups that outlive the worker."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from codehub.adapters.local import processes, sandbox
+from codehub.adapters.local.cgroups import Limits, remove_cgroups
 from codehub.adapters.local.ides import Ide, LaunchValues, installed_ides, resolve_ide
 from codehub.adapters.local.instance_files import (
     LIMIT_BYTES,
     LOCK_NAME,
+    SOCKETS_NAME,
     InstanceState,
     Log,
     read_state,
@@ -19,16 +22,28 @@ from codehub.adapters.local.instance_files import (
 )
 from codehub.adapters.local.launcher import Launcher
 from codehub.adapters.local.locks import is_locked, lock_async
+from codehub.adapters.local.owners import UIDS, Owners
 from codehub.adapters.local.root import LocalRoot, translate_errors
 from codehub.adapters.local.volumes import remove_tree, volume_exists
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
-from codehub.health import HOST, is_healthy
-from codehub.ports import InstanceRequest, Outdated, Progress, Report, Upstream
+from codehub.health import is_healthy
+from codehub.instance_egress import EgressAccess
+from codehub.instance_ports import OLD_AGENT, RESERVED_PORTS, ask_for_ports, port_upstream
+from codehub.ports import (
+    InstanceRequest,
+    ListeningPort,
+    Outdated,
+    PortUnavailable,
+    Progress,
+    Report,
+    Upstream,
+)
 
 POLL_SECONDS = 0.05
+DEFAULT_LIMITS = Limits()
 FOLLOW_SECONDS = 0.25
 HEALTH_CHECKS_AT_ONCE = 64
 REPORTED_LINES = 10
@@ -63,12 +78,17 @@ class LocalInstances:
         *,
         ides: Mapping[str, Ide] | None = None,
         sandboxed: bool = True,
+        uids: range = UIDS,
+        egress: EgressAccess | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        environment: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         log_limit_bytes: int = LIMIT_BYTES,
     ) -> None:
         self._root = LocalRoot.at(root)
         self._ides = installed_ides() if ides is None else ides
-        self._launcher = Launcher(self._root, sandbox.bubblewrap() if sandboxed else None)
+        self._owners = Owners(self._root, uids if sandboxed and os.geteuid() == 0 else None)
+        self._launcher = Launcher(self._root, sandboxed, self._owners, egress, limits, environment or {})
         self._timeouts = timeouts or Timeouts()
         self._log_limit_bytes = log_limit_bytes
         self._health_checks = asyncio.Semaphore(HEALTH_CHECKS_AT_ONCE)
@@ -94,6 +114,7 @@ class LocalInstances:
             await self._check_volume(request.workspace_id)
             if not await self._ide_is_running(request.workspace_id, await self._read(request.workspace_id)):
                 name = resolve_ide(self._ides, request.image_ref)
+                await self._check_sandbox()
                 report(Progress("launch", unit="steps"))
                 await self._remove(request.workspace_id)
                 await self._root.run(lambda: self._launcher.launch(request, name, self._ides[name]))
@@ -115,7 +136,15 @@ class LocalInstances:
             return None
         ide = self._ides[state.ide]
         headers = _launch_values(workspace_id, state).fill_headers(ide.headers)
-        return Upstream(HOST, state.port, ide.keep_prefix, headers, state.ide)
+        return Upstream(self._socket(workspace_id, state), 0, ide.keep_prefix, headers, state.ide)
+
+    async def find_port(self, workspace_id: WorkspaceId, port: int) -> Upstream | None:
+        socket = await self._find_ports_socket(workspace_id)
+        return port_upstream(socket, 0, port, RESERVED_PORTS) if socket else None
+
+    async def list_ports(self, workspace_id: WorkspaceId) -> Sequence[ListeningPort]:
+        socket = await self._find_ports_socket(workspace_id)
+        return await ask_for_ports(socket, 0) if socket else ()
 
     async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
         log = Log(self._root.instance(workspace_id), self._log_limit_bytes)
@@ -141,6 +170,14 @@ class LocalInstances:
         with translate_errors():
             async with lock_async(lock):
                 yield
+
+    async def _check_sandbox(self) -> None:
+        """Refuse to start without the walls that the instance relies on."""
+        if self._launcher.sandboxed:
+            try:
+                await asyncio.to_thread(sandbox.require_bubblewrap, self._owners.uids)
+            except sandbox.NoSandbox as error:
+                raise Transient(ErrorReason.ACTION_FAILED, str(error)) from error
 
     async def _check_volume(self, workspace_id: WorkspaceId) -> None:
         if not await self._root.run(lambda: volume_exists(self._root.volume(workspace_id))):
@@ -170,6 +207,7 @@ class LocalInstances:
         """Terminate the instance, then delete its files. The reverse order could lose a running instance."""
         marker = self._root.marker(workspace_id)
         await processes.terminate(marker, grace=self._timeouts.stop, kill_timeout=self._timeouts.kill)
+        await asyncio.to_thread(remove_cgroups, marker)
         await self._root.run(lambda: remove_tree(self._root.instance(workspace_id)))
 
     def _scan(self) -> dict[WorkspaceId, InstanceRecord]:
@@ -195,7 +233,7 @@ class LocalInstances:
 
     async def _ide_is_running(self, workspace_id: WorkspaceId, record: InstanceRecord) -> bool:
         """Return whether the IDE itself runs: programs that outlive it keep the lock."""
-        if not record.alive:
+        if not record.alive or record.state is None:
             return False
         marker = self._root.marker(workspace_id)
         return bool(await self._root.run(lambda: processes.root_processes(processes.find_processes(marker))))
@@ -207,6 +245,19 @@ class LocalInstances:
         except Permanent:
             return False
 
+    def _socket(self, workspace_id: WorkspaceId, state: InstanceState) -> str:
+        return str(self._root.instance(workspace_id) / SOCKETS_NAME / state.socket)
+
+    async def _find_ports_socket(self, workspace_id: WorkspaceId) -> str | None:
+        """Return the agent's socket for ports, or None if the instance does not run."""
+        record = await self._read(workspace_id)
+        if not record.alive or record.state is None:
+            return None
+        socket = self._root.instance(workspace_id) / SOCKETS_NAME / record.state.ports_socket
+        if not await self._root.run(lambda: os.path.lexists(socket)):
+            raise PortUnavailable(OLD_AGENT)
+        return str(socket)
+
     async def _is_healthy(self, workspace_id: WorkspaceId, state: InstanceState | None) -> bool:
         ide = self._ides.get(state.ide) if state else None
         if state is None or ide is None:
@@ -214,7 +265,7 @@ class LocalInstances:
         values = _launch_values(workspace_id, state)
         async with self._health_checks:
             path, headers = values.fill(ide.health_path), values.fill_headers(ide.headers)
-            return await is_healthy(state.port, path, headers, self._timeouts.health)
+            return await is_healthy(self._socket(workspace_id, state), path, headers, self._timeouts.health)
 
 
 def _read(directory: Path) -> InstanceRecord:
@@ -222,4 +273,4 @@ def _read(directory: Path) -> InstanceRecord:
 
 
 def _launch_values(workspace_id: WorkspaceId, state: InstanceState) -> LaunchValues:
-    return LaunchValues(workspace_id, state.port, state.token)
+    return LaunchValues(workspace_id, state.token)

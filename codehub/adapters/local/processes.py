@@ -32,7 +32,12 @@ class InstanceProcess:
 
 
 def spawn(
-    command: Sequence[str], *, environment: Mapping[str, str], directory: Path, log: int, alive_lock: int
+    command: Sequence[str],
+    *,
+    environment: Mapping[str, str],
+    directory: Path,
+    log: int,
+    descriptors: Sequence[int],
 ) -> None:
     """Start a process in a session of its own, so that it outlives this one."""
     child = subprocess.Popen(  # noqa: S603
@@ -42,7 +47,7 @@ def spawn(
         stderr=log,
         cwd=directory,
         env=environment,
-        pass_fds=(alive_lock,),
+        pass_fds=descriptors,
         start_new_session=True,
     )
     _children.append(child)

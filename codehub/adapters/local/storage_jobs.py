@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 from codehub.adapters.local.locks import try_lock
+from codehub.adapters.local.owners import Owners
 from codehub.adapters.local.root import LocalRoot, translate_errors
 from codehub.adapters.local.volumes import create_volume
 from codehub.domain.conditions import WorkspaceId
@@ -17,6 +18,10 @@ from codehub.domain.naming import parse_workspace_id
 from codehub.domain.states import ErrorReason
 from codehub.job_protocol import JobOutput, job_request
 from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, StoredArchive
+
+# The user of the images. All files of a local home belong to one user, so an archive says the same wherever
+# it was made, and it can be restored on every backend.
+ARCHIVED_UID = 1000
 
 
 class LocalStorageJobs:
@@ -34,12 +39,18 @@ class LocalStorageJobs:
     async def restore(
         self, workspace_id: WorkspaceId, key: str, report: Report, expected: ExpectedArchive
     ) -> None:
-        await self._root.run(lambda: create_volume(self._root.volume(workspace_id)))
+        await self._root.run(lambda: self._prepare_restore(workspace_id))
         await self._run("restore", workspace_id, key, report, expected)
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         output = await self._run("create-empty", workspace_id, key, report)
         return output.stored_archive(key)
+
+    def _prepare_restore(self, workspace_id: WorkspaceId) -> None:
+        create_volume(self._root.volume(workspace_id))
+        # The archive names other owners, so the next start gives the home to its workspace.
+        if os.geteuid() == 0:
+            Owners(self._root, None).disown(workspace_id)
 
     async def _run(
         self,
@@ -50,7 +61,8 @@ class LocalStorageJobs:
         expected: ExpectedArchive = UNRECORDED,
     ) -> JobOutput:
         await self._root.run(lambda: None)
-        request = job_request(self._store, key, str(self._root.volume(workspace_id)), expected)
+        volume = str(self._root.volume(workspace_id))
+        request = job_request(self._store, key, volume, expected, owner=ARCHIVED_UID)
         with self._locked(workspace_id) as lock:
             return await run_job(
                 operation, request, report, inherited=(lock,), grace_seconds=self._grace_seconds

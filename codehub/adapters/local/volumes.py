@@ -12,12 +12,15 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from codehub.adapters.local import instance_files
+from codehub.adapters.local.disk_usage import measure_directories
 from codehub.adapters.local.locks import is_locked, try_lock
+from codehub.adapters.local.owners import Owners
 from codehub.adapters.local.root import PRIVATE, LocalRoot, sync_directory
 from codehub.domain.conditions import VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import parse_volume_name
 from codehub.domain.states import ErrorReason
+from codehub.ports import Measurement
 
 
 def remove_tree(path: Path) -> None:
@@ -75,6 +78,13 @@ class LocalVolumes:
         path = self._root.volume(workspace_id)
         await self._root.run(lambda: self._remove(workspace_id, path))
 
+    async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
+        """Measure the home, and what the instance can write beside it."""
+        if await self.observe(workspace_id) is VolumeFact.ABSENT:
+            return None
+        paths = (self._root.volume(workspace_id), self._root.instance(workspace_id))
+        return await measure_directories(paths, seconds)
+
     def _list(self) -> list[WorkspaceId]:
         names = [
             entry.name for entry in os.scandir(self._root.volumes) if entry.is_dir(follow_symlinks=False)
@@ -86,6 +96,7 @@ class LocalVolumes:
     def _remove(self, workspace_id: WorkspaceId, path: Path) -> None:
         with self._locked_while_unused(workspace_id), contextlib.suppress(FileNotFoundError):
             path.rename(self._root.volumes / f"{TRASH_PREFIX}{path.name}-{secrets.token_hex(8)}")
+        Owners(self._root, None).forget(workspace_id)
         self._empty_trash()
 
     @contextlib.contextmanager
