@@ -9,11 +9,12 @@ import pytest
 
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import Limits
+from codehub.adapters.docker.sockets import SOCKETS
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from codehub.ports import InstanceRequest
 from codehub.providers import docker_options_of
-from codehub.settings import Settings
+from codehub.settings import load_settings
 from testkit.docker_engine import docker
 from testkit.fakes import IMAGE
 from tests.contracts.instance_harness import DockerHarness, opened_docker_harness
@@ -22,6 +23,7 @@ from tests.docker.test_containers import label_image
 MIB = 1024 * 1024
 KILLED = 137
 HOME = "/home/coder"
+DEFAULTS = load_settings({"CODEHUB_EGRESS_KEY": "key"})
 WRITABLE_IMAGE = "codehub-test-writable"
 TAKE_MEMORY = "bytearray({})"
 START_THREADS = """
@@ -45,8 +47,15 @@ async def harness() -> AsyncIterator[DockerHarness]:
         yield harness
 
 
-async def start(harness: DockerHarness, limits: Limits | None = None, image_ref: str = IMAGE) -> WorkspaceId:
-    options = harness.engine.with_options(limits=limits or harness.engine.options.limits)
+async def start(
+    harness: DockerHarness,
+    limits: Limits | None = None,
+    image_ref: str = IMAGE,
+    *,
+    publish_ports: bool = False,
+) -> WorkspaceId:
+    limits = limits or harness.engine.options.limits
+    options = harness.engine.with_options(limits=limits, publish_ports=publish_ports)
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     await harness.volumes.provision(workspace_id)
     instances = DockerInstances(harness.engine.client, options)
@@ -115,17 +124,25 @@ async def test_its_root_is_read_only_if_the_image_allows_it(harness: DockerHarne
 async def test_it_sees_its_home_and_no_other_data_of_the_machine(harness: DockerHarness) -> None:
     workspace_id = await start(harness)
     container = harness.engine.inspect(workspace_id)
-    [mount] = container["Mounts"]
-    seen = (mount["Type"], mount["Name"], mount["Destination"], mount["RW"])
-    assert seen == ("volume", volume_name(workspace_id), HOME, True)
+    sockets = harness.options.sockets.directory_of(workspace_id)
+    seen = {
+        (each["Type"], each.get("Name", each["Source"]), each["Destination"], each["RW"])
+        for each in container["Mounts"]
+    }
+    assert seen == {
+        ("volume", volume_name(workspace_id), HOME, True),
+        ("bind", str(sockets), SOCKETS, True),
+    }
     assert not container["HostConfig"]["Binds"]
     host = container["HostConfig"]
     assert (host["PidMode"], host["IpcMode"], host["UTSMode"]) == ("", "private", "")
     assert inside(workspace_id, "test", "-S", "/var/run/docker.sock").returncode == 1
 
 
-async def test_it_is_published_on_loopback_only(harness: DockerHarness) -> None:
+async def test_it_is_published_on_loopback_only_and_only_on_demand(harness: DockerHarness) -> None:
     workspace_id = await start(harness)
+    assert not any(harness.engine.inspect(workspace_id)["NetworkSettings"]["Ports"].values())
+    workspace_id = await start(harness, publish_ports=True)
     ports = harness.engine.inspect(workspace_id)["NetworkSettings"]["Ports"]
     assert {binding["HostIp"] for bindings in ports.values() for binding in bindings or ()} == {"127.0.0.1"}
 
@@ -133,7 +150,12 @@ async def test_it_is_published_on_loopback_only(harness: DockerHarness) -> None:
 @pytest.mark.parametrize(
     ("limits", "memory", "nano_cpus", "pids"),
     [
-        (docker_options_of(Settings()).limits, 2048 * MIB, 2_000_000_000, 1024),
+        (
+            docker_options_of(DEFAULTS).limits,
+            2048 * MIB,
+            2_000_000_000,
+            1024,
+        ),
         (Limits(memory_bytes=64 * MIB, cpus=0.5, pids=50), 64 * MIB, 500_000_000, 50),
     ],
 )

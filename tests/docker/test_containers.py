@@ -10,6 +10,7 @@ import pytest
 
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import DockerOptions, Limits
+from codehub.adapters.docker.sockets import SOCKETS
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name, volume_name
@@ -138,8 +139,9 @@ async def test_a_running_container_that_codehub_did_not_create_is_recreated(
     ]
     somebody_s = docker("run", "--detach", "--name", name, *labels, "--volume", "/tmp:/host", IMAGE)  # noqa: S108
     assert await start(harness, workspace_id) != somebody_s
-    [mount] = harness.engine.inspect(workspace_id)["Mounts"]
-    assert mount["Name"] == volume_name(workspace_id)
+    mounts = {each["Destination"]: each for each in harness.engine.inspect(workspace_id)["Mounts"]}
+    assert mounts.keys() == {"/home/coder", SOCKETS}
+    assert mounts["/home/coder"]["Name"] == volume_name(workspace_id)
 
 
 async def test_a_container_whose_network_was_recreated_is_recreated(
@@ -192,7 +194,7 @@ async def test_a_container_that_runs_without_responding_is_unhealthy(
 async def test_an_ide_that_is_not_ready_in_time_is_quoted_and_removed(
     harness: DockerHarness, workspace_id: WorkspaceId
 ) -> None:
-    with_short_timeouts = DockerInstances(harness.engine.client, patient(harness.engine.options, start=2))
+    with_short_timeouts = DockerInstances(harness.engine.client, patient(harness.engine.options, start=10))
     with pytest.raises(Transient, match=r"did not become ready.*about to wait forever") as caught:
         await with_short_timeouts.start(InstanceRequest(workspace_id, NEVER_READY_IMAGE), ignore)
     assert caught.value.reason is ErrorReason.ACTION_FAILED

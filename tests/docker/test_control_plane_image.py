@@ -1,10 +1,13 @@
 """The control plane as containers of its image, on real servers: a workspace goes through its lifecycle."""
 
+import os
+import shutil
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -12,16 +15,20 @@ import pytest
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.conditions import WorkspaceId
 from codehub.embedded.free_ports import choose_ports
+from codehub.embedded.servers.temporal import certificates
 from codehub.embedded.stack import EmbeddedStack
 from codehub.settings import Settings
-from testkit.docker_engine import NETWORK, URL, build, docker, need_docker, opened_engine, volume_path
+from testkit.docker_engine import URL, build, docker, need_docker, opened_engine, volume_path
 from testkit.fakes import IMAGE
-from testkit.waiting import until
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.e2e.harness import WORKSPACES, Person, sign_in
 from tests.images.conftest import CONTROL_PLANE_IMAGE
 from tests.images.restrictions import RESTRICTED
 
 SOCKET = Path(URL.removeprefix("unix://"))
+CERTIFICATES = "/certificates"
+# The image's user.
+USER = 10001
 # In seconds, the same stop grace as in docker-compose.yml.
 GRACE = {"api": 20, "worker": 30, "proxy": 30}
 
@@ -32,6 +39,8 @@ class ControlPlane:
 
     project: str
     settings: Path
+    certificates: Path
+    shared: Path
     api_url: str
     url: str
 
@@ -70,6 +79,9 @@ class ControlPlane:
             # Not as root: its group has access to the engine.
             *("--volume", f"{SOCKET}:{SOCKET}", "--group-add", str(SOCKET.stat().st_gid)),
             *("--env-file", str(self.settings)),
+            *("--volume", f"{self.certificates}:{CERTIFICATES}:ro"),
+            # The engine mounts directories below it into workspaces, so it is at the same path everywhere.
+            *("--volume", f"{self.shared}:{self.shared}"),
         )
 
 
@@ -81,9 +93,13 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
     ports = choose_ports(["api", "proxy"], {})
     async with EmbeddedStack(directory / "stack", Settings()) as stack, opened_engine() as engine:
         project, settings = engine.options.project, directory / "settings"
-        write_settings(settings, {**stack.environment, **settings_of(project, ports)})
+        copied = copy_certificates(stack, directory / "certificates")
+        shared = directory / "shared"
+        shared.mkdir()
+        os.chown(shared, USER, USER)
+        write_settings(settings, {**in_container(stack), **settings_of(project, ports, shared)})
         urls = (f"http://127.0.0.1:{ports[name]}" for name in ("api", "proxy"))
-        started = ControlPlane(project, settings, *urls)
+        started = ControlPlane(project, settings, copied, shared, *urls)
         try:
             yield started
         finally:
@@ -92,7 +108,22 @@ async def control_plane(directory: Path) -> AsyncIterator[ControlPlane]:
                 docker("rm", "--force", *services)
 
 
-def settings_of(project: str, ports: Mapping[str, int]) -> dict[str, str]:
+def copy_certificates(stack: EmbeddedStack, target: Path) -> Path:
+    """Copy Temporal's client certificate for the image's user, who cannot read the data directory."""
+    shutil.copytree(certificates(stack.data).directory, target)
+    target.chmod(0o755)
+    for path in target.iterdir():
+        path.chmod(0o644)
+    return target
+
+
+def in_container(stack: EmbeddedStack) -> dict[str, str]:
+    """Return the stack's settings with the path of the certificates in the container."""
+    path = str(certificates(stack.data).directory)
+    return {name: value.replace(path, CERTIFICATES) for name, value in stack.environment.items()}
+
+
+def settings_of(project: str, ports: Mapping[str, int], shared: Path) -> dict[str, str]:
     return {
         "HOME": "/tmp",  # noqa: S108 (the container's own)
         "CODEHUB_DATA_DIR": "/tmp/codehub",  # noqa: S108
@@ -102,7 +133,8 @@ def settings_of(project: str, ports: Mapping[str, int]) -> dict[str, str]:
         "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local-docker",
         "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": IMAGE,
         "CODEHUB_DOCKER_PROJECT": project,
-        "CODEHUB_DOCKER_NETWORK": NETWORK,
+        "CODEHUB_DOCKER_SOCKETS": str(shared / "sockets"),
+        "CODEHUB_EGRESS_SOCKET": str(shared / "egress" / "gateway.sock"),
         "CODEHUB_DOCKER_START_SECONDS": "120",
     }
 
@@ -128,7 +160,7 @@ async def test_a_workspace_goes_through_every_state(tmp_path: Path) -> None:
 
 
 async def expect_healthy(running: ControlPlane) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(timeout=DEADLINE_SECONDS) as client:
         for url in (running.url + "/healthz", running.api_url + "/healthz", running.api_url + "/readyz"):
             assert (await client.get(url)).status_code == HTTPStatus.OK, url
 
@@ -151,7 +183,8 @@ async def live(person: Person) -> None:
 
 async def list_home(person: Person, workspace_id: WorkspaceId) -> list[str]:
     """Return what the tiny IDE sees, through the proxy."""
-    answer = await person.client.get(f"/w/{workspace_id}/list/home/coder")
+    host = {"Host": f"{workspace_id}.localhost:{urlsplit(person.url).port}"}
+    answer = await person.client.get("/list/home/coder", headers=host)
     assert answer.status_code == HTTPStatus.OK, answer.text
     names: list[str] = answer.json()
     return names

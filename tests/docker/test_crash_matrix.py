@@ -10,7 +10,7 @@ from testkit.deployment import Servers
 from tests.chaos.crash_matrix import crash_at_every_point
 from tests.docker.harness import open_docker_deployment
 
-AT_ONCE = 4
+AT_ONCE = 3
 
 
 @pytest.mark.timeout(900)

@@ -19,11 +19,12 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ArchiveStore, InstanceRequest
+from testkit.docker_engine import NO_SOCKETS
 from testkit.fakes import IMAGE
 from testkit.waiting import DEADLINE_SECONDS
 
 RESPONSE_SECONDS = 0.2
-OPTIONS = DockerOptions(timeouts=Timeouts(stop=0, response=RESPONSE_SECONDS))
+OPTIONS = DockerOptions(NO_SOCKETS, timeouts=Timeouts(stop=0, response=RESPONSE_SECONDS))
 STORE = ArchiveStore("bucket", "id", "secret")
 WORKSPACE_ID = WorkspaceId(str(uuid.uuid4()))
 

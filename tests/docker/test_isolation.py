@@ -5,7 +5,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import psutil
 import pytest
@@ -18,13 +18,14 @@ from codehub.domain.states import ErrorReason
 from codehub.embedded.data_dir import read_json
 from codehub.ports import InstanceRequest, Upstream
 from testkit.deployment import Servers
-from testkit.docker_engine import docker
+from testkit.docker_engine import build, docker
 from testkit.fakes import IMAGE
 from tests.contracts.instance_harness import DockerHarness, ask, opened_docker_harness
 from tests.docker.networks import own_network
 
 LOOPBACK = "127.0.0.1"
 IDE_PORT = 8080
+OPEN_IMAGE = "codehub-test-open-ide"
 SERVERS = {"postgres", "redis", "s3.s3", "temporal"}
 # Tries all of them at once, because dropped packets cost the whole timeout.
 PROBE = """
@@ -49,7 +50,7 @@ Address = tuple[str, int]
 
 @dataclass(frozen=True)
 class Neighbor:
-    """A running workspace and its addresses."""
+    """A running workspace and its addresses; its port is 0 if it is reached through a socket."""
 
     workspace_id: WorkspaceId
     address: str
@@ -67,6 +68,12 @@ class Neighbor:
 @pytest.fixture
 async def harness() -> AsyncIterator[DockerHarness]:
     async with opened_docker_harness() as harness:
+        yield harness
+
+
+@pytest.fixture
+async def published() -> AsyncIterator[DockerHarness]:
+    async with opened_docker_harness(publish_ports=True) as harness:
         yield harness
 
 
@@ -93,15 +100,42 @@ def own_addresses() -> set[str]:
     return {each.address for addresses in interfaces for each in addresses if each.family == socket.AF_INET}
 
 
-async def test_no_workspace_reaches_another(harness: DockerHarness) -> None:
-    one, other = await start_neighbor(harness), await start_neighbor(harness)
+async def test_no_workspace_reaches_another(published: DockerHarness) -> None:
+    one, other = await start_neighbor(published), await start_neighbor(published)
     # It exists, and this machine reaches it.
-    there = Upstream(other.address, IDE_PORT, keep_prefix=True)
+    known = await published.instances.find_upstream(other.workspace_id)
+    assert known is not None
+    there = replace(known, host=other.address, port=IDE_PORT)
     assert await ask(there, other.workspace_id, "health") == "ok"
     itself = (LOOPBACK, IDE_PORT)
     ports = (one.published_port, other.published_port)
-    published = {(host, port) for host in own_addresses() for port in ports}
-    assert one.reached(itself, (other.address, IDE_PORT), *published) == {itself}
+    on_this_machine = {(host, port) for host in own_addresses() for port in ports}
+    assert one.reached(itself, (other.address, IDE_PORT), *on_this_machine) == {itself}
+
+
+async def test_users_of_the_machine_reach_a_published_port_but_not_the_ide(published: DockerHarness) -> None:
+    one, other = await start_neighbor(published), await start_neighbor(published)
+    upstreams = [await published.instances.find_upstream(each.workspace_id) for each in (one, other)]
+    own, foreign = (each.headers for each in upstreams if each is not None)
+    assert own != foreign
+    there = Upstream(LOOPBACK, one.published_port, keep_prefix=True)
+    for headers in ((), foreign):
+        assert await ask(replace(there, headers=headers), one.workspace_id, "environ") == ""
+    environment = await ask(replace(there, headers=own), one.workspace_id, "environ")
+    assert "CODEHUB_WORKSPACE_ID" in environment
+
+
+async def test_an_instance_without_a_secret_keeps_working(published: DockerHarness) -> None:
+    """It was started by an earlier release, or from an image that knows no secret."""
+    build(OPEN_IMAGE, "tiny-ide.Dockerfile", "SECRET_VARIABLE=")
+    workspace_id = WorkspaceId(str(uuid.uuid4()))
+    await published.volumes.provision(workspace_id)
+    await published.instances.start(InstanceRequest(workspace_id, OPEN_IMAGE), lambda _: None)
+    upstream = await published.instances.find_upstream(workspace_id)
+    assert upstream is not None
+    assert upstream.headers == ()
+    # The attack of the test above succeeds here.
+    assert "CODEHUB_WORKSPACE_ID" in await ask(upstream, workspace_id, "environ")
 
 
 async def test_no_workspace_reaches_the_control_plane(harness: DockerHarness, servers: Servers) -> None:

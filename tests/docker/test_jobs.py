@@ -7,7 +7,6 @@ import os
 import sys
 import uuid
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.naming import archive_key, job_name, meta_key, volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import UNRECORDED, ArchiveStore, Progress
-from testkit.docker_engine import JOB_IMAGE, STALLED_JOB_IMAGE, URL, docker, opened_engine
+from testkit.docker_engine import JOB_IMAGE, NO_SOCKETS, STALLED_JOB_IMAGE, URL, docker, opened_engine
 from testkit.trees import describe_tree, make_rich_home
 from testkit.waiting import until
 from tests.buckets import Bucket
@@ -31,6 +30,7 @@ from tests.contracts.job_harness import DockerHarness
 from tests.contracts.test_archives import store_of
 from tests.contracts.test_storage_jobs import RunningJob
 from tests.docker.networks import own_network
+from tests.forwarded_stores import store_at
 
 REPOSITORY = Path(__file__).parents[2]
 CALLER = """
@@ -39,12 +39,13 @@ from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions
 from codehub.ports import UNRECORDED, ArchiveStore
+from testkit.docker_engine import NO_SOCKETS
 
 url, project, image, store, workspace_id, key = sys.argv[1:]
 
 async def main():
     async with open_engine(url) as engine:
-        options = DockerOptions(project=project, job_image=image)
+        options = DockerOptions(NO_SOCKETS, project=project, job_image=image)
         jobs = DockerStorageJobs(engine, options, ArchiveStore(**json.loads(store)))
         await jobs.archive(workspace_id, key, lambda _: print("begun", flush=True))
 
@@ -176,7 +177,7 @@ def check_confined(container: dict[str, Any], capabilities: set[str]) -> None:
 def test_an_empty_archive_needs_no_home_and_no_capabilities() -> None:
     workspace_id = WorkspaceId(str(uuid.uuid4()))
     store = ArchiveStore("bucket", "id", "secret")
-    host = job_configuration("create-empty", workspace_id, store, DockerOptions())["HostConfig"]
+    host = job_configuration("create-empty", workspace_id, store, DockerOptions(NO_SOCKETS))["HostConfig"]
     assert (host["Mounts"], host["CapAdd"], host["CapDrop"]) == ([], [], ["ALL"])
 
 
@@ -309,33 +310,6 @@ async def check_that_jobs_use(
     assert meta_key(key) in await bucket.keys()
     assert callers
     assert all(ipaddress.ip_address(caller) in subnet for caller in callers)
-
-
-@asynccontextmanager
-async def store_at(host: str, bucket: Bucket) -> AsyncIterator[tuple[ArchiveStore, set[str]]]:
-    """The store under another address, and a record of its clients."""
-    callers: set[str] = set()
-    port = int(bucket.server.endpoint_url.rpartition(":")[2])
-
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        callers.add(writer.get_extra_info("peername")[0])
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(pump(reader, inner_writer), pump(inner_reader, writer))
-
-    server = await asyncio.start_server(forward, host, 0)
-    async with server:
-        own_port = server.sockets[0].getsockname()[1]
-        yield store_of(bucket, endpoint_url=f"http://{host}:{own_port}"), callers
-
-
-async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except ConnectionError:
-        pass
-    writer.close()
 
 
 async def test_the_memory_of_a_job_does_not_grow_with_the_home(

@@ -12,7 +12,7 @@ from codehub.domain.failures import Transient
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.providers import docker_options_of
 from testkit.deployment import Deployment, Servers
-from testkit.docker_engine import URL, docker, opened_engine
+from testkit.docker_engine import NO_SOCKETS, URL, docker, opened_engine
 from tests.chaos.home_stores import look_again, refused
 from tests.docker.harness import open_docker_deployment
 from tests.stand_in_engine import StandInEngine, stand_in_engine
@@ -91,7 +91,7 @@ async def test_the_id_of_the_engine_is_read_again_after_an_outage(
     other: StandInEngine,
 ) -> None:
     async with open_engine(other.url) as engine:
-        store = DockerHomeStore(engine, DockerOptions(), other.url)
+        store = DockerHomeStore(engine, DockerOptions(NO_SOCKETS), other.url)
         identity = await store.create_identity()
         other.engine_id = "another engine"
         # Cached, because it cannot change while the engine runs.

@@ -17,10 +17,12 @@ from temporalio.testing import ActivityEnvironment
 
 from activities.step_monitor import StepMonitor
 from codehub.adapters.docker.engine import open_engine, translate_change_errors
-from codehub.adapters.docker.images import Image, ImageTraits, ensure_image
+from codehub.adapters.docker.images import Image, ensure_image
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
+from codehub.health import Headers
+from codehub.image_traits import ImageTraits, traits_from_labels
 from codehub.ports import ImageMissing, InstanceRequest, Progress
 from testkit.fakes import FakeProgressBoard
 from tests.contracts.instance_harness import opened_docker_harness
@@ -200,3 +202,20 @@ async def test_the_message_of_docker_is_passed_on_without_a_registry() -> None:
         assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
         assert caught.value.message.startswith(f"The image {reference} is not available: ")
         assert await harness.instances.observe(workspace_id) is ContainerFact.ABSENT
+
+
+@pytest.mark.parametrize(
+    ("label", "headers"),
+    [
+        ("Cookie: session={secret}", (("Cookie", "session=s3cret"),)),
+        ("Authorization: token {secret}", (("Authorization", "token s3cret"),)),
+        ("X-Ide-Secret: {secret}", (("X-Ide-Secret", "s3cret"),)),
+        ("Host: {secret}", ()),
+        ("Cookie: a={secret}\r\nX-Forwarded-For: 1.2.3.4", ()),
+        ("Cookie: session=ours; other={secret}", ()),
+        ("", ()),
+    ],
+)
+def test_an_image_can_choose_only_a_harmless_header(label: str, headers: Headers) -> None:
+    labels = {"codehub.io/secret-variable": "SECRET", "codehub.io/secret-header": label}
+    assert traits_from_labels(labels).headers("s3cret") == headers

@@ -3,19 +3,31 @@
 import asyncio
 import hashlib
 import json
+import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Self
 
 from aiodocker import DockerError
 from aiodocker.containers import DockerContainer
 
+from codehub.adapters.docker.agent import AGENT_VARIABLE, agent_options, reserved_ports
 from codehub.adapters.docker.engine import RESPONSE_SECONDS, ignore_statuses
-from codehub.adapters.docker.images import Image, ImageTraits, traits_from_labels
-from codehub.adapters.docker.options import CONFIGURATION_LABEL, IMAGE_REF_LABEL, DockerOptions, Limits
+from codehub.adapters.docker.gateway import behind_gateway
+from codehub.adapters.docker.images import Image
+from codehub.adapters.docker.options import (
+    CONFIGURATION_LABEL,
+    IMAGE_REF_LABEL,
+    SECRET_LABEL,
+    DockerOptions,
+    Limits,
+)
+from codehub.adapters.docker.sockets import with_sockets
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import volume_name
+from codehub.health import Headers
+from codehub.image_traits import ImageTraits, traits_from_labels
 from codehub.ports import InstanceRequest
 
 Configuration = dict[str, Any]
@@ -36,30 +48,38 @@ CONFINEMENT = {
 # The states of a container whose processes exist.
 RUNNING_STATES = {"running", "paused"}
 POLL_SECONDS = 0.05
+SECRET_BYTES = 32
 
 
 def instance_configuration(
     request: InstanceRequest, image: Image, network_id: str, options: DockerOptions
 ) -> Configuration:
-    workspace_id, port = request.workspace_id, f"{image.traits.port}/tcp"
+    workspace_id, traits = request.workspace_id, image.traits
     configuration: Configuration = {
         "Image": options.resolve_image(request.image_ref),
         "Hostname": "workspace",
         "User": USER,
-        "Env": [f"CODEHUB_WORKSPACE_ID={workspace_id}", f"CODEHUB_BASE_PATH=/w/{workspace_id}/"],
-        "ExposedPorts": {port: {}},
+        "Env": [
+            f"CODEHUB_WORKSPACE_ID={workspace_id}",
+            f"CODEHUB_BASE_PATH={options.base_path_of(workspace_id)}",
+            *(f"{name}={value}" for name, value in options.environment.items()),
+        ],
         "HostConfig": {
             "NetworkMode": options.network,
-            # Any free port, and never on an interface that other machines can reach.
-            "PortBindings": {port: [{"HostIp": LOOPBACK, "HostPort": ""}]},
             "Mounts": [home_mount(workspace_id, HOME)],
-            "ReadonlyRootfs": image.traits.read_only_root,
+            "ReadonlyRootfs": traits.read_only_root,
             "Tmpfs": {"/tmp": TEMPORARY},  # noqa: S108 (inside the container)
             # CodeHub restarts an exited container itself, after it has seen why it exited.
             "RestartPolicy": {"Name": "no"},
             **CONFINEMENT,
         },
     }
+    if options.publish_ports:
+        configuration = _with_published_ports(configuration, traits)
+    else:
+        configuration = with_sockets(configuration, workspace_id, traits.socket_arguments, options.sockets)
+    if options.egress:
+        configuration = behind_gateway(configuration, options.egress)
     labels = {**options.labels(workspace_id), IMAGE_REF_LABEL: request.image_ref}
     made_from = {
         # Ids, not names: a name can refer to another image or network later.
@@ -73,6 +93,37 @@ def instance_configuration(
     labels[CONFIGURATION_LABEL] = json.dumps(made_from, sort_keys=True)
     host = {**configuration["HostConfig"], **resource_limits(options.limits)}
     return {**configuration, "HostConfig": host, "Labels": labels}
+
+
+def _with_published_ports(configuration: Configuration, traits: ImageTraits) -> Configuration:
+    published = [f"{port}/tcp" for port in (traits.port, traits.agent_port) if port is not None]
+    # Any free ports, and never on an interface that other machines can reach.
+    bindings = {each: [{"HostIp": LOOPBACK, "HostPort": ""}] for each in published}
+    return {
+        **configuration,
+        "ExposedPorts": {each: {} for each in published},
+        "HostConfig": {**configuration["HostConfig"], "PortBindings": bindings},
+    }
+
+
+def with_secrets(
+    configuration: Configuration, workspace_id: WorkspaceId, traits: ImageTraits, options: DockerOptions
+) -> Configuration:
+    """Give a new container what it must not be compared by: a secret of its own, and what its agent is told.
+
+    Other users of this machine reach published ports, but they do not know the secret.
+    """
+    secret = secrets.token_hex(SECRET_BYTES)
+    variables = [f"{traits.secret_variable}={secret}"] if traits.secret_variable else []
+    if agent := agent_options(workspace_id, traits, options, secret):
+        variables.append(f"{AGENT_VARIABLE}={json.dumps(agent)}")
+    if not variables:
+        return configuration
+    return {
+        **configuration,
+        "Env": [*configuration["Env"], *variables],
+        "Labels": {**configuration["Labels"], SECRET_LABEL: secret},
+    }
 
 
 def differences(made_from: str, wanted: Configuration) -> tuple[str, ...]:
@@ -113,7 +164,11 @@ def _digest(configuration: Configuration) -> str:
 
 @dataclass(frozen=True)
 class ContainerInfo:
-    """What the engine reports about a container; `host_port` is where its IDE is published while it runs."""
+    """What the engine reports about a container.
+
+    While it runs, its IDE expects these headers, and its agent the secret. They listen on UNIX sockets,
+    unless their ports are published.
+    """
 
     container_id: str
     running: bool
@@ -121,44 +176,58 @@ class ContainerInfo:
     configuration: str
     image_ref: str | None
     host_port: int | None
+    agent_host_port: int | None
+    headers: Headers = field(repr=False)
+    secret: str = field(repr=False)
 
     @property
     def is_reusable(self) -> bool:
         """Whether a start leaves this container alone: it runs, and CodeHub made it."""
         return self.running and self.configuration != ""
 
+    @property
+    def reserved_ports(self) -> frozenset[int]:
+        return reserved_ports(self.traits, published=self.host_port is not None)
+
     @classmethod
     def from_inspect(cls, response: Mapping[str, Any]) -> Self:
         labels = response["Config"]["Labels"] or {}
         traits = traits_from_labels(labels)
-        published = (response["NetworkSettings"]["Ports"] or {}).get(f"{traits.port}/tcp") or []
+        bindings = response["NetworkSettings"]["Ports"] or {}
+        published = {
+            int(inside.partition("/")[0]): int(each["HostPort"])
+            for inside, found in bindings.items()
+            for each in found or ()
+        }
         return cls(
             container_id=response["Id"],
             running=response["State"]["Running"],
             traits=traits,
             configuration=labels.get(CONFIGURATION_LABEL, ""),
             image_ref=labels.get(IMAGE_REF_LABEL),
-            host_port=next((int(each["HostPort"]) for each in published), None),
+            host_port=published.get(traits.port),
+            agent_host_port=published.get(traits.agent_port or 0),
+            headers=traits.headers(labels.get(SECRET_LABEL, "")),
+            secret=labels.get(SECRET_LABEL, ""),
         )
 
     @classmethod
     def from_listing(cls, entry: Mapping[str, Any]) -> Self:
         labels = entry["Labels"] or {}
         traits = traits_from_labels(labels)
+        published = {
+            each.get("PrivatePort"): each["PublicPort"] for each in entry["Ports"] if "PublicPort" in each
+        }
         return cls(
             container_id=entry["Id"],
             running=entry["State"] in RUNNING_STATES,
             traits=traits,
             configuration=labels.get(CONFIGURATION_LABEL, ""),
             image_ref=labels.get(IMAGE_REF_LABEL),
-            host_port=next(
-                (
-                    each["PublicPort"]
-                    for each in entry["Ports"]
-                    if each.get("PrivatePort") == traits.port and "PublicPort" in each
-                ),
-                None,
-            ),
+            host_port=published.get(traits.port),
+            agent_host_port=published.get(traits.agent_port or 0),
+            headers=traits.headers(labels.get(SECRET_LABEL, "")),
+            secret=labels.get(SECRET_LABEL, ""),
         )
 
 

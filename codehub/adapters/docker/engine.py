@@ -1,6 +1,7 @@
 """Connects to a Docker engine and translates its errors."""
 
 import contextlib
+import os
 from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
 
@@ -21,6 +22,11 @@ UNAVAILABLE_MESSAGES = (
     "database not open",
 )
 MAX_ERROR_LENGTH = 500
+ELSEWHERE = "the Docker engine is not on this machine, so it cannot share UNIX sockets with CodeHub"
+PUBLISH_INSTEAD = (
+    "use an engine on this machine, or let other users of its host connect to IDEs with "
+    "CODEHUB_DOCKER_PUBLISH_PORTS=true and CODEHUB_DOCKER_EGRESS=direct"
+)
 
 
 @contextlib.asynccontextmanager
@@ -41,6 +47,14 @@ async def engine_version(engine: Docker) -> str:
     with translate_read_errors():
         response = await engine.version()
     return str(response["Version"])
+
+
+async def is_on_this_machine(engine: Docker) -> bool:
+    """Return whether containers of this engine can share UNIX sockets with this process."""
+    response = await engine.version()
+    # Both ends of a socket are in one kernel, and a virtual machine such as Docker Desktop's has its own.
+    is_local = isinstance(engine.connector, aiohttp.UnixConnector)
+    return is_local and response.get("KernelVersion") == os.uname().release
 
 
 @contextlib.contextmanager

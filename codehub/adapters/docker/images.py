@@ -11,34 +11,8 @@ from aiodocker import Docker, DockerError
 from codehub.adapters.docker.engine import NO_CONNECTION, error_text, unreachable
 from codehub.domain.failures import Permanent
 from codehub.domain.states import ErrorReason
+from codehub.image_traits import ImageTraits, traits_from_labels
 from codehub.ports import Progress, Report
-
-PREFIX = "codehub.io/"
-
-
-@dataclass(frozen=True)
-class ImageTraits:
-    """The labels of an image that describe its IDE. The defaults are those of code-server."""
-
-    ide: str = "code-server"
-    port: int = 8080
-    health_path: str = "/healthz"
-    keep_prefix: bool = False
-    read_only_root: bool = False
-
-
-def traits_from_labels(labels: Mapping[str, str] | None) -> ImageTraits:
-    """Read the traits from the labels of an image, or of a container, which inherits them."""
-    found = labels or {}
-    default = ImageTraits()
-    port = found.get(f"{PREFIX}port", "")
-    return ImageTraits(
-        ide=found.get(f"{PREFIX}ide", default.ide),
-        port=int(port) if port.isdecimal() else default.port,
-        health_path=found.get(f"{PREFIX}health-path", default.health_path),
-        keep_prefix=found.get(f"{PREFIX}keep-prefix") == "true",
-        read_only_root=found.get(f"{PREFIX}read-only-root") == "true",
-    )
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from http import HTTPStatus
 
@@ -16,18 +17,38 @@ from codehub.adapters.docker.containers import (
     instance_configuration,
     remove_container,
     stop_container,
+    with_secrets,
 )
-from codehub.adapters.docker.engine import ignore_statuses, translate_change_errors, translate_read_errors
+from codehub.adapters.docker.engine import (
+    ELSEWHERE,
+    PUBLISH_INSTEAD,
+    ignore_statuses,
+    is_on_this_machine,
+    translate_change_errors,
+    translate_read_errors,
+)
+from codehub.adapters.docker.gateway import NO_NETWORK, prepare_gateway
 from codehub.adapters.docker.images import ensure_image, find_image
 from codehub.adapters.docker.network import ensure_network, find_network
 from codehub.adapters.docker.options import CONFIGURATION_LABEL, DockerOptions
+from codehub.adapters.docker.sockets import require_socket_arguments
 from codehub.adapters.docker.volumes import require_mounted_volume, require_volume
 from codehub.domain.conditions import ContainerFact, WorkspaceId
-from codehub.domain.failures import Transient
+from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
 from codehub.health import is_healthy
-from codehub.ports import ImageMissing, InstanceRequest, Outdated, Progress, Report, Upstream
+from codehub.instance_ports import NO_AGENT, OLD_AGENT, ask_for_ports, port_upstream
+from codehub.ports import (
+    ImageMissing,
+    InstanceRequest,
+    ListeningPort,
+    Outdated,
+    PortUnavailable,
+    Progress,
+    Report,
+    Upstream,
+)
 
 POLL_SECONDS = 0.05
 INSPECT_SECONDS = 0.5
@@ -89,15 +110,30 @@ class DockerInstances:
         container, timeouts = self._container(workspace_id), self._options.timeouts
         with translate_change_errors():
             await stop_container(container, timeouts.stop, timeouts.response)
-            await remove_container(container)
+            await self._remove(workspace_id)
 
     async def find_upstream(self, workspace_id: WorkspaceId) -> Upstream | None:
         with translate_read_errors():
             container = await self._inspect(workspace_id)
         if container is None or await self._fact(workspace_id, container) is not ContainerFact.READY:
             return None
-        traits = container.traits
-        return Upstream(LOOPBACK, container.host_port or 0, traits.keep_prefix, (), traits.ide)
+        address, traits = self._address(workspace_id, container), container.traits
+        host, port = (LOOPBACK, address) if isinstance(address, int) else (address, 0)
+        return Upstream(host, port, traits.keep_prefix, container.headers, traits.ide)
+
+    async def find_port(self, workspace_id: WorkspaceId, port: int) -> Upstream | None:
+        container = await self._find_running(workspace_id)
+        if container is None:
+            return None
+        host, agent_port = await self._find_agent(workspace_id, container)
+        return port_upstream(host, agent_port, port, container.reserved_ports, container.secret)
+
+    async def list_ports(self, workspace_id: WorkspaceId) -> Sequence[ListeningPort]:
+        container = await self._find_running(workspace_id)
+        if container is None:
+            return ()
+        host, agent_port = await self._find_agent(workspace_id, container)
+        return await ask_for_ports(host, agent_port, container.secret)
 
     async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
         container = self._container(workspace_id)
@@ -111,16 +147,50 @@ class DockerInstances:
 
     async def _prepare(self, request: InstanceRequest) -> Configuration:
         """Create what the container needs and return its configuration."""
-        network_id = await ensure_network(self._engine, self._options.network)
         reference = self._options.resolve_image(request.image_ref)
         image = await find_image(self._engine, reference)
         if image is None:
             raise ImageMissing
-        return instance_configuration(request, image, network_id, self._options)
+        if not self._options.publish_ports:
+            require_socket_arguments(reference, image.traits.socket_arguments)
+            await self._prepare_sockets(request.workspace_id)
+        network_id = await self._ensure_network()
+        wanted = instance_configuration(request, image, network_id, self._options)
+        return with_secrets(wanted, request.workspace_id, image.traits, self._options)
+
+    async def _prepare_sockets(self, workspace_id: WorkspaceId) -> None:
+        if not await is_on_this_machine(self._engine):
+            raise Permanent(
+                ErrorReason.ACTION_FAILED, f"Workspaces cannot start: {ELSEWHERE}; {PUBLISH_INSTEAD}."
+            )
+        try:
+            await asyncio.to_thread(self._options.sockets.prepare, workspace_id)
+        except OSError as error:
+            path, reason = self._options.sockets.path, error.strerror
+            message = (
+                f"CodeHub cannot use {path} for sockets ({reason}); give it a directory of its own there."
+            )
+            raise Transient(ErrorReason.ACTION_FAILED, message) from error
+
+    async def _ensure_network(self) -> str:
+        if self._options.egress is None:
+            return await ensure_network(self._engine, self._options.network)
+        await asyncio.to_thread(prepare_gateway, self._options.egress)
+        return NO_NETWORK
+
+    async def _find_network(self) -> str | None:
+        if self._options.egress is None:
+            return await find_network(self._engine, self._options.network)
+        return NO_NETWORK
+
+    async def _remove(self, workspace_id: WorkspaceId) -> None:
+        # The sockets first, so that no container that another process starts now is left without any.
+        await asyncio.to_thread(self._options.sockets.remove, workspace_id)
+        await remove_container(self._container(workspace_id))
 
     async def _compare(self, running: Sequence[tuple[InstanceRequest, str]]) -> Outdated:
         """Return how each running container differs from the one that a start would create now."""
-        network_id = await find_network(self._engine, self._options.network) or ""
+        network_id = await self._find_network() or ""
         references = {self._options.resolve_image(request.image_ref) for request, _ in running}
         images = {each: await find_image(self._engine, each) for each in references}
         found = {}
@@ -156,13 +226,38 @@ class DockerInstances:
             return ContainerFact.ABSENT
         if not container.running:
             return ContainerFact.NOT_READY
-        healthy = container.host_port is not None and await self._is_healthy(workspace_id, container)
+        address = self._address(workspace_id, container)
+        healthy = await self._is_healthy(workspace_id, container, address)
         return ContainerFact.READY if healthy else ContainerFact.UNHEALTHY
 
-    async def _is_healthy(self, workspace_id: WorkspaceId, container: ContainerInfo) -> bool:
-        path = container.traits.health_path.replace("{id}", workspace_id)
+    def _address(self, workspace_id: WorkspaceId, container: ContainerInfo) -> int | str:
+        """Return the local port of the IDE if it is published, otherwise its UNIX socket."""
+        # The path is ours: nothing that an image or the container can say leads to another socket.
+        return container.host_port or self._options.sockets.ide_socket_of(workspace_id)
+
+    async def _find_running(self, workspace_id: WorkspaceId) -> ContainerInfo | None:
+        with translate_read_errors():
+            container = await self._inspect(workspace_id)
+        return container if container and container.running else None
+
+    async def _find_agent(self, workspace_id: WorkspaceId, container: ContainerInfo) -> tuple[str, int]:
+        """Return where the agent opens ports. Raise PortUnavailable if it does not."""
+        if container.traits.agent_port is None:
+            raise PortUnavailable(NO_AGENT)
+        if container.agent_host_port is not None:
+            return LOOPBACK, container.agent_host_port
+        socket = self._options.sockets.ports_socket_of(workspace_id)
+        if not await asyncio.to_thread(os.path.lexists, socket):
+            raise PortUnavailable(OLD_AGENT)
+        return socket, 0
+
+    async def _is_healthy(
+        self, workspace_id: WorkspaceId, container: ContainerInfo, address: int | str
+    ) -> bool:
+        base_path = self._options.base_path_of(workspace_id)
+        path = container.traits.health_path.replace("/w/{id}/", base_path).replace("{id}", workspace_id)
         async with self._health_checks:
-            return await is_healthy(container.host_port or 0, path, (), self._options.timeouts.health)
+            return await is_healthy(address, path, container.headers, self._options.timeouts.health)
 
     async def _launch(self, workspace_id: WorkspaceId, wanted: Configuration) -> None:
         """Start the wanted container, even if another process does the same."""
@@ -208,7 +303,7 @@ class DockerInstances:
 
     async def _give_up(self, workspace_id: WorkspaceId) -> Transient:
         chunks = [chunk async for chunk in self.read_log(workspace_id, tail=REPORTED_LINES, follow=False)]
-        await remove_container(self._container(workspace_id))
+        await self._remove(workspace_id)
         output = b"".join(chunks).decode(errors="replace").strip()[-REPORTED_LENGTH:] or "nothing"
         return Transient(
             ErrorReason.ACTION_FAILED, f"The IDE did not become ready. Its last output: {output}"

@@ -1,10 +1,13 @@
 """Options for all containers and volumes of an installation."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from codehub.adapters.docker.engine import RESPONSE_SECONDS
+from codehub.adapters.docker.sockets import SocketDirectory
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import WORKSPACE_LABEL, parse_workspace_id
+from codehub.instance_egress import EgressAccess
 
 # Installations can share an engine; each one sees only its own containers and volumes.
 PROJECT_LABEL = "codehub.io/project"
@@ -14,6 +17,8 @@ STORE_LABEL = "codehub.io/home-store"
 CONFIGURATION_LABEL = "codehub.io/configuration"
 # The requested image. `default` can mean another image at the next start.
 IMAGE_REF_LABEL = "codehub.io/image-ref"
+# The secret that the IDE expects with every request. Who can read it controls the engine anyway.
+SECRET_LABEL = "codehub.io/secret"  # noqa: S105 (a name)
 DEFAULT_NAMES = {"", "default"}
 MIB = 1024 * 1024
 
@@ -42,8 +47,18 @@ class Timeouts:
 class DockerOptions:
     """The options of one installation."""
 
-    project: str = "codehub"
+    # The way into containers.
+    sockets: SocketDirectory
+    # Whether ports of this machine lead into new containers instead, open to all of its users.
+    publish_ports: bool = False
+    # The gateway that is the way out of containers; None for the network.
+    egress: EgressAccess | None = None
     network: str = "codehub-workspaces"
+    project: str = "codehub"
+    # Below which browsers see an IDE; it can contain {id}.
+    base_path: str = "/"
+    # For all programs in workspaces.
+    environment: Mapping[str, str] = field(default_factory=dict)
     default_image: str = "codehub-workspace:latest"
     job_image: str = "codehub-storage-job:latest"
     # None: chosen by the address of the archive store.
@@ -63,6 +78,9 @@ class DockerOptions:
     def resolve_image(self, image_ref: str) -> str:
         """Return the image that a start uses for this image_ref."""
         return self.default_image if image_ref in DEFAULT_NAMES else image_ref
+
+    def base_path_of(self, workspace_id: WorkspaceId) -> str:
+        return self.base_path.replace("{id}", workspace_id)
 
     @property
     def filters(self) -> dict[str, list[str]]:

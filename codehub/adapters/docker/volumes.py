@@ -58,6 +58,9 @@ class DockerVolumes:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
 
+    async def measure(self, workspace_id: WorkspaceId, seconds: float) -> None:
+        """Return None: the engine measures only all volumes at once."""
+
 
 async def volume_exists(engine: Docker, options: DockerOptions, workspace_id: WorkspaceId) -> bool:
     try:
