@@ -5,10 +5,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+import httpx
 from sqlalchemy.exc import DBAPIError
 from temporalio.client import Client
 from temporalio.runtime import Runtime
 
+from codehub.adapters.oidc.provider import TIMEOUT, OidcOptions, OidcProvider
 from codehub.adapters.redis.activity import RedisActivityBuffer
 from codehub.adapters.redis.connection import create_client, redis_version
 from codehub.adapters.redis.events import RedisEventBus
@@ -42,6 +44,9 @@ from codehub.services.outages import is_outage
 from codehub.settings import Settings, SettingsError
 from codehub.temporal_tls import load_tls_config
 
+DEFAULT_SCOPES = "openid profile email"
+# What runs the workspaces of a backend.
+PROVIDERS = {"local-docker": "docker", "k8s": "kubernetes"}
 # The API and the proxy wait at most this long for the check of the home store.
 CHECK_SECONDS = 5.0
 
@@ -172,6 +177,26 @@ async def connect_temporal(
     )
 
 
+@asynccontextmanager
+async def open_identity_provider(settings: Settings, callback: str) -> AsyncIterator[OidcProvider | None]:
+    """Open the identity provider, if there is one; `callback` is the path that it sends browsers to."""
+    oidc = settings.oidc
+    if oidc.issuer is None or oidc.client_id is None:
+        yield None
+        return
+    options = OidcOptions(
+        issuer=oidc.issuer,
+        client_id=oidc.client_id,
+        client_secret=oidc.client_secret.get_secret_value() if oidc.client_secret else None,
+        redirect_uri=settings.public_base_url + callback,
+        scopes=oidc.scopes or DEFAULT_SCOPES,
+        username_claim=oidc.username_claim,
+        groups_claim=oidc.groups_claim,
+    )
+    async with httpx.AsyncClient(timeout=TIMEOUT) as client:
+        yield OidcProvider(options, client)
+
+
 def subscription_of(settings: Settings) -> EventSubscription:
     """Return a subscription, which connects when it runs and reconnects by itself."""
     return RedisEventSubscription(redis_url_of(settings))
@@ -195,7 +220,8 @@ def version_checks(
         await ports.archives.observe(None)
         return "S3"
 
-    provider = {"docker": ports.provider_version} if ports.provider_version else {}
+    name = PROVIDERS.get(settings.workspaces.instance_backend, "")
+    provider = {name: ports.provider_version} if ports.provider_version else {}
     return {
         **provider,
         "postgresql": lambda: server_version(ports.database),

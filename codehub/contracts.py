@@ -13,6 +13,7 @@ WAKE_SIGNAL = "wake"
 TTL_SCHEDULE = "codehub-ttl"
 GC_SCHEDULE = "codehub-archive-gc"
 OBSERVE_SCHEDULE = "codehub-observe"
+DISK_SCHEDULE = "codehub-disk"
 RETENTION_SCHEDULE = "codehub-retention"
 
 
@@ -142,6 +143,13 @@ class TtlResult:
 
 
 @dataclass(frozen=True)
+class DiskResult:
+    """How many workspaces one disk sweep measured."""
+
+    measured: int
+
+
+@dataclass(frozen=True)
 class GcResult:
     """What one garbage collection did."""
 
@@ -162,6 +170,8 @@ class RetentionResult:
     sessions: int
     tokens: int
     usage: int
+    # Runs that began before the audit log existed have none.
+    audit_log: int = 0
 
 
 @dataclass(frozen=True)

@@ -3,25 +3,27 @@
 import asyncio
 import contextlib
 
+from codehub.unix_sockets import connectable
+
 Headers = tuple[tuple[str, str], ...]
 
 OK = b"200"
 HOST = "127.0.0.1"
 
 
-async def is_healthy(port: int, path: str, headers: Headers, timeout_seconds: float) -> bool:
-    """Return whether a GET returns 200 in time."""
+async def is_healthy(address: int | str, path: str, headers: Headers, timeout_seconds: float) -> bool:
+    """Return whether a GET returns 200 in time; the address is a local port or the path of a UNIX socket."""
     try:
         async with asyncio.timeout(timeout_seconds):
-            return await _get_status(port, path, headers) == OK
+            return await _get_status(address, path, headers) == OK
     except (OSError, TimeoutError, ValueError):
         return False
 
 
-async def _get_status(port: int, path: str, headers: Headers) -> bytes:
-    reader, writer = await asyncio.open_connection(HOST, port)
+async def _get_status(address: int | str, path: str, headers: Headers) -> bytes:
+    reader, writer = await _connect(address)
     try:
-        lines = [f"GET {path} HTTP/1.1", f"Host: {HOST}:{port}", "Connection: close"]
+        lines = [f"GET {path} HTTP/1.1", f"Host: {HOST}", "Connection: close"]
         lines += [f"{name}: {value}" for name, value in headers]
         writer.write("\r\n".join([*lines, "", ""]).encode())
         _, status, *_ = (await reader.readline()).split()
@@ -30,3 +32,10 @@ async def _get_status(port: int, path: str, headers: Headers) -> bytes:
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
+
+
+async def _connect(address: int | str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if isinstance(address, int):
+        return await asyncio.open_connection(HOST, address)
+    with connectable(address) as socket:
+        return await asyncio.open_unix_connection(socket)

@@ -60,11 +60,20 @@ class JobOutput:
         return kind(reason, str(message)[:MESSAGE_LENGTH])
 
 
-def job_request(store: ArchiveStore, key: str, data_dir: str, expected: ExpectedArchive) -> bytes:
-    """Return the JSON for the job's stdin, where secrets are safe; a command line is visible to others."""
+def job_request(
+    store: ArchiveStore, key: str, data_dir: str, expected: ExpectedArchive, owner: int | None = None
+) -> bytes:
+    """Return the JSON for the job's stdin, where secrets are safe; a command line is visible to others.
+
+    A new archive records `owner` as the user and group of every file; None means those on the disk.
+    """
     access = asdict(store)
     bucket = access.pop("bucket")
-    recorded = {"expected_size": expected.size_bytes, "expected_sha256": expected.sha256}
+    recorded = {
+        "expected_size": expected.size_bytes,
+        "expected_sha256": expected.sha256,
+        "archived_owner": owner,
+    }
     known = {name: value for name, value in recorded.items() if value is not None}
     location = {"archive_url": f"s3://{bucket}/{key}", "data_dir": data_dir}
     return json.dumps(access | location | known).encode()

@@ -4,12 +4,16 @@ import os
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from codehub.adapters.local.ides import installed_ides
 from codehub.domain.garbage import GracePeriods
+from codehub.domain.images import AllowedImages, allowed_images
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.retention import RetentionPeriods
 from codehub.settings import Settings
+from codehub.settings.types import IMAGE_OF_INSTANCE
 
 FEWEST_STARTS = 4
+OUR_IMAGE = "codehub-workspace"
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,10 @@ class Policy:
     idle_times: IdleTimes = field(
         default_factory=lambda: IdleTimes(timedelta(seconds=600), timedelta(seconds=1800))
     )
+    longest_idle_times: IdleTimes = field(
+        default_factory=lambda: IdleTimes(timedelta(days=7), timedelta(days=90))
+    )
+    allowed_images: AllowedImages = field(default_factory=lambda: AllowedImages(("*",)))
     limits: RunningLimits = field(default_factory=RunningLimits)
     graces: GracePeriods = field(default_factory=GracePeriods)
     retention: RetentionPeriods = field(default_factory=RetentionPeriods)
@@ -43,7 +51,11 @@ def policy_of(settings: Settings) -> Policy:
             standby=timedelta(seconds=settings.ttl.standby_seconds),
             archive=timedelta(seconds=settings.ttl.archive_seconds),
         ),
-        limits=RunningLimits(settings.limits.max_running_per_user, settings.limits.max_running_global),
+        longest_idle_times=longest_idle_times_of(settings),
+        allowed_images=allowed_images_of(settings),
+        limits=RunningLimits(
+            settings.limits.max_running_per_user, settings.limits.max_running_global, disk_limit_of(settings)
+        ),
         graces=GracePeriods(
             orphan=timedelta(seconds=settings.gc.grace_seconds),
             undelete=timedelta(seconds=settings.gc.undelete_seconds),
@@ -55,6 +67,8 @@ def policy_of(settings: Settings) -> Policy:
             sessions=timedelta(days=settings.retention.sessions_days),
             tokens=timedelta(days=settings.retention.tokens_days),
             usage=timedelta(days=settings.retention.usage_days),
+            audit_log=timedelta(days=settings.retention.audit_log_days),
+            egress_log=timedelta(days=settings.retention.egress_log_days),
         ),
         shutdown_grace=timedelta(seconds=settings.worker.shutdown_grace_seconds),
         stall=stall_of(settings),
@@ -62,9 +76,32 @@ def policy_of(settings: Settings) -> Policy:
     )
 
 
+def disk_limit_of(settings: Settings) -> int | None:
+    """Return the limit of each workspace; only local homes are measured."""
+    is_local = settings.workspaces.instance_backend == "local"
+    return (settings.local.disk_bytes or None) if is_local else None
+
+
+def longest_idle_times_of(settings: Settings) -> IdleTimes:
+    return IdleTimes(
+        standby=timedelta(seconds=settings.ttl.max_standby_seconds),
+        archive=timedelta(seconds=settings.ttl.max_archive_seconds),
+    )
+
+
+def allowed_images_of(settings: Settings) -> AllowedImages:
+    """Return what workspaces may run; on the local backend an image names an installed IDE."""
+    workspaces = settings.workspaces
+    is_local = workspaces.instance_backend == "local"
+    own = [IMAGE_OF_INSTANCE["local"], *installed_ides()] if is_local else [OUR_IMAGE]
+    others = own if workspaces.allowed_images is None else workspaces.allowed_images.split(",")
+    return allowed_images([workspaces.default_image_ref, *others])
+
+
 def stall_of(settings: Settings) -> timedelta:
     """Return the stall timeout. Add the time of a stop, which reports no progress meanwhile."""
-    return timedelta(seconds=settings.worker.stall_seconds + settings.docker.stop_seconds)
+    slowest = max(settings.docker.stop_seconds, settings.kubernetes.stop_seconds)
+    return timedelta(seconds=settings.worker.stall_seconds + slowest)
 
 
 def step_limits_of(settings: Settings, cores: int) -> StepLimits:

@@ -1,23 +1,48 @@
 """Opens the providers of a backend: instances, volumes and storage jobs."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codehub.adapters.docker.changes import DockerChanges
-from codehub.adapters.docker.engine import engine_version, open_engine
+from codehub.adapters.docker.engine import (
+    ELSEWHERE,
+    PUBLISH_INSTEAD,
+    UNIX_SCHEME,
+    engine_version,
+    open_engine,
+)
 from codehub.adapters.docker.home_store import DockerHomeStore
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.jobs.storage_jobs import DockerStorageJobs
 from codehub.adapters.docker.options import DockerOptions, Limits, Timeouts
+from codehub.adapters.docker.sockets import SocketDirectory
 from codehub.adapters.docker.volumes import DockerVolumes
+from codehub.adapters.kubernetes.changes import KubernetesChanges
+from codehub.adapters.kubernetes.client import Kubernetes, NoConfiguration, open_kubernetes
+from codehub.adapters.kubernetes.home_store import KubernetesHomeStore
+from codehub.adapters.kubernetes.instances import KubernetesInstances
+from codehub.adapters.kubernetes.jobs.storage_jobs import KubernetesStorageJobs
+from codehub.adapters.kubernetes.options import (
+    Claims,
+    Egress,
+    KubernetesOptions,
+    Placement,
+    Resources,
+)
+from codehub.adapters.kubernetes.options import Timeouts as KubernetesTimeouts
+from codehub.adapters.kubernetes.volumes import KubernetesVolumes
+from codehub.adapters.local.cgroups import Limits as LocalLimits
 from codehub.adapters.local.ides import installed_ides
 from codehub.adapters.local.instances import LocalInstances
 from codehub.adapters.local.root import LocalHomeStore
 from codehub.adapters.local.storage_jobs import LocalStorageJobs
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.db.session import Database
+from codehub.image_traits import traits_from_labels
+from codehub.instance_egress import EgressAccess
+from codehub.instance_ports import port_environment
 from codehub.ports import ArchiveStore, Changes, HomeStore, Instances, StorageJobs, Volumes
 from codehub.services.guarded_providers import GuardedInstances, GuardedStorageJobs, GuardedVolumes, HomeGuard
 from codehub.services.home_store import Homes
@@ -60,7 +85,7 @@ class Editors:
 
     names: tuple[str, ...]
     default: str
-    # Whether any other image can be used too.
+    # Whether other images can be used too, if administrators allow them.
     other_images: bool
 
 
@@ -68,7 +93,7 @@ class Editors:
 async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
     backend = settings.workspaces.instance_backend
     if backend == "local":
-        yield _local(local_root_of(settings))
+        yield _local(settings)
     elif backend == "local-docker":
         options = docker_options_of(settings)
         async with open_engine(settings.docker.url) as engine:
@@ -82,16 +107,51 @@ async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
                 version=lambda: engine_version(engine),
             )
     else:
-        raise SettingsError(
-            [f"CODEHUB_WORKSPACES_INSTANCE_BACKEND is {backend}, which this version does not support"]
-        )
+        async with open_cluster(settings) as kubernetes:
+            yield _kubernetes(settings, kubernetes)
 
 
-def _local(root: Path) -> Providers:
+@asynccontextmanager
+async def open_cluster(settings: Settings) -> AsyncIterator[Kubernetes]:
+    """Open the namespace of the workspaces. Raise SettingsError if nothing says how to reach the cluster."""
+    cluster = settings.kubernetes
+    async with AsyncExitStack() as stack:
+        try:
+            opened = open_kubernetes(cluster.kubeconfig, cluster.namespace)
+            kubernetes = await stack.enter_async_context(opened)
+        except NoConfiguration as error:
+            variable = "CODEHUB_KUBERNETES_KUBECONFIG"
+            raise SettingsError([f"{variable}: there is no way to reach the cluster ({error})"]) from error
+        yield kubernetes
+
+
+def _kubernetes(settings: Settings, kubernetes: Kubernetes) -> Providers:
+    options = kubernetes_options_of(settings)
+    return Providers(
+        backend="k8s",
+        home_store=KubernetesHomeStore(kubernetes, options),
+        instances=KubernetesInstances(kubernetes, options),
+        volumes=KubernetesVolumes(kubernetes, options),
+        jobs=lambda store: KubernetesStorageJobs(kubernetes, options, store),
+        changes=KubernetesChanges(kubernetes, options),
+        version=kubernetes.read_version,
+    )
+
+
+def _local(settings: Settings) -> Providers:
+    root, local = local_root_of(settings), settings.local
     return Providers(
         backend="local",
         home_store=LocalHomeStore(root),
-        instances=LocalInstances(root),
+        instances=LocalInstances(
+            root,
+            ides=installed_ides(settings.origins.ide_base_path),
+            sandboxed=not local.unsafe_no_sandbox,
+            uids=local_uids_of(settings),
+            egress=egress_access_of(settings),
+            limits=LocalLimits(local.memory_bytes, local.cpus, local.processes),
+            environment=port_environment(settings.origins),
+        ),
         volumes=LocalVolumes(root),
         jobs=lambda store: LocalStorageJobs(root, store),
         changes=None,
@@ -108,9 +168,17 @@ def editors_of(settings: Settings) -> Editors:
 
 def docker_options_of(settings: Settings) -> DockerOptions:
     docker = settings.docker
+    if not docker.publish_ports and not docker.url.startswith(UNIX_SCHEME):
+        raise SettingsError([f"CODEHUB_DOCKER_URL is {docker.url}: {ELSEWHERE}; {PUBLISH_INSTEAD}"])
+    sockets = docker.sockets or settings.general.data_dir / "docker" / "sockets"
     return DockerOptions(
-        project=docker.project,
+        sockets=SocketDirectory(sockets.absolute()),
+        publish_ports=docker.publish_ports,
+        egress=_docker_egress_of(settings),
         network=docker.network,
+        project=docker.project,
+        base_path=settings.origins.ide_base_path,
+        environment=port_environment(settings.origins),
         default_image=settings.workspaces.default_image_ref,
         job_image=docker.job_image,
         job_network=docker.job_network,
@@ -118,6 +186,79 @@ def docker_options_of(settings: Settings) -> DockerOptions:
         job_limits=Limits(memory_bytes=docker.job_memory_bytes, pids=docker.pids),
         timeouts=Timeouts(start=docker.start_seconds, stop=docker.stop_seconds),
     )
+
+
+def kubernetes_options_of(settings: Settings) -> KubernetesOptions:
+    cluster = settings.kubernetes
+    return KubernetesOptions(
+        project=cluster.project,
+        base_path=settings.origins.ide_base_path,
+        environment=port_environment(settings.origins),
+        egress=_kubernetes_egress_of(settings),
+        default_image=settings.workspaces.default_image_ref,
+        image_traits={name: traits_from_labels(labels) for name, labels in cluster.image_labels.items()},
+        resources=Resources(
+            memory_bytes=cluster.memory_bytes,
+            cpus=cluster.cpus,
+            requested_memory_bytes=cluster.requested_memory_bytes,
+            requested_cpus=cluster.requested_cpus,
+            temporary_bytes=cluster.temporary_bytes,
+        ),
+        placement=Placement(
+            node_selector=cluster.node_selector,
+            tolerations=cluster.tolerations,
+            runtime_class=cluster.runtime_class,
+            priority_class=cluster.priority_class,
+            image_pull_secrets=cluster.image_pull_secrets,
+            image_pull_policy=cluster.image_pull_policy,
+        ),
+        claims=Claims(cluster.storage_class, cluster.volume_bytes, cluster.access_mode),
+        timeouts=KubernetesTimeouts(
+            launch=cluster.launch_seconds,
+            start=cluster.start_seconds,
+            stop=cluster.stop_seconds,
+            force=cluster.force_seconds,
+            pull_failures=cluster.pull_failure_seconds,
+        ),
+        job_image=cluster.job_image,
+        job_resources=Resources(memory_bytes=cluster.job_memory_bytes),
+    )
+
+
+def _kubernetes_egress_of(settings: Settings) -> Egress | None:
+    address, key = settings.kubernetes.egress_address, settings.egress.key
+    if address is None:
+        return None
+    if key is None:
+        raise SettingsError(["CODEHUB_EGRESS_KEY is not set; CODEHUB_KUBERNETES_EGRESS_ADDRESS needs it"])
+    return Egress(address, key.get_secret_value())
+
+
+def _docker_egress_of(settings: Settings) -> EgressAccess | None:
+    if settings.docker.egress == "direct":
+        return None
+    if (egress := egress_access_of(settings)) is None:
+        raise SettingsError(["CODEHUB_EGRESS_KEY is not set; CODEHUB_DOCKER_EGRESS=gateway needs it"])
+    return egress
+
+
+def unsafe_workspaces(settings: Settings) -> bool:
+    """Return whether workspaces run without a sandbox and can do all that CodeHub can."""
+    unsafe = settings.workspaces.instance_backend == "local" and settings.local.unsafe_no_sandbox
+    if unsafe and settings.oidc.issuer:
+        # Signing in there adds accounts, and there may be only one.
+        raise SettingsError(["CODEHUB_LOCAL_UNSAFE_NO_SANDBOX must be unset when CODEHUB_OIDC_ISSUER is set"])
+    return unsafe
+
+
+def local_uids_of(settings: Settings) -> range:
+    return range(settings.local.first_uid, settings.local.first_uid + settings.local.uid_count)
+
+
+def egress_access_of(settings: Settings) -> EgressAccess | None:
+    """Return how instances reach the gateway; without a key they have no way out."""
+    key = settings.egress.key
+    return EgressAccess(settings.egress_socket.absolute(), key.get_secret_value()) if key else None
 
 
 def local_root_of(settings: Settings) -> Path:

@@ -6,8 +6,11 @@
 from dataclasses import dataclass, field
 
 from codehub.domain.conditions import Reason, Resource
+from codehub.domain.disk import DiskLevel
 from codehub.domain.history import OperationResult
+from codehub.domain.port_shares import Audience
 from codehub.domain.recovery import RecoverChoice
+from codehub.domain.single_sign_on import SignInProblem
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 
@@ -141,9 +144,19 @@ STEPS = {
     "pulling the image": "Pulling the image",
     "unpacking the image": "Unpacking the image",
     "waiting for its turn": "Waiting for its turn",
+    "waiting for a node": "Waiting for a free machine",
+    "waiting for the disk": "Waiting for the disk",
 }
 # The name of the operation does not suggest these, so they are shown next to it.
-NOTABLE_STEPS = frozenset({"pulling the image", "unpacking the image", "waiting for its turn"})
+NOTABLE_STEPS = frozenset(
+    {
+        "pulling the image",
+        "unpacking the image",
+        "waiting for its turn",
+        "waiting for a node",
+        "waiting for the disk",
+    }
+)
 
 _TRY_AGAIN = "Try again. If it happens again, show this page to your administrator."
 FAILURES = {
@@ -164,8 +177,9 @@ FAILURES = {
     ),
     ErrorReason.IMAGE_PULL_FAILED: FailureWords(
         "It cannot start",
-        "CodeHub could not fetch the image.",
-        "Check the name of the image and whether the registry answers, then try again.",
+        "CodeHub could not fetch the image, or the image is not allowed.",
+        "Check the name of the image, whether the registry answers, and whether administrators allow it; "
+        "then try again.",
     ),
     ErrorReason.CONTAINER_WITHOUT_VOLUME: FailureWords(
         "The IDE has lost its files",
@@ -249,6 +263,16 @@ PROVIDERS = {
     Resource.ARCHIVE: "the archive store",
 }
 
+# What to do about the disk space that a workspace uses.
+DISK_LEVELS = {
+    DiskLevel.OK: "",
+    DiskLevel.HIGH: "It uses more than 80 % of its {limit} of disk space.",
+    DiskLevel.CRITICAL: "It uses more than 90 % of its {limit} of disk space. Delete files: with more than "
+    "that, it does not start again.",
+    DiskLevel.OVER: "It uses more than its {limit} of disk space, so it does not start again. Delete files "
+    "while it runs, or ask an administrator for more space.",
+}
+
 # The audit trail: after the name of the person or program.
 EVENTS = {
     "created": "created it",
@@ -278,3 +302,52 @@ CODEHUB_ACTORS = frozenset({"control-plane", "ttl"})
 UNUSED = "because nobody used it"
 
 IDES = {"code-server": "VS Code (code-server)", "jupyterlab": "JupyterLab"}
+
+# On the sign-in page, with the name of the identity provider.
+SIGN_IN_PROBLEMS = {
+    SignInProblem.EXPIRED: "This sign-in took too long or was already used. Sign in again.",
+    SignInProblem.REFUSED: "{provider} did not sign you in. Try again, or ask an administrator.",
+    SignInProblem.REJECTED: (
+        "The response of {provider} could not be verified. Try again, or tell an administrator."
+    ),
+    SignInProblem.UNAVAILABLE: "{provider} is not responding. Try again in a minute.",
+    SignInProblem.NOT_ALLOWED: (
+        "You are in no group that may use CodeHub. Ask an administrator to be added to one."
+    ),
+    SignInProblem.DISABLED: "Your account is disabled. Ask an administrator to enable it.",
+}
+# Who may open a port.
+AUDIENCES = {
+    Audience.USERS: "users who are signed in",
+    Audience.PUBLIC: "everybody with the link",
+}
+ONLY_OWNER = "its owner only"
+
+ALWAYS_REFUSED = "Private and local addresses and CodeHub's own servers are always refused."
+NOT_ENFORCED = "Workspaces connect directly here: they do not use the egress gateway."
+# By action of the audit log.
+AUDIT_ACTIONS = {
+    "sign_in": "Sign-in",
+    "sign_out": "Sign-out",
+    "lockout": "Lock-out",
+    "password_confirm": "Password entered again",
+    "password_change": "Own password changed",
+    "token_create": "Token created",
+    "token_revoke": "Token revoked",
+    "session_revoke": "Session ended",
+    "sign_out_everywhere": "Signed out everywhere",
+    "authenticator_add": "Second factor added",
+    "authenticator_remove": "Second factor removed",
+    "user_add": "User added",
+    "user_role": "Role changed",
+    "user_disable": "User disabled",
+    "user_enable": "User enabled",
+    "user_password": "Password set",
+    "user_authenticator": "Second factor of a user removed",
+    "recover": "Recover choice",
+    "network_policy": "Network policy changed",
+    "network_limit": "Network limit changed",
+    "disk_limit": "Disk limit changed",
+    "port_share": "Port shared",
+    "port_unshare": "Port no longer shared",
+}

@@ -124,6 +124,10 @@ async def lock_admins(session: AsyncSession) -> None:
     await session.execute(select(func.pg_advisory_xact_lock(ADMINS_LOCK)))
 
 
+async def count_accounts(session: AsyncSession) -> int:
+    return await session.scalar(select(func.count()).select_from(User)) or 0
+
+
 async def has_admin(session: AsyncSession) -> bool:
     return bool(await session.scalar(select(exists().where(User.role == Role.ADMIN))))
 

@@ -16,6 +16,7 @@ from sqlalchemy import (
     delete,
     func,
     insert,
+    null,
     or_,
     select,
     union_all,
@@ -40,6 +41,11 @@ class Holder:
     user_id: UUID
     username: str
     role: str
+    # When the password was last entered; None for a token.
+    confirmed_at: datetime | None = None
+    # What a token is limited to; None is no limit.
+    scopes: list[str] | None = None
+    workspace_ids: list[UUID] | None = None
 
 
 @dataclass(frozen=True)
@@ -63,10 +69,17 @@ class TokenView:
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
+    # None for a token of an older release, which may do all that its owner may.
+    scopes: list[str] | None = None
+    # None for all workspaces.
+    workspaces: list[UUID] | None = None
 
 
 def live_session(now: datetime | BindParameter[datetime]) -> tuple[ColumnElement[bool], ...]:
-    return (Session.revoked_at.is_(None), Session.expires_at > now)
+    used_at = func.coalesce(Session.last_seen_at, Session.created_at)
+    idle_until = used_at + func.make_interval(0, 0, 0, 0, 0, 0, Session.idle_seconds)
+    in_use = or_(Session.idle_seconds.is_(None), idle_until > now)
+    return (Session.revoked_at.is_(None), Session.expires_at > now, in_use)
 
 
 def live_token(now: datetime | BindParameter[datetime]) -> tuple[ColumnElement[bool], ...]:
@@ -80,12 +93,30 @@ _TOKEN_HASH, _NOW = (
     bindparam("now", type_=DateTime(timezone=True)),
 )
 SELECT_SESSION_HOLDER = (
-    select(Session.id, Session.expires_at, Session.last_seen_at, User.id, User.username, User.role)
+    select(
+        Session.id,
+        Session.expires_at,
+        Session.last_seen_at,
+        User.id,
+        User.username,
+        User.role,
+        func.coalesce(Session.confirmed_at, Session.created_at),
+    )
     .join(User, User.id == Session.user_id)
     .where(Session.token_hash == _TOKEN_HASH, *live_session(_NOW), User.disabled_at.is_(None))
 )
 SELECT_TOKEN_HOLDER = (
-    select(ApiToken.id, ApiToken.expires_at, ApiToken.last_used_at, User.id, User.username, User.role)
+    select(
+        ApiToken.id,
+        ApiToken.expires_at,
+        ApiToken.last_used_at,
+        User.id,
+        User.username,
+        User.role,
+        null(),
+        ApiToken.scopes,
+        ApiToken.workspace_ids,
+    )
     .join(User, User.id == ApiToken.user_id)
     .where(ApiToken.token_hash == _TOKEN_HASH, *live_token(_NOW), User.disabled_at.is_(None))
 )
@@ -145,7 +176,13 @@ async def find_valid(session: AsyncSession, ids: Collection[str], now: datetime)
     return {str(each) for each in found}
 
 
-async def insert_session(session: AsyncSession, user_id: UUID, new: SessionView, token_hash: bytes) -> None:
+async def insert_session(
+    session: AsyncSession,
+    user_id: UUID,
+    new: SessionView,
+    token_hash: bytes,
+    idle_timeout: timedelta | None = None,
+) -> None:
     await session.execute(
         insert(Session).values(
             id=new.id,
@@ -155,8 +192,14 @@ async def insert_session(session: AsyncSession, user_id: UUID, new: SessionView,
             expires_at=new.expires_at,
             last_seen_at=new.last_seen_at,
             user_agent=new.user_agent,
+            idle_seconds=None if idle_timeout is None else round(idle_timeout.total_seconds()),
         )
     )
+
+
+async def confirm_session(session: AsyncSession, session_id: UUID, now: datetime) -> None:
+    """Record that the password was entered again."""
+    await session.execute(update(Session).where(Session.id == session_id).values(confirmed_at=now))
 
 
 async def insert_token(session: AsyncSession, user_id: UUID, new: TokenView, token_hash: bytes) -> None:
@@ -168,6 +211,8 @@ async def insert_token(session: AsyncSession, user_id: UUID, new: TokenView, tok
             token_hash=token_hash,
             created_at=new.created_at,
             expires_at=new.expires_at,
+            scopes=new.scopes,
+            workspace_ids=new.workspaces,
         )
     )
 
@@ -198,6 +243,8 @@ async def list_unrevoked_tokens(session: AsyncSession, user_id: UUID) -> list[To
         ApiToken.expires_at,
         ApiToken.last_used_at,
         ApiToken.revoked_at,
+        ApiToken.scopes,
+        ApiToken.workspace_ids,
     )
     statement = (
         select(*columns)

@@ -50,10 +50,17 @@ DELETE_TOKENS = """
         ORDER BY least(expires_at, revoked_at) LIMIT :limit
     ))
 """
+# Only this function may remove entries: triggers refuse everything else.
+REMOVE_AUDIT_LOG = "SELECT remove_old_audit_log(:before, :limit)"
 # By ctid: looking the rows up by their primary key again would read the whole table.
 DELETE_USAGE = """
     DELETE FROM workspace_usage WHERE ctid = ANY (ARRAY(
         SELECT ctid FROM workspace_usage WHERE bucket < :before ORDER BY bucket LIMIT :limit
+    ))
+"""
+DELETE_EGRESS_LOG = """
+    DELETE FROM egress_log WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM egress_log WHERE hour < :before ORDER BY hour LIMIT :limit
     ))
 """
 
@@ -85,9 +92,14 @@ def _remover(statement: str) -> RemoveOld:
     return remove
 
 
+async def remove_audit_log(session: AsyncSession, before: datetime, limit: int) -> int:
+    return int((await session.execute(bound(REMOVE_AUDIT_LOG, before, limit))).scalar_one())
+
+
 remove_workspaces = _remover(DELETE_WORKSPACES)
 remove_archives = _remover(DELETE_ARCHIVES)
 remove_events = _remover(DELETE_EVENTS)
 remove_sessions = _remover(DELETE_SESSIONS)
 remove_tokens = _remover(DELETE_TOKENS)
 remove_usage = _remover(DELETE_USAGE)
+remove_egress_log = _remover(DELETE_EGRESS_LOG)

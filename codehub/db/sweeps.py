@@ -23,10 +23,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 
 from codehub.db import predicates
-from codehub.db.models import Workspace
+from codehub.db.models import User, Workspace
 from codehub.db.snapshots import workspace_ids
 from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
-from codehub.domain.states import DesiredState, Operation
+from codehub.domain.states import DesiredState, Operation, Phase
 
 # A workspace that waits is observed ever less often: after half the time that it has waited so far, and at
 # least once an hour. The sweep itself notices when the provider is back.
@@ -38,6 +38,14 @@ IS_DUE = (
 
 # ARCHIVED and deleted workspaces have no container or volume; if they do, the listing has them.
 HAS_HOME = "deleted_at IS NULL AND phase IN ('RUNNING', 'STANDBY')"
+
+
+@dataclass(frozen=True)
+class Ttl:
+    """The default of an idle time, and the longest that counts."""
+
+    default: timedelta
+    longest: timedelta
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,15 @@ class LastObserved:
     owner_id: str
     conditions: Conditions
     busy: bool
+
+
+@dataclass(frozen=True)
+class WantedByDisabled:
+    """A workspace that shall run although its owner is disabled."""
+
+    workspace_id: WorkspaceId
+    owner_id: str
+    phase: Phase
 
 
 async def not_converged(
@@ -141,37 +158,62 @@ def _last_observed(row: Row[Any]) -> LastObserved:
     )
 
 
-async def due_for_standby(
-    session: AsyncSession, now: datetime, default_ttl: timedelta, limit: int
-) -> list[WorkspaceId]:
+async def due_for_standby(session: AsyncSession, now: datetime, ttl: Ttl, limit: int) -> list[WorkspaceId]:
     """Return workspaces that run, have no operation, and were unused for longer than their standby TTL."""
-    return workspace_ids(await session.scalars(select_due_for_standby(now, default_ttl, limit)))
+    return workspace_ids(await session.scalars(select_due_for_standby(now, ttl, limit)))
 
 
-async def due_for_archive(
-    session: AsyncSession, now: datetime, default_ttl: timedelta, limit: int
-) -> list[WorkspaceId]:
+async def due_for_archive(session: AsyncSession, now: datetime, ttl: Ttl, limit: int) -> list[WorkspaceId]:
     """Return workspaces in STANDBY, idle for longer than their archive TTL; owners take turns."""
-    return workspace_ids(await session.scalars(select_due_for_archive(now, default_ttl, limit)))
+    return workspace_ids(await session.scalars(select_due_for_archive(now, ttl, limit)))
 
 
-def select_due_for_standby(now: datetime, default_ttl: timedelta, limit: int) -> Select[UUID]:
+async def load_wanted_by_disabled(
+    session: AsyncSession, limit: int, *, owner_user_id: UUID | None = None
+) -> list[WantedByDisabled]:
+    """Return workspaces that shall run although their owner is disabled, and could be stopped now."""
+    rows = await session.execute(select_wanted_by_disabled(limit, owner_user_id))
+    return [WantedByDisabled(WorkspaceId(str(row[0])), str(row[1]), Phase(row[2])) for row in rows]
+
+
+def select_wanted_by_disabled(limit: int, owner_user_id: UUID | None) -> Select[UUID, UUID, str]:
+    disabled = select(User.id).where(User.disabled_at.is_not(None))
+    if owner_user_id is not None:
+        disabled = disabled.where(User.id == owner_user_id)
+    return (
+        select(Workspace.id, Workspace.owner_user_id, Workspace.phase)
+        .where(
+            # For its index: few workspaces run, whoever owns them.
+            text(predicates.COUNTS_AS_RUNNING),
+            Workspace.owner_user_id.in_(disabled),
+            Workspace.deleted_at.is_(None),
+            Workspace.desired_state == DesiredState.RUNNING,
+            Workspace.operation == Operation.NONE,
+            Workspace.phase != Phase.ERROR,
+        )
+        .order_by(Workspace.id)
+        .limit(limit)
+    )
+
+
+def select_due_for_standby(now: datetime, ttl: Ttl, limit: int) -> Select[UUID]:
     # GREATEST ignores NULL: a workspace that was never used counts from its start.
     used_at = func.greatest(Workspace.last_access_at, Workspace.phase_changed_at)
-    due_at = used_at + _ttl(Workspace.standby_ttl_seconds, default_ttl)
+    due_at = used_at + _ttl(Workspace.standby_ttl_seconds, ttl)
     due = _due(predicates.IDLE_RUNNING, due_at, now).subquery()
     return select(due.c.id).order_by(due.c.phase_changed_at).limit(limit)
 
 
-def select_due_for_archive(now: datetime, default_ttl: timedelta, limit: int) -> Select[UUID]:
-    due_at = Workspace.phase_changed_at + _ttl(Workspace.archive_ttl_seconds, default_ttl)
+def select_due_for_archive(now: datetime, ttl: Ttl, limit: int) -> Select[UUID]:
+    due_at = Workspace.phase_changed_at + _ttl(Workspace.archive_ttl_seconds, ttl)
     due = _due(predicates.IDLE_STANDBY, due_at, now).subquery()
     turn = func.row_number().over(partition_by=due.c.owner_user_id, order_by=due.c.phase_changed_at)
     return select(due.c.id).order_by(turn, due.c.phase_changed_at).limit(limit)
 
 
-def _ttl(seconds: InstrumentedAttribute[int | None], default: timedelta) -> ColumnElement[timedelta]:
-    return func.coalesce(seconds * literal(timedelta(seconds=1)), default)
+def _ttl(seconds: InstrumentedAttribute[int | None], ttl: Ttl) -> ColumnElement[timedelta]:
+    own = func.coalesce(seconds * literal(timedelta(seconds=1)), ttl.default)
+    return func.least(own, literal(ttl.longest))
 
 
 def _due(candidates: str, due_at: ColumnElement[datetime], now: datetime) -> Select[UUID, UUID, datetime]:

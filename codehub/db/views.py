@@ -1,7 +1,7 @@
 """Workspaces as people see them: one statement per response, columns instead of entities."""
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -16,6 +16,8 @@ from codehub.db.models import Archive, User, Workspace
 from codehub.db.workspaces import Metadata
 from codehub.domain.attention import LifecycleState
 from codehub.domain.conditions import Conditions, Resource, WorkspaceId, conditions_from_json
+from codehub.domain.port_shares import PortShares
+from codehub.domain.port_shares import parse as parse_shares
 from codehub.domain.recovery import CHOOSES_ARCHIVE
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
@@ -59,6 +61,12 @@ class WorkspaceView(Metadata):
     updated_at: datetime
     deleted_at: datetime | None
     version: int
+    origin_number: int | None = None
+    port_shares: PortShares = field(default_factory=dict)
+    disk_used_bytes: int | None = None
+    disk_measured_at: datetime | None = None
+    disk_complete: bool | None = None
+    disk_limit_bytes: int | None = None
 
     @property
     def lifecycle(self) -> LifecycleState:
@@ -86,6 +94,8 @@ _OTHER_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "archive_verified_at": Archive.verified_at,
     # Only where *recover* may choose one of them.
     "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_other_archives())),
+    # Nothing of a disabled owner is shared, also while it is still running.
+    "port_shares": case((User.disabled_at.is_(None), Workspace.port_shares), else_=text("'{}'::jsonb")),
     "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
 }
 _NAMES = tuple(field.name for field in fields(WorkspaceView))
@@ -118,6 +128,8 @@ class ViewFilter:
     phases: frozenset[Phase] = frozenset()
     text: str | None = None
     deleted: bool = False
+    # Only these; None does not restrict.
+    ids: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -182,6 +194,8 @@ def select_page(filter_: ViewFilter, after: Position | None, limit: int) -> View
         statement = statement.where(Workspace.phase.in_(sorted(filter_.phases)))
     if filter_.text:
         statement = statement.where(_contains(filter_.text))
+    if filter_.ids is not None:
+        statement = statement.where(Workspace.id.in_([UUID(each) for each in filter_.ids]))
     if after is not None:
         # Compared as a pair, which the index supports; OFFSET would read all earlier pages again.
         position = tuple_(Workspace.created_at, Workspace.id)
@@ -236,4 +250,5 @@ _CONVERTERS: dict[str, Callable[[Any], object]] = {
     "error_reason": _error_reason,
     "waiting_for": _resources,
     "other_archives": parse_other_archives,
+    "port_shares": parse_shares,
 }

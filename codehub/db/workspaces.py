@@ -13,6 +13,7 @@ from codehub.db.m1_homes import only_in_m1
 from codehub.db.models import Workspace
 from codehub.db.snapshots import NOT_WAITING, phase_changed_at
 from codehub.domain.conditions import Snapshot, WorkspaceId
+from codehub.domain.disk import DiskUsage
 from codehub.domain.states import DesiredState, Operation, Phase
 
 
@@ -42,6 +43,9 @@ class LockedWorkspace:
     desired_state: DesiredState
     metadata: Metadata
     version: int
+    phase_changed_at: datetime
+    disk: DiskUsage | None
+    disk_limit_bytes: int | None
 
 
 @dataclass(frozen=True)
@@ -134,6 +138,11 @@ async def _lock(
             Workspace.op_started_at,
             Workspace.desired_state,
             Workspace.version,
+            Workspace.phase_changed_at,
+            Workspace.disk_used_bytes,
+            Workspace.disk_measured_at,
+            Workspace.disk_complete,
+            Workspace.disk_limit_bytes,
             *(getattr(Workspace, name) for name in METADATA_FIELDS),
         )
         .where(Workspace.id == UUID(workspace_id), condition)
@@ -151,7 +160,19 @@ async def _lock(
         desired_state=DesiredState(row.desired_state),
         metadata=Metadata(**{name: getattr(row, name) for name in METADATA_FIELDS}),
         version=row.version,
+        phase_changed_at=row.phase_changed_at,
+        disk=disk_usage(row.disk_used_bytes, row.disk_measured_at, row.disk_complete),
+        disk_limit_bytes=row.disk_limit_bytes,
     )
+
+
+def disk_usage(
+    used_bytes: int | None, measured_at: datetime | None, complete: bool | None
+) -> DiskUsage | None:
+    """Return the last measurement from its columns; None if there was none."""
+    if used_bytes is None or measured_at is None:
+        return None
+    return DiskUsage(used_bytes, measured_at, bool(complete))
 
 
 def _update(workspace_id: WorkspaceId) -> Update:

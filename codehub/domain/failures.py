@@ -25,7 +25,8 @@ EXPLANATIONS = {
     ),
     ErrorReason.UNREACHABLE: "A service could not be reached. CodeHub tries again.",
     ErrorReason.IMAGE_PULL_FAILED: (
-        "The image could not be pulled. Check its name and the registry, then recover."
+        "The image could not be pulled, or is not allowed. Check its name, the registry and the images that "
+        "administrators allow, then recover."
     ),
     ErrorReason.CONTAINER_WITHOUT_VOLUME: (
         "A container exists without a complete home. Recover to remove the container and check again."

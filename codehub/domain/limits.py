@@ -1,4 +1,4 @@
-"""Running limits and idle rules."""
+"""Running limits, idle rules, and what becomes of the workspaces of a disabled user."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,10 +9,12 @@ from codehub.domain.states import DesiredState, Operation, Phase
 
 @dataclass(frozen=True)
 class RunningLimits:
-    """How many workspaces may run at once."""
+    """How many workspaces may run at once, and how much disk space one may use to start."""
 
     per_user: int = 2
     total: int = 100
+    # None means no limit.
+    disk_bytes: int | None = None
 
 
 class LimitScope(StrEnum):
@@ -28,6 +30,15 @@ class IdleTimes:
 
     standby: timedelta
     archive: timedelta
+
+
+def idle_times(
+    standby_seconds: int | None, archive_seconds: int | None, defaults: IdleTimes, longest: IdleTimes
+) -> IdleTimes:
+    """Return the times of a workspace: its own, or the defaults; never more than administrators allow."""
+    standby = defaults.standby if standby_seconds is None else timedelta(seconds=standby_seconds)
+    archive = defaults.archive if archive_seconds is None else timedelta(seconds=archive_seconds)
+    return IdleTimes(min(standby, longest.standby), min(archive, longest.archive))
 
 
 @dataclass(frozen=True)
@@ -57,6 +68,17 @@ def exceeded_limit(own: int, total: int, limits: RunningLimits) -> LimitScope | 
     if own >= limits.per_user:
         return LimitScope.USER
     return LimitScope.GLOBAL if total >= limits.total else None
+
+
+def disabled_target(phase: Phase, operation: Operation, desired_state: DesiredState) -> DesiredState | None:
+    """Return where a workspace of a disabled user should go now; None if it stays, or an operation runs.
+
+    From there the idle rules archive it. An error waits for a person, as always.
+    """
+    if operation is not Operation.NONE or desired_state is not DesiredState.RUNNING or phase is Phase.ERROR:
+        return None
+    # Anything more would restore an archived one first.
+    return DesiredState.ARCHIVED if phase is Phase.ARCHIVED else DesiredState.STANDBY
 
 
 def idle_target(usage: Usage, times: IdleTimes, now: datetime) -> DesiredState | None:

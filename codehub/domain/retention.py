@@ -17,8 +17,10 @@ class RetentionPeriods:
     events: timedelta = DEFAULT
     sessions: timedelta = DEFAULT
     tokens: timedelta = DEFAULT
+    audit_log: timedelta = timedelta(days=365)
     # People see the last day; a week leaves room to show more.
     usage: timedelta = timedelta(days=7)
+    egress_log: timedelta = timedelta(days=7)
 
 
 @dataclass(frozen=True)

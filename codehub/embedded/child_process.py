@@ -116,7 +116,7 @@ async def spawn(child: Child, log: Path) -> Process:
             stderr=subprocess.STDOUT,
             start_new_session=True,
             # Runs after the change of user, which would clear the signal.
-            preexec_fn=_die_with_parent(child.death_signal),
+            preexec_fn=die_with_parent(child.death_signal),
             **user_options(child.user),
         )
 
@@ -153,13 +153,14 @@ def last_lines(log: Path, count: int) -> list[str]:
         return []
 
 
-def _die_with_parent(number: signal.Signals) -> Callable[[], None]:
-    parent = os.getpid()
+def die_with_parent(number: signal.Signals, parent: int | None = None) -> Callable[[], None]:
+    """Return a function for a child: the kernel sends it the signal when its parent, this process, dies."""
+    expected = parent or os.getpid()
 
     def prepare() -> None:
         _libc.prctl(PR_SET_PDEATHSIG, number)
         # The parent may have died before the line above.
-        if os.getppid() != parent:
+        if os.getppid() != expected:
             os._exit(1)
 
     return prepare

@@ -30,6 +30,10 @@ class DataDir:
         return self.root / "credentials.json"
 
     @property
+    def egress_key(self) -> Path:
+        return self.root / "egress.key"
+
+    @property
     def backend(self) -> Path:
         return self.root / "backend.json"
 
@@ -85,6 +89,13 @@ def read_json(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return content if isinstance(content, dict) else {}
+
+
+def load_or_create_secret(path: Path) -> str:
+    """Return the secret in the file; generate it the first time."""
+    if not path.exists():
+        write_private(path, _new_secret())
+    return path.read_text().strip()
 
 
 class DamagedCredentials(Exception):

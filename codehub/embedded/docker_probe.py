@@ -6,7 +6,14 @@ from collections.abc import Callable, Sequence
 import aiohttp
 from aiodocker import Docker, DockerError
 
-from codehub.adapters.docker.engine import NO_CONNECTION, error_text, open_engine
+from codehub.adapters.docker.engine import (
+    ELSEWHERE,
+    NO_CONNECTION,
+    PUBLISH_INSTEAD,
+    error_text,
+    is_on_this_machine,
+    open_engine,
+)
 from codehub.adapters.docker.images import find_image
 from codehub.embedded.backends import DockerStatus, docker_images
 from codehub.settings import Settings
@@ -17,12 +24,14 @@ MAX_ERROR_LENGTH = 200
 CODEHUB_IMAGES = frozenset(docker_images(Settings()))
 
 
-async def probe_docker(url: str, images: Sequence[str], seconds: float = PROBE_SECONDS) -> DockerStatus:
-    """Check the engine and the images without changing anything."""
+async def probe_docker(
+    url: str, images: Sequence[str], seconds: float = PROBE_SECONDS, *, publish_ports: bool = False
+) -> DockerStatus:
+    """Check the engine and the images, that of workspaces first, without changing anything."""
     async with open_engine(url) as engine:
         try:
             async with asyncio.timeout(seconds):
-                return await _probe(engine, images)
+                return await _probe(engine, images, publish_ports=publish_ports)
         except TimeoutError:
             return _unusable(f"Docker does not answer within {seconds:.0f} s", "restart Docker")
         except DockerError as error:
@@ -36,10 +45,15 @@ async def probe_docker(url: str, images: Sequence[str], seconds: float = PROBE_S
 
 
 async def probe_and_pull(
-    url: str, images: Sequence[str], say: Callable[[str], None], pull_seconds: float = PULL_SECONDS
+    url: str,
+    images: Sequence[str],
+    say: Callable[[str], None],
+    pull_seconds: float = PULL_SECONDS,
+    *,
+    publish_ports: bool = False,
 ) -> DockerStatus:
     """Check Docker, and pull missing images. Announce each pull and limit its time."""
-    found = await probe_docker(url, images)
+    found = await probe_docker(url, images, publish_ports=publish_ports)
     if not found.missing:
         return found
     async with open_engine(url) as engine:
@@ -47,13 +61,25 @@ async def probe_and_pull(
             say(f"Docker has no image {image}: pulling it (at most {pull_seconds:.0f} s) ...")
             if reason := await _pull(engine, image, pull_seconds):
                 return _missing_images(found.version, (image,), f" and cannot pull it ({reason})")
-    return await probe_docker(url, images)
+    return await probe_docker(url, images, publish_ports=publish_ports)
 
 
-async def _probe(engine: Docker, images: Sequence[str]) -> DockerStatus:
+async def _probe(engine: Docker, images: Sequence[str], *, publish_ports: bool) -> DockerStatus:
     version = str((await engine.version())["Version"])
-    missing = tuple([image for image in images if await find_image(engine, image) is None])
-    return _missing_images(version, missing) if missing else DockerStatus(version)
+    if not publish_ports and not await is_on_this_machine(engine):
+        return _unusable(ELSEWHERE, PUBLISH_INSTEAD)
+    found = {image: await find_image(engine, image) for image in images}
+    if missing := tuple(name for name, image in found.items() if image is None):
+        return _missing_images(version, missing)
+    workspace = found[images[0]]
+    if not publish_ports and workspace and not workspace.traits.socket_arguments:
+        return _without_agent(images[0])
+    return DockerStatus(version)
+
+
+def _without_agent(image: str) -> DockerStatus:
+    remedy = "`make images` builds it again" if image in CODEHUB_IMAGES else "build it on CodeHub's image"
+    return _unusable(f"the image {image} lacks the agent of this release", remedy)
 
 
 async def _pull(engine: Docker, image: str, seconds: float) -> str:

@@ -31,9 +31,8 @@ def _choose_port(sockets: ExitStack, preferred: int | None) -> int:
     candidates = range(LOWEST_PORT, _first_ephemeral_port())
     choices = random.choices(candidates, k=ATTEMPTS)  # noqa: S311 (not a secret)
     if preferred is not None and _listen(sockets, preferred):
-        _reserve(
-            preferred
-        )  # the result does not matter: the port is free, so the reservation is this installation's
+        # Nothing listens there, so another reservation can only be this installation's own.
+        _reserve(preferred)
         return preferred
     for port in choices:
         if _listen(sockets, port) and _reserve(port):

@@ -1,4 +1,4 @@
-"""The processes of CodeHub itself: worker, API and proxy."""
+"""The processes of CodeHub itself: worker, API, proxy and egress gateway."""
 
 import socket
 import sys
@@ -46,6 +46,7 @@ PROCESSES = (
     CodeHubProcess("worker", "worker", "Worker"),
     CodeHubProcess("api", "api", "API", _api),
     CodeHubProcess("proxy", "proxy", "Proxy", _proxy),
+    CodeHubProcess("egress", "egress", "Egress gateway"),
 )
 
 

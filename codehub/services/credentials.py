@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid4
 
-from codehub.db.accounts import lock_account
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.accounts import Account, Role, lock_account
 from codehub.db.credentials import (
     SessionView,
     TokenView,
@@ -18,12 +20,18 @@ from codehub.db.credentials import (
     revoke_tokens,
 )
 from codehub.db.session import Database
+from codehub.db.views import load_view
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.scopes import Scope, with_implied
+from codehub.services.audit import Action, Actor, record
 from codehub.services.errors import (
     CredentialNotFound,
     InvalidExpiry,
+    InvalidScope,
     InvalidTokenName,
     TooManyTokens,
     UserNotFound,
+    WorkspaceNotFound,
 )
 
 SECRET_BYTES = 32
@@ -62,17 +70,48 @@ async def list_sessions(database: Database, user_id: UUID, *, now: datetime) -> 
         return await list_live_sessions(session, user_id, now)
 
 
-async def revoke_session(database: Database, user_id: UUID, session_id: UUID, *, now: datetime) -> None:
+async def revoke_session(
+    database: Database, user_id: UUID, session_id: UUID, *, by: Actor, now: datetime
+) -> None:
     """End the session; raise CredentialNotFound if the user has no such session."""
     async with database.transaction() as session:
         if not await revoke_sessions(session, now, user_id=user_id, session_id=session_id):
             raise CredentialNotFound
+        await record(session, Action.SESSION_REVOKE, now, by=by, target_id=session_id)
+
+
+async def sign_out_everywhere(
+    database: Database, user_id: UUID, *, tokens: bool, by: Actor, now: datetime
+) -> None:
+    """End all sessions of the user and, if wanted, revoke all tokens."""
+    async with database.transaction() as session:
+        ended = await revoke_sessions(session, now, user_id=user_id)
+        revoked = await revoke_tokens(session, now, user_id=user_id) if tokens else 0
+        detail = {"sessions": ended, "tokens": revoked}
+        await record(session, Action.SIGN_OUT_EVERYWHERE, now, by=by, detail=detail)
+
+
+@dataclass(frozen=True)
+class TokenLimits:
+    """What a new token may do, and for which workspaces; None for all that its owner has."""
+
+    scopes: frozenset[Scope] = frozenset({Scope.WORKSPACES})
+    workspace_ids: frozenset[UUID] | None = None
 
 
 async def create_token(
-    database: Database, user_id: UUID, name: str, *, expires_at: datetime | None, now: datetime
+    database: Database,
+    user_id: UUID,
+    name: str,
+    *,
+    expires_at: datetime | None,
+    limits: TokenLimits = TokenLimits(),  # noqa: B008 (frozen)
+    by: Actor,
+    now: datetime,
 ) -> CreatedToken:
-    view = TokenView(uuid4(), _validate_name(name), now, expires_at, last_used_at=None, revoked_at=None)
+    scopes = sorted(with_implied(limits.scopes))
+    only = None if limits.workspace_ids is None else sorted(limits.workspace_ids)
+    view = TokenView(uuid4(), _validate_name(name), now, expires_at, None, None, list(scopes), only)
     if expires_at is not None and expires_at <= now:
         raise InvalidExpiry
     token = new_api_token()
@@ -83,7 +122,16 @@ async def create_token(
             raise UserNotFound
         if await count_live_tokens(session, user_id, now) >= MAX_TOKENS:
             raise TooManyTokens(MAX_TOKENS)
+        await _check_limits(session, account, limits)
         await insert_token(session, user_id, view, hash_token(token))
+        detail = {
+            "expires_at": None if expires_at is None else expires_at.isoformat(),
+            "scopes": scopes,
+            "workspaces": None if only is None else [str(each) for each in only],
+        }
+        await record(
+            session, Action.TOKEN_CREATE, now, by=by, target=view.name, target_id=view.id, detail=detail
+        )
     return CreatedToken(view, token)
 
 
@@ -93,11 +141,28 @@ async def list_tokens(database: Database, user_id: UUID) -> list[TokenView]:
         return await list_unrevoked_tokens(session, user_id)
 
 
-async def revoke_token(database: Database, user_id: UUID, token_id: UUID, *, now: datetime) -> None:
+async def revoke_token(
+    database: Database, user_id: UUID, token_id: UUID, *, by: Actor, now: datetime
+) -> None:
     """Revoke the token; raise CredentialNotFound if the user has no such token."""
     async with database.transaction() as session:
         if not await revoke_tokens(session, now, user_id=user_id, token_id=token_id):
             raise CredentialNotFound
+        await record(session, Action.TOKEN_REVOKE, now, by=by, target_id=token_id)
+
+
+async def _check_limits(session: AsyncSession, account: Account, limits: TokenLimits) -> None:
+    if Scope.ADMIN in limits.scopes and account.role != Role.ADMIN:
+        raise InvalidScope("Only administrators can create a token with the scope `admin`.")
+    if limits.workspace_ids is None:
+        return
+    if Scope.ADMIN in limits.scopes:
+        raise InvalidScope("A token for some workspaces cannot have the scope `admin`; leave one out.")
+    for each in limits.workspace_ids:
+        workspace_id = WorkspaceId(str(each))
+        view = await load_view(session, workspace_id)
+        if view is None or view.owner_user_id != account.user_id:
+            raise WorkspaceNotFound(workspace_id)
 
 
 def _validate_name(name: str) -> str:

@@ -6,9 +6,11 @@ from datetime import datetime, timedelta
 
 from codehub.db.running_slots import RunningWorkspace
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.disk import StartRefusal
 from codehub.domain.limits import LimitScope
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import Operation, Phase
+from codehub.formatting import format_size
 
 
 class RequestRefused(Exception):
@@ -44,6 +46,14 @@ class InvalidState(RequestRefused):
         self.choices = tuple(choices)
 
 
+class OwnerDisabled(InvalidState):
+    """The owner is disabled, so nothing of theirs starts."""
+
+    def __init__(self, phase: Phase) -> None:
+        message = "The owner's account is disabled, so the workspace cannot start; enable the account first."
+        super().__init__(phase, message)
+
+
 class VersionConflict(RequestRefused):
     """The request was based on an older version of the workspace."""
 
@@ -71,6 +81,47 @@ class LimitExceeded(RequestRefused):
         self.running = tuple(running)
 
 
+class DiskLimitExceeded(RequestRefused):
+    """The workspace uses more disk space than it may, so it does not start."""
+
+    def __init__(self, used_bytes: int, limit_bytes: int, refusal: StartRefusal) -> None:
+        super().__init__(
+            f"This workspace uses {format_size(used_bytes)} of disk space and may use "
+            f"{format_size(limit_bytes)}, so it does not start. {_WHAT_TO_DO[refusal]}"
+        )
+        self.used_bytes = used_bytes
+        self.limit_bytes = limit_bytes
+
+
+_WHAT_TO_DO = {
+    StartRefusal.OVER: "Ask an administrator for more space, then start it and delete files.",
+    StartRefusal.NOT_MEASURED_SINCE: "It is measured again, because it has just stopped; try again in a "
+    "minute or two.",
+    StartRefusal.ARCHIVED: "Ask an administrator for more space; if you have deleted files since it was "
+    "measured, stop it, which restores it and measures it again.",
+}
+
+
+class ImageNotAllowed(RequestRefused):
+    """The image is not on the list of the administrators."""
+
+    def __init__(self, image_ref: str, allowed: str) -> None:
+        super().__init__(
+            f"The image {image_ref} is not allowed; choose one of {allowed}, or ask an administrator "
+            "to allow it."
+        )
+
+
+class IdleTimeTooLong(RequestRefused):
+    """An idle time is longer than administrators allow."""
+
+    def __init__(self, field: str, longest: timedelta) -> None:
+        seconds = round(longest.total_seconds())
+        super().__init__(
+            f"`{field}` may be at most {seconds} seconds; an administrator can raise this bound."
+        )
+
+
 class SignInRefused(RequestRefused):
     """Unknown user, wrong password or disabled user; the message does not say which."""
 
@@ -78,6 +129,55 @@ class SignInRefused(RequestRefused):
         self, message: str = "User name or password is wrong; ask an administrator for help."
     ) -> None:
         super().__init__(message)
+
+
+class WrongPassword(RequestRefused):
+    """Somebody who is signed in entered a wrong password."""
+
+    def __init__(self) -> None:
+        super().__init__("The password is wrong; nothing was changed. Try again.")
+
+
+class SecondFactorRequired(RequestRefused):
+    """The password is right, and the account also needs a code."""
+
+    def __init__(self) -> None:
+        super().__init__("Enter the code of your authenticator app, or a recovery code.")
+
+
+class SecondFactorWrong(SignInRefused):
+    """The password is right, but the code is not; counts as a failure."""
+
+    def __init__(self) -> None:
+        super().__init__("The code is wrong or was already used; wait for the next one and try again.")
+
+
+class WrongCode(RequestRefused):
+    """A code that should prove that an app works is wrong."""
+
+    def __init__(self) -> None:
+        super().__init__("The code is wrong; check the clock of your phone, and enter the next code.")
+
+
+class AuthenticatorEnabled(RequestRefused):
+    """The account has an authenticator app already."""
+
+    def __init__(self) -> None:
+        super().__init__("You already use an authenticator app; remove it first.")
+
+
+class NoPassword(RequestRefused):
+    """The account belongs to an identity provider."""
+
+    def __init__(self) -> None:
+        super().__init__("You sign in through an identity provider; set up a second factor there.")
+
+
+class NoAuthenticator(RequestRefused):
+    """There is no secret that a code could enable."""
+
+    def __init__(self) -> None:
+        super().__init__("There is no new authenticator app; add one first.")
 
 
 class LockedOut(RequestRefused):
@@ -112,6 +212,18 @@ class InvalidTokenName(RequestRefused):
         super().__init__(f"Give the token a name of 1 to {longest} printable characters.")
 
 
+class InvalidScope(RequestRefused):
+    """The scopes of a new token contradict each other or its owner's role."""
+
+
+class InvalidNetworkPolicy(RequestRefused):
+    """A network policy has names that are none, too many, or names in a mode without them."""
+
+
+class PortShareRefused(RequestRefused):
+    """A port cannot be shared, or not like this."""
+
+
 class InvalidExpiry(RequestRefused):
     """The expiry of a new token is not in the future."""
 
@@ -132,6 +244,16 @@ class UsernameTaken(RequestRefused):
     def __init__(self, username: str) -> None:
         super().__init__(f"There is already a user {username}; choose another name.")
         self.username = username
+
+
+class SingleAccountOnly(RequestRefused):
+    """Workspaces run without a sandbox, so whoever has one has everything."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Workspaces run without a sandbox, so there can be only one account. Unset "
+            "CODEHUB_LOCAL_UNSAFE_NO_SANDBOX to add others."
+        )
 
 
 class InvalidUsername(RequestRefused):

@@ -18,6 +18,8 @@ from codehub.ports import (
     HomeStore,
     InstanceRequest,
     Instances,
+    ListeningPort,
+    Measurement,
     Outdated,
     Report,
     StorageJobs,
@@ -105,6 +107,16 @@ class GuardedInstances:
         await self.guard.confirm()
         return found
 
+    async def find_port(self, workspace_id: WorkspaceId, port: int) -> Upstream | None:
+        found = await self.instances.find_port(workspace_id, port)
+        await self.guard.confirm()
+        return found
+
+    async def list_ports(self, workspace_id: WorkspaceId) -> Sequence[ListeningPort]:
+        found = await self.instances.list_ports(workspace_id)
+        await self.guard.confirm()
+        return found
+
     async def find_outdated(self, workspace_id: WorkspaceId | None = None) -> Outdated:
         found = await self.instances.find_outdated(workspace_id)
         await self.guard.confirm()
@@ -140,6 +152,11 @@ class GuardedVolumes:
     async def remove(self, workspace_id: WorkspaceId) -> None:
         await self.guard.confirm(before_change=True)
         await self.volumes.remove(workspace_id)
+
+    async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
+        found = await self.volumes.measure(workspace_id, seconds)
+        await self.guard.confirm()
+        return found
 
 
 @dataclass(frozen=True)

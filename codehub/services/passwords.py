@@ -1,15 +1,15 @@
 """Hashing and checking passwords; an unknown user takes as long as a known one."""
 
 import asyncio
-import hashlib
 import secrets
 import unicodedata
 from base64 import b64encode
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
-from typing import NoReturn, TypeVar
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import NoReturn, TypeAlias, TypeVar
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerifyMismatchError
@@ -17,19 +17,36 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from codehub.db.accounts import Account, lock_account, set_failures, simulate_failure_write
 from codehub.db.session import Database
-from codehub.domain.lockout import Failures, add_failure, remaining_lock
-from codehub.services.errors import InvalidPassword, LockedOut, RequestRefused, SignInRefused
+from codehub.domain.lockout import Failures, account_key
+from codehub.services.audit import UNKNOWN, Action, Actor, Outcome, record
+from codehub.services.errors import (
+    InvalidPassword,
+    LockedOut,
+    RequestRefused,
+    SecondFactorRequired,
+    SignInRefused,
+)
+from codehub.services.lockout import (
+    Brakes,
+    count_failure,
+    forgive,
+    lock_brakes,
+    longest_lock,
+    refuse_while_locked,
+)
 
 MIN_LENGTH = 8
 MAX_LENGTH = 1024
 # Each takes 64 MiB with the recommended parameters of argon2.
 MAX_CONCURRENT = 4
 GENERATED_BYTES = 15
-
-MAX_NAMES = 10_000
+# Of accounts that belong to an identity provider. It is not a hash, so no password matches it.
+NO_PASSWORD = "!"  # noqa: S105
 
 
 T = TypeVar("T")
+# Checked after the password, in the same transaction; returns why the attempt is refused.
+SecondFactor: TypeAlias = Callable[[AsyncSession, Account], Awaitable[RequestRefused | None]]
 
 
 def check_password_rules(password: str) -> None:
@@ -42,33 +59,10 @@ def generate_password() -> str:
     return secrets.token_urlsafe(GENERATED_BYTES)
 
 
-class UnknownUsers:
-    """Counts failures of unknown user names in memory, so that a lock does not reveal which names exist.
-
-    Limits: a restart forgets the counts, other API processes do not see them, and after `max_names` more
-    unknown names the oldest is dropped. An attacker who causes one of these can find out whether a name
-    exists; real users stay locked.
-    """
-
-    def __init__(self, max_names: int = MAX_NAMES) -> None:
-        self._max_names = max_names
-        self._failures: OrderedDict[bytes, Failures] = OrderedDict()
-
-    def failures(self, username: str) -> Failures:
-        return self._failures.get(_key(username), Failures())
-
-    def count_failure(self, username: str, now: datetime) -> None:
-        key = _key(username)
-        self._failures[key] = add_failure(self._failures.pop(key, Failures()), now)
-        if len(self._failures) > self._max_names:
-            self._failures.popitem(last=False)
-
-
 class Passwords:
     """Hashes passwords; one object per process limits how many at once, and so the memory."""
 
     def __init__(self, hasher: PasswordHasher | None = None, *, max_concurrent: int = MAX_CONCURRENT) -> None:
-        self.unknown_users = UnknownUsers()
         self._hasher = hasher or PasswordHasher()
         self._dummy_hash = _hash_of_nothing(self._hasher)
         # Its own pool instead of a semaphore: a thread continues when its request is canceled, and must count
@@ -99,6 +93,17 @@ class Passwords:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
 
+@dataclass(frozen=True)
+class PasswordAttempt:
+    """What a password is entered for, by whom and when: a failure is recorded in the audit log."""
+
+    action: Action
+    by: Actor
+    now: datetime
+    brakes: Brakes
+    second_factor: SecondFactor | None = None
+
+
 async def try_password(
     database: Database,
     passwords: Passwords,
@@ -106,10 +111,14 @@ async def try_password(
     password: str,
     accepted: Callable[[AsyncSession, Account], Awaitable[T]],
     *,
-    now: datetime,
+    attempt: PasswordAttempt,
 ) -> T:
-    """Call `accepted` in the transaction that accepts the password; raise SignInRefused or LockedOut."""
-    _refuse_while_locked(account.failures, now)
+    """Call `accepted` in the transaction that accepts the password; raise SignInRefused or LockedOut.
+
+    A refusal of the second factor is raised as well; only a wrong one counts as a failure.
+    """
+    now = attempt.now
+    await refuse_while_locked(database, attempt.brakes, now)
     matches = await passwords.verify(account.password_hash, password)
     async with database.transaction() as session:
         current = await lock_account(session, account.user_id)
@@ -117,32 +126,55 @@ async def try_password(
             raise SignInRefused
         # Hashing takes a while; the account may have changed since it was read.
         if current.password_hash == account.password_hash:
-            refusal = _refusal(current, matches, now)
+            failures = await lock_brakes(session, attempt.brakes, now)
+            refusal = _refusal(current, longest_lock(failures, now), matches=matches)
+            if refusal is None and attempt.second_factor is not None:
+                refusal = await attempt.second_factor(session, current)
             if refusal is None:
-                await set_failures(session, current.user_id, Failures())
+                await forgive(session, attempt.brakes)
                 return await accepted(session, current)
             # During a lock, the right password counts as a failure too: nothing may reveal that it is right.
-            await set_failures(session, current.user_id, add_failure(current.failures, now))
+            if not isinstance(refusal, SecondFactorRequired):
+                await _count_failure(session, current, attempt, failures)
         else:
             refusal = None
     if refusal is None:
-        return await try_password(database, passwords, current, password, accepted, now=now)
+        return await try_password(database, passwords, current, password, accepted, attempt=attempt)
     raise refusal
 
 
 async def refuse_unknown_user(
-    database: Database, passwords: Passwords, username: str, password: str, *, now: datetime
+    database: Database, passwords: Passwords, password: str, attempt: PasswordAttempt
 ) -> NoReturn:
     """Do the same for an unknown user as for a wrong password, with the same errors."""
-    names = passwords.unknown_users
-    _refuse_while_locked(names.failures(username), now)
+    await refuse_while_locked(database, attempt.brakes, attempt.now)
     await passwords.verify(None, password)
     async with database.transaction() as session:
         await simulate_failure_write(session)
-    before = names.failures(username)
-    names.count_failure(username, now)
-    _refuse_while_locked(before, now)
+        failures = await lock_brakes(session, attempt.brakes, attempt.now)
+        await _count_failure(session, None, attempt, failures)
+    if (left := longest_lock(failures, attempt.now)) is not None:
+        raise LockedOut(left)
     raise SignInRefused
+
+
+async def _count_failure(
+    session: AsyncSession, account: Account | None, attempt: PasswordAttempt, before: Mapping[bytes, Failures]
+) -> None:
+    user_id, now = None if account is None else account.user_id, attempt.now
+    after = await count_failure(session, attempt.brakes, before, user_id, now)
+    # Not the name of an unknown user: people type their password into the wrong field.
+    name = None if account is None else account.username
+    if account is not None and (total := after.get(account_key(account.username.lower()))) is not None:
+        # For administrators to see.
+        await set_failures(session, account.user_id, total)
+    # Whoever enters a wrong password to sign in has not proved to be the user.
+    by = Actor(UNKNOWN, address=attempt.by.address) if attempt.action is Action.SIGN_IN else attempt.by
+    note = partial(record, session, by=by, target=name, target_id=user_id)
+    await note(attempt.action, now, outcome=Outcome.FAILURE)
+    locks = {key.partition(" ")[0]: each.locked_until for key, each in after.items() if each.locked_until}
+    for kind, until in locks.items():
+        await note(Action.LOCKOUT, now, detail={"of": kind, "locked_until": until.isoformat()})
 
 
 def _hash_of_nothing(hasher: PasswordHasher) -> str:
@@ -163,20 +195,10 @@ def _bytes(password: str) -> bytes:
     return _normalized(password).encode(errors="surrogatepass")
 
 
-def _key(username: str) -> bytes:
-    """Return a key of fixed size."""
-    return hashlib.sha256(username.lower().encode(errors="surrogatepass")).digest()
-
-
-def _refusal(account: Account, matches: bool, now: datetime) -> RequestRefused | None:
+def _refusal(account: Account, lock: timedelta | None, *, matches: bool) -> RequestRefused | None:
     """Return why the attempt is refused; the lock comes first, because of concurrent attempts."""
-    if (left := remaining_lock(account.failures, now)) is not None:
-        return LockedOut(left)
+    if lock is not None:
+        return LockedOut(lock)
     if not matches or account.disabled_at is not None:
         return SignInRefused()
     return None
-
-
-def _refuse_while_locked(failures: Failures, now: datetime) -> None:
-    if (left := remaining_lock(failures, now)) is not None:
-        raise LockedOut(left)

@@ -18,8 +18,15 @@ from codehub.domain.conditions import Snapshot, WorkspaceId
 from codehub.domain.judge import conclude
 from codehub.domain.recovery import RecoverChoice, can_restore_current, choices
 from codehub.domain.states import DesiredState, ErrorReason, Phase
+from codehub.services.audit import Action, Actor, record
 from codehub.services.errors import InvalidState, WorkspaceNotFound
-from codehub.services.requests import RequestContext, record_request, require_idle, reserve_slot
+from codehub.services.requests import (
+    RequestContext,
+    record_request,
+    require_enabled_owner,
+    require_idle,
+    reserve_slot,
+)
 from codehub.words import CHOICES
 
 # The resolution of PostgreSQL's timestamps.
@@ -60,6 +67,7 @@ async def request_recovery(
         archive_key = await _find_archive(session, snapshot, chosen, archive)
         if snapshot.desired_state is DesiredState.RUNNING:
             # It has a slot already, but limits that were lowered since apply to a new start.
+            await require_enabled_owner(session, locked.owner_user_id, snapshot.phase)
             await reserve_slot(session, locked.owner_user_id, context.limits, excluding=workspace_id)
         request = RecoverRequest(chosen, _moment_after(locked.last_recovery_at, context.now), archive_key)
         await set_recover_request(session, workspace_id, request, context.now)
@@ -71,6 +79,10 @@ async def request_recovery(
             snapshot.phase,
             error_reason=snapshot.error_reason,
             detail={"choice": chosen} | ({"archive": archive_key} if archive_key else {}),
+        )
+        by = Actor(context.actor, context.user_id, context.address)
+        await record(
+            session, Action.RECOVER, context.now, by=by, target_id=workspace_id, detail={"choice": chosen}
         )
     return chosen
 

@@ -7,12 +7,15 @@ from uuid import UUID
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from codehub.db.accounts import load_account
 from codehub.db.events import EventKind, record_event
 from codehub.db.running_slots import count_running, list_running, lock_running_limits
+from codehub.db.workspaces import LockedWorkspace
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.disk import effective_limit, start_refusal
 from codehub.domain.limits import RunningLimits, exceeded_limit
 from codehub.domain.states import ErrorReason, Operation, Phase
-from codehub.services.errors import LimitExceeded, OperationInProgress
+from codehub.services.errors import DiskLimitExceeded, LimitExceeded, OperationInProgress, OwnerDisabled
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class RequestContext:
     actor: str
     limits: RunningLimits
     now: datetime
+    user_id: UUID | None = None
+    address: str | None = None
 
 
 async def record_request(
@@ -61,6 +66,22 @@ async def reserve_slot(
     scope = exceeded_limit(len(own), total, limits)
     if scope is not None:
         raise LimitExceeded(scope, own)
+
+
+async def require_enabled_owner(session: AsyncSession, owner_user_id: UUID, phase: Phase) -> None:
+    """Raise OwnerDisabled if the owner is disabled. One who is disabled just now is found by the sweep."""
+    owner = await load_account(session, owner_user_id)
+    if owner is not None and owner.disabled_at is not None:
+        raise OwnerDisabled(phase)
+
+
+def require_disk_space(workspace: LockedWorkspace, limits: RunningLimits) -> None:
+    """Raise DiskLimitExceeded if the workspace used more than it may when it was last measured."""
+    limit = effective_limit(workspace.disk_limit_bytes, limits.disk_bytes)
+    usage = workspace.disk
+    refusal = start_refusal(usage, limit, workspace.phase, workspace.phase_changed_at)
+    if refusal is not None and usage is not None and limit is not None:
+        raise DiskLimitExceeded(usage.used_bytes, limit, refusal)
 
 
 def require_idle(operation: Operation, since: datetime | None) -> None:

@@ -10,6 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.accounts import (
     Account,
     Role,
+    count_accounts,
     find_account,
     has_admin,
     has_enabled_admin,
@@ -23,7 +24,15 @@ from codehub.db.accounts import (
 )
 from codehub.db.credentials import revoke_sessions, revoke_tokens
 from codehub.db.session import Database
-from codehub.services.errors import InvalidUsername, LastAdmin, UsernameTaken, UserNotFound
+from codehub.db.sign_in_failures import forget_failures_of, forget_places
+from codehub.services.audit import SYSTEM, Action, Actor, record
+from codehub.services.errors import (
+    InvalidUsername,
+    LastAdmin,
+    SingleAccountOnly,
+    UsernameTaken,
+    UserNotFound,
+)
 from codehub.services.passwords import Passwords, check_password_rules, generate_password
 
 USERNAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}")
@@ -59,9 +68,20 @@ async def ensure_admin(session: AsyncSession) -> str | None:
         return None
     password = generate_password()
     password_hash = await Passwords().hash(password)
+    now = datetime.now(UTC)
     # Another `codehub up` on the same database may have been faster.
-    created = await insert_account(session, ADMIN_NAME, password_hash, Role.ADMIN, datetime.now(UTC))
-    return password if created else None
+    created = await insert_account(session, ADMIN_NAME, password_hash, Role.ADMIN, now)
+    if created is None:
+        return None
+    await _record(session, Action.USER_ADD, created, now, SYSTEM, role=created.role)
+    return password
+
+
+async def require_single_account(database: Database) -> None:
+    """Raise SingleAccountOnly if there are several accounts."""
+    async with database.transaction() as session:
+        if await count_accounts(session) > 1:
+            raise SingleAccountOnly
 
 
 async def hash_new_password(passwords: Passwords, password: str) -> str:
@@ -83,48 +103,62 @@ async def add_user(
     password: str,
     *,
     role: str = "user",
+    single: bool = False,
+    by: Actor,
     now: datetime,
 ) -> UserView:
+    """Add an account; with `single`, only the first one."""
     check_username_rules(username)
     password_hash = await hash_new_password(passwords, password)
     async with database.transaction() as session:
+        if single and await count_accounts(session) > 0:
+            raise SingleAccountOnly
         account = await insert_account(session, username, password_hash, Role(role), now)
-    if account is None:
-        raise UsernameTaken(username)
+        if account is None:
+            raise UsernameTaken(username)
+        await _record(session, Action.USER_ADD, account, now, by, role=account.role)
     return _view(account)
 
 
 async def set_password(
-    database: Database, passwords: Passwords, username_or_id: str | UUID, password: str, now: datetime
+    database: Database,
+    passwords: Passwords,
+    username_or_id: str | UUID,
+    password: str,
+    *,
+    by: Actor,
+    now: datetime,
 ) -> UserView:
-    """Set the password of a user; this ends all sessions and a lock."""
+    """Set the password of a user; this ends all sessions, all tokens and a lock."""
     password_hash = await hash_new_password(passwords, password)
     async with database.transaction() as session:
         account = _require(await _look_up(session, username_or_id))
-        return _view(await _set_password(session, account, password_hash, now))
+        return _view(await _set_password(session, account, password_hash, now, by))
 
 
-async def change_user(database: Database, user_id: UUID, change: UserChange, *, now: datetime) -> UserView:
+async def change_user(
+    database: Database, user_id: UUID, change: UserChange, *, by: Actor, now: datetime
+) -> UserView:
     """Make all changes or none; a new role applies to open sessions and tokens at once."""
     async with database.transaction() as session:
         await lock_admins(session)
         account = _require(await lock_account(session, user_id))
         if change.role is not None:
-            account = await _set_role(session, account, Role(change.role))
+            account = await _set_role(session, account, Role(change.role), now, by)
         if change.disabled is not None:
-            account = await _set_disabled(session, account, disabled=change.disabled, now=now)
+            account = await _set_disabled(session, account, disabled=change.disabled, now=now, by=by)
         if change.password_hash is not None:
-            account = await _set_password(session, account, change.password_hash, now)
+            account = await _set_password(session, account, change.password_hash, now, by)
     return _view(account)
 
 
-async def disable_user(database: Database, user_id: UUID, *, now: datetime) -> UserView:
+async def disable_user(database: Database, user_id: UUID, *, by: Actor, now: datetime) -> UserView:
     """Disable a user and revoke all sessions and tokens; enabling does not bring them back."""
-    return await change_user(database, user_id, UserChange(disabled=True), now=now)
+    return await change_user(database, user_id, UserChange(disabled=True), by=by, now=now)
 
 
-async def enable_user(database: Database, user_id: UUID, *, now: datetime) -> UserView:
-    return await change_user(database, user_id, UserChange(disabled=False), now=now)
+async def enable_user(database: Database, user_id: UUID, *, by: Actor, now: datetime) -> UserView:
+    return await change_user(database, user_id, UserChange(disabled=False), by=by, now=now)
 
 
 async def list_users(database: Database, *, after: str | None = None, limit: int) -> list[UserView]:
@@ -144,13 +178,18 @@ async def find_user(database: Database, username: str) -> UserView:
         return _view(_require(await find_account(session, username)))
 
 
-async def _set_role(session: AsyncSession, account: Account, role: Role) -> Account:
+async def _set_role(session: AsyncSession, account: Account, role: Role, now: datetime, by: Actor) -> Account:
     if role != Role.ADMIN:
         await _require_other_admin(session, account)
+    await _record(session, Action.USER_ROLE, account, now, by, role=role, before=account.role)
     return _require(await update_account(session, account.user_id, role=role))
 
 
-async def _set_disabled(session: AsyncSession, account: Account, *, disabled: bool, now: datetime) -> Account:
+async def _set_disabled(
+    session: AsyncSession, account: Account, *, disabled: bool, now: datetime, by: Actor
+) -> Account:
+    action = Action.USER_DISABLE if disabled else Action.USER_ENABLE
+    await _record(session, action, account, now, by)
     if not disabled:
         return _require(await update_account(session, account.user_id, disabled_at=None))
     if account.disabled_at is None:
@@ -162,9 +201,14 @@ async def _set_disabled(session: AsyncSession, account: Account, *, disabled: bo
 
 
 async def _set_password(
-    session: AsyncSession, account: Account, password_hash: str, now: datetime
+    session: AsyncSession, account: Account, password_hash: str, now: datetime, by: Actor
 ) -> Account:
+    await _record(session, Action.USER_PASSWORD, account, now, by)
     await revoke_sessions(session, now, user_id=account.user_id)
+    await revoke_tokens(session, now, user_id=account.user_id)
+    # Whoever knew the old password may have signed in from there.
+    await forget_places(session, account.user_id)
+    await forget_failures_of(session, account.user_id)
     return _require(await set_password_hash(session, account.user_id, password_hash))
 
 
@@ -173,6 +217,14 @@ async def _require_other_admin(session: AsyncSession, account: Account) -> None:
     is_active_admin = account.role == Role.ADMIN and account.disabled_at is None
     if is_active_admin and not await has_enabled_admin(session, excluding=account.user_id):
         raise LastAdmin
+
+
+async def _record(
+    session: AsyncSession, action: Action, account: Account, now: datetime, by: Actor, **detail: object
+) -> None:
+    await record(
+        session, action, now, by=by, target=account.username, target_id=account.user_id, detail=detail
+    )
 
 
 async def _look_up(session: AsyncSession, username_or_id: str | UUID) -> Account | None:

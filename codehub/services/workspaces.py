@@ -22,7 +22,14 @@ from codehub.db.workspaces import (
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Phase
 from codehub.services.errors import IdempotencyConflict, InvalidState, VersionConflict, WorkspaceNotFound
-from codehub.services.requests import RequestContext, record_request, require_idle, reserve_slot
+from codehub.services.requests import (
+    RequestContext,
+    record_request,
+    require_disk_space,
+    require_enabled_owner,
+    require_idle,
+    reserve_slot,
+)
 
 # Some fields of `Metadata`. None is a value: no description, or the configured TTL.
 MetadataValues: TypeAlias = Mapping[str, str | int | None]
@@ -105,6 +112,7 @@ async def _find_earlier(
 
 async def _insert(session: AsyncSession, new: NewWorkspace, context: RequestContext) -> None:
     if new.desired_state is DesiredState.RUNNING:
+        await require_enabled_owner(session, new.owner_user_id, Phase.PENDING)
         await reserve_slot(session, new.owner_user_id, context.limits)
     await insert_workspace(session, new, context.now)
     detail = {"to": new.desired_state}
@@ -138,6 +146,8 @@ async def _change_desired_state(
         raise InvalidState(workspace.phase, "The workspace is being deleted: undelete it first.")
     require_idle(workspace.operation, workspace.op_started_at)
     if desired is DesiredState.RUNNING:
+        await require_enabled_owner(session, workspace.owner_user_id, workspace.phase)
+        require_disk_space(workspace, context.limits)
         await reserve_slot(session, workspace.owner_user_id, context.limits, excluding=workspace.workspace_id)
     await set_desired_state(session, workspace.workspace_id, desired, context.now)
     detail = {"from": workspace.desired_state, "to": desired}

@@ -1,6 +1,6 @@
 """The settings of all processes; only this package reads the environment."""
 
-from codehub.settings.concerns import S3, Concern, Settings, Temporal
+from codehub.settings.concern import Concern
 from codehub.settings.loading import (
     CONCERNS,
     VARIABLES,
@@ -9,6 +9,8 @@ from codehub.settings.loading import (
     load_settings,
     unknown_variables,
 )
+from codehub.settings.servers import S3, Temporal
+from codehub.settings.settings import Settings
 from codehub.settings.types import MASK, SecretUrl, mask_url
 
 __all__ = [

@@ -4,11 +4,14 @@ import difflib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import get_args
 
 from pydantic import SecretStr, ValidationError
 
-from codehub.settings.concerns import Concern, Settings
+from codehub.settings.concern import Concern
+from codehub.settings.origin_rules import origins_problem
+from codehub.settings.settings import Settings
 from codehub.settings.types import CONFLICT, MASK, Allowed, SecretUrl, mask_url
 
 # A lower value suggests REDIS_URL for DB_URL; a wrong suggestion is worse than none.
@@ -19,6 +22,12 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "CODEHUB_S3_ENDPOINT_URL": ("CODEHUB_S3_ACCESS_KEY", "CODEHUB_S3_SECRET_KEY"),
     "CODEHUB_S3_ACCESS_KEY": ("CODEHUB_S3_ENDPOINT_URL", "CODEHUB_S3_SECRET_KEY"),
     "CODEHUB_S3_SECRET_KEY": ("CODEHUB_S3_ENDPOINT_URL", "CODEHUB_S3_ACCESS_KEY"),
+    "CODEHUB_OIDC_ISSUER": ("CODEHUB_OIDC_CLIENT_ID",),
+    "CODEHUB_OIDC_CLIENT_ID": ("CODEHUB_OIDC_ISSUER",),
+    "CODEHUB_OIDC_CLIENT_SECRET": ("CODEHUB_OIDC_ISSUER", "CODEHUB_OIDC_CLIENT_ID"),
+    "CODEHUB_OIDC_ALLOWED_GROUPS": ("CODEHUB_OIDC_ISSUER", "CODEHUB_OIDC_CLIENT_ID"),
+    "CODEHUB_OIDC_ADMIN_GROUPS": ("CODEHUB_OIDC_ISSUER", "CODEHUB_OIDC_CLIENT_ID"),
+    "CODEHUB_OIDC_PASSWORD_SIGN_IN": ("CODEHUB_OIDC_ISSUER", "CODEHUB_OIDC_CLIENT_ID"),
     "CODEHUB_TEMPORAL_API_KEY": ("CODEHUB_TEMPORAL_ADDRESS",),
     "CODEHUB_TEMPORAL_TLS": ("CODEHUB_TEMPORAL_ADDRESS",),
     "CODEHUB_TEMPORAL_TLS_CA_FILE": ("CODEHUB_TEMPORAL_ADDRESS",),
@@ -54,7 +63,7 @@ class Variable:
     @property
     def allowed(self) -> str:
         """What completes the sentence "must be ..."."""
-        choices = [part for part in self.parts if isinstance(part, str)]
+        choices = [choice for part in self.parts for choice in _choices_in(part)]
         allowed = [part.text for part in self.parts if isinstance(part, Allowed)]
         return f"one of {', '.join(choices)}" if choices else allowed[0] if allowed else "text"
 
@@ -74,6 +83,13 @@ class Variable:
         if SecretStr in self.parts:
             return MASK
         return mask_url(text) if SecretUrl in self.parts or "://" in text else text
+
+
+def _choices_in(part: object) -> Sequence[str]:
+    """Return the values that part of an annotation allows: a literal, or the members of an enumeration."""
+    if isinstance(part, type) and issubclass(part, StrEnum):
+        return [member.value for member in part]
+    return [part] if isinstance(part, str) else []
 
 
 VARIABLES: tuple[Variable, ...] = tuple(
@@ -116,7 +132,10 @@ def load_settings(environment: Mapping[str, str] | None = None) -> Settings:
     # Raised outside of the handler, so that no traceback shows the error of pydantic.
     if problems:
         raise SettingsError(problems)
-    return Settings.model_validate(concerns)
+    settings = Settings.model_validate(concerns)
+    if problem := origins_problem(settings):
+        raise SettingsError([problem])
+    return settings
 
 
 def unknown_variables(environment: Mapping[str, str] | None = None) -> dict[str, str | None]:

@@ -26,6 +26,7 @@ from codehub.ports import SweepState
 
 TTL_WORKFLOW = "TtlWorkflow"
 GC_WORKFLOW = "ArchiveGcWorkflow"
+DISK_WORKFLOW = "DiskWorkflow"
 OBSERVE_WORKFLOW = "ObserveWorkflow"
 RETENTION_WORKFLOW = "RetentionWorkflow"
 
@@ -43,6 +44,7 @@ class SchedulePeriods:
     ttl: timedelta = timedelta(seconds=60)
     gc: timedelta = timedelta(hours=4)
     observe: timedelta = timedelta(seconds=15)
+    disk: timedelta = timedelta(seconds=60)
     retention: timedelta = timedelta(days=1)
 
 
@@ -71,6 +73,9 @@ def sweeps(periods: SchedulePeriods) -> Iterator[Sweep]:
         periods.observe,
         SHORT_SWEEP,
         "Wakes workspaces that differ from their desired state",
+    )
+    yield Sweep(
+        contracts.DISK_SCHEDULE, DISK_WORKFLOW, periods.disk, SHORT_SWEEP, "Measures the disk usage of homes"
     )
     yield Sweep(
         contracts.RETENTION_SCHEDULE,
@@ -119,6 +124,7 @@ TIMEOUT = timedelta(seconds=3)
 SCHEDULES = (
     contracts.OBSERVE_SCHEDULE,
     contracts.TTL_SCHEDULE,
+    contracts.DISK_SCHEDULE,
     contracts.GC_SCHEDULE,
     contracts.RETENTION_SCHEDULE,
 )

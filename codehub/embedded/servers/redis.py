@@ -6,7 +6,8 @@ from pathlib import Path
 from codehub.embedded.child_process import Child
 from codehub.embedded.data_dir import write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.servers.base import Server, StackConfig, exchange
+from codehub.embedded.probes import exchange
+from codehub.embedded.servers.base import Server, StackConfig
 
 NAME = "redis"
 PORT = "redis"

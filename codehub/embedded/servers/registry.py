@@ -3,8 +3,15 @@
 import json
 from urllib.parse import urlsplit
 
+from codehub.embedded.certificates import ensure_certificates
 from codehub.embedded.child_process import Child
-from codehub.embedded.data_dir import DataDir, load_or_create_credentials, read_json, write_private
+from codehub.embedded.data_dir import (
+    DataDir,
+    load_or_create_credentials,
+    load_or_create_secret,
+    read_json,
+    write_private,
+)
 from codehub.embedded.free_ports import choose_ports
 from codehub.embedded.servers.base import Server, StackConfig
 from codehub.embedded.servers.postgres import POSTGRES
@@ -18,10 +25,17 @@ TITLES = {server.name: server.title for server in SERVERS}
 
 
 def prepare_config(data: DataDir, settings: Settings) -> StackConfig:
-    """Choose and record ports and credentials. The caller must hold the lock of the data directory."""
+    """Choose and record ports, credentials and certificates.
+
+    The caller must hold the lock of the data directory.
+    """
     recorded = _recorded_ports(data)
-    ports = choose_ports([port for server in _embedded_servers(settings) for port in server.ports], recorded)
+    servers = _embedded_servers(settings)
+    ports = choose_ports([port for server in servers for port in server.ports], recorded)
     write_private(data.ports, json.dumps({"ports": {**recorded, **ports}}, indent=2))
+    for server in servers:
+        if server.certificates is not None:
+            ensure_certificates(server.certificates(data), server.name)
     return StackConfig(data, settings, ports, load_or_create_credentials(data.credentials))
 
 
@@ -40,7 +54,7 @@ def environment(config: StackConfig) -> dict[str, str]:
     found = _configured_environment(config.settings)
     for server in _embedded_servers(config.settings):
         found |= server.environment(config)
-    return {**found, "CODEHUB_DATA_DIR": str(config.data.root)}
+    return {**found, **_egress_environment(config), "CODEHUB_DATA_DIR": str(config.data.root)}
 
 
 def external_addresses(settings: Settings) -> dict[str, str]:
@@ -53,6 +67,13 @@ def external_addresses(settings: Settings) -> dict[str, str]:
         TEMPORAL.name: settings.temporal.address and f"temporal://{settings.temporal.address}",
     }
     return {name: urlsplit(url).netloc.rpartition("@")[2] for name, url in urls.items() if url}
+
+
+def _egress_environment(config: StackConfig) -> dict[str, str]:
+    """Return the secret that the worker and the egress gateway share."""
+    configured = config.settings.egress.key
+    key = configured.get_secret_value() if configured else load_or_create_secret(config.data.egress_key)
+    return {"CODEHUB_EGRESS_KEY": key}
 
 
 def _embedded_servers(settings: Settings) -> list[Server]:

@@ -12,10 +12,12 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials as AwsCredentials
 
+from codehub.embedded.certificates import Certificates, client_context
 from codehub.embedded.child_process import Child
-from codehub.embedded.data_dir import Credentials, write_private
+from codehub.embedded.data_dir import Credentials, DataDir, write_private
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.servers.base import Server, StackConfig, http_ok, http_status
+from codehub.embedded.probes import http_ok, http_status
+from codehub.embedded.servers.base import Server, StackConfig
 
 NAME = "s3"
 SERVERS = ("s3", "master", "volume", "filer")
@@ -25,7 +27,9 @@ VOLUME_MEGABYTES = 1024
 # SeaweedFS leaves its sockets here when it is killed.
 SOCKETS = Path("/tmp")  # noqa: S108
 
-# The key that the parts of SeaweedFS share; without it, their ports would serve every local user.
+# Without these, the ports behind the S3 gateway would serve every local user. On gRPC and on the HTTP of the
+# master, the parts show each other a certificate. Objects travel without TLS, which would slow them down; the
+# volume server and the filer ask for a token that is signed with the shared key.
 SECURITY = """\
 [jwt.signing]
 key = "{key}"
@@ -35,11 +39,28 @@ key = "{key}"
 key = "{key}"
 [jwt.filer_signing.read]
 key = "{key}"
+[grpc]
+ca = "{authority}"
+[https.master]
+cert = "{certificate}"
+key = "{certificate_key}"
+ca = "{authority}"
 """
+GRPC_SECURITY = """\
+[grpc.{part}]
+cert = "{certificate}"
+key = "{certificate_key}"
+"""
+GRPC_PARTS = (*SERVERS, "client")
+
+
+def certificates(data: DataDir) -> Certificates:
+    """Return the certificates of the parts of SeaweedFS and of the readiness check."""
+    return Certificates(data.server_directory(NAME) / "tls")
 
 
 def child(config: StackConfig) -> Child:
-    directory = config.data.server_directory(NAME)
+    directory, files = config.data.server_directory(NAME), certificates(config.data)
     ports, credentials = config.ports, config.credentials
     bucket = config.settings.s3.bucket
 
@@ -47,13 +68,13 @@ def child(config: StackConfig) -> Child:
         _remove_sockets(ports)
         write_private(directory / "s3.json", _identities(credentials))
         # SeaweedFS reads it from its working directory.
-        write_private(directory / "security.toml", SECURITY.format(key=credentials.s3_signing_key))
+        write_private(directory / "security.toml", _security(credentials, files))
 
     async def is_ready() -> bool:
         status = await _create_bucket(config)
         # The volume server has joined only when the master can assign a place for an object.
         return status in BUCKET_IS_THERE and await http_ok(
-            ports["s3.master"], f"/dir/assign?collection={bucket}"
+            ports["s3.master"], f"/dir/assign?collection={bucket}", tls=client_context(files)
         )
 
     return Child(
@@ -84,6 +105,13 @@ def _identities(credentials: Credentials) -> str:
     keys = {"accessKey": credentials.s3_access_key, "secretKey": credentials.s3_secret_key}
     identity = {"name": "codehub", "credentials": [keys], "actions": ["Admin", "Read", "Write", "List"]}
     return json.dumps({"identities": [identity]})
+
+
+def _security(credentials: Credentials, files: Certificates) -> str:
+    certificate, key = files.server
+    paths = {"certificate": certificate, "certificate_key": key}
+    common = SECURITY.format(key=credentials.s3_signing_key, authority=files.authority, **paths)
+    return common + "".join(GRPC_SECURITY.format(part=part, **paths) for part in GRPC_PARTS)
 
 
 def _arguments(ports: Mapping[str, int]) -> list[str]:
@@ -138,4 +166,4 @@ def _is_served(path: Path) -> bool:
     return True
 
 
-S3 = Server(NAME, "S3", PORTS, child, environment)
+S3 = Server(NAME, "S3", PORTS, child, environment, certificates)

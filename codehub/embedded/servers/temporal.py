@@ -1,16 +1,19 @@
-"""The embedded Temporal: the development server with its Web UI, in one SQLite file."""
+"""The embedded Temporal: the development server in one SQLite file, behind mutual TLS."""
 
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
+from codehub.embedded import temporal_relay
+from codehub.embedded.certificates import Certificates, client_context
 from codehub.embedded.child_process import Child
+from codehub.embedded.data_dir import DataDir
 from codehub.embedded.free_ports import LOOPBACK
-from codehub.embedded.servers.base import Server, StackConfig, http_ok
+from codehub.embedded.probes import http_ok
+from codehub.embedded.servers.base import Server, StackConfig
 
 NAME = "temporal"
-PORTS = ("temporal", "temporal.ui", "temporal.http", "temporal.metrics")
+PORT = "temporal"
 # Without these, every workflow task takes 50 ms, and timers and retries at least about 1 s.
 DYNAMIC_CONFIGURATION = (
     "history.transferProcessorMaxPollRPS=5000",
@@ -26,21 +29,27 @@ DYNAMIC_CONFIGURATION = (
 SQLITE_PRAGMAS = ("journal_mode=wal", "synchronous=normal")
 
 
+def certificates(data: DataDir) -> Certificates:
+    """Return the certificates of the server and its clients."""
+    return Certificates(data.server_directory(NAME) / "tls")
+
+
 def child(config: StackConfig) -> Child:
-    directory = config.data.server_directory(NAME)
-    ports = config.ports
+    files, port = certificates(config.data), config.ports[PORT]
     namespace = config.settings.temporal.namespace
+    temporal = (str(Path(sys.executable).with_name("temporal")), *_arguments(namespace))
+    directory = config.data.server_directory(NAME)
 
     async def is_ready() -> bool:
-        frontend = await http_ok(ports["temporal.http"], f"/api/v1/namespaces/{namespace}")
-        return frontend and await http_ok(ports["temporal.ui"], "/")
+        # The relay listens when Temporal is ready.
+        return await http_ok(port, "/", tls=client_context(files))
 
     return Child(
         name=NAME,
         title="Temporal",
-        command=(str(Path(sys.executable).with_name("temporal")), *_arguments(ports, namespace)),
+        command=temporal_relay.command(port, files.authority, files.server, namespace, temporal),
         directory=directory,
-        address=f"{LOOPBACK}:{ports['temporal']}",
+        address=f"{LOOPBACK}:{port}",
         is_ready=is_ready,
         # Its own home, without the configuration of the user's `temporal` command.
         environment={"HOME": str(directory), "PATH": os.defpath},
@@ -49,20 +58,26 @@ def child(config: StackConfig) -> Child:
 
 
 def environment(config: StackConfig) -> dict[str, str]:
+    files = certificates(config.data)
+    certificate, key = files.client
     return {
-        "CODEHUB_TEMPORAL_ADDRESS": f"{LOOPBACK}:{config.ports['temporal']}",
-        "CODEHUB_TEMPORAL_UI_URL": f"http://{LOOPBACK}:{config.ports['temporal.ui']}",
+        "CODEHUB_TEMPORAL_ADDRESS": f"{LOOPBACK}:{config.ports[PORT]}",
+        "CODEHUB_TEMPORAL_TLS": "true",
+        "CODEHUB_TEMPORAL_TLS_CA_FILE": str(files.authority),
+        "CODEHUB_TEMPORAL_TLS_CERT_FILE": str(certificate),
+        "CODEHUB_TEMPORAL_TLS_KEY_FILE": str(key),
+        "CODEHUB_TEMPORAL_TLS_SERVER_NAME": NAME,
     }
 
 
-def _arguments(ports: Mapping[str, int], namespace: str) -> list[str]:
+def _arguments(namespace: str) -> list[str]:
     options = [
         f"--ip={LOOPBACK}",
         f"--ui-ip={LOOPBACK}",
-        f"--port={ports['temporal']}",
-        f"--ui-port={ports['temporal.ui']}",
-        f"--http-port={ports['temporal.http']}",
-        f"--metrics-port={ports['temporal.metrics']}",
+        f"--port={temporal_relay.FRONTEND_PORT}",
+        f"--ui-port={temporal_relay.UI_PORT}",
+        f"--http-port={temporal_relay.HTTP_PORT}",
+        f"--metrics-port={temporal_relay.METRICS_PORT}",
         "--db-filename=temporal.db",
         "--ui-disable-news-fetch",
         "--log-level=warn",
@@ -72,4 +87,4 @@ def _arguments(ports: Mapping[str, int], namespace: str) -> list[str]:
     return ["server", "start-dev", *options, *(f"--sqlite-pragma={pragma}" for pragma in SQLITE_PRAGMAS)]
 
 
-TEMPORAL = Server(NAME, "Temporal", PORTS, child, environment)
+TEMPORAL = Server(NAME, "Temporal", (PORT,), child, environment, certificates)

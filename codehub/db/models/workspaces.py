@@ -1,116 +1,27 @@
-"""The tables. Enumerations are text with a CHECK, because a PostgreSQL enum is hard to change."""
+"""The tables of workspaces, their archives and their history."""
 
-from collections.abc import Iterable
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     BigInteger,
     CheckConstraint,
-    DateTime,
     ForeignKey,
     Identity,
     Index,
-    LargeBinary,
-    MetaData,
     Text,
-    UniqueConstraint,
-    Uuid,
     func,
     text,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy.orm import Mapped, mapped_column
 
 from codehub.db import predicates
+from codehub.db.models.base import Base, one_of, partial_index
+from codehub.domain.egress import EgressMode
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
-
-NAMING_CONVENTION = {
-    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-    "ck": "ck_%(table_name)s_%(constraint_name)s",
-    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
-    "pk": "pk_%(table_name)s",
-}
-
-
-class Base(DeclarativeBase):
-    """The base of all tables; it names every constraint, so that migrations can refer to it."""
-
-    metadata = MetaData(naming_convention=NAMING_CONVENTION)
-    type_annotation_map: ClassVar = {
-        UUID: Uuid(),
-        bytes: LargeBinary(),
-        datetime: DateTime(timezone=True),
-        dict[str, Any]: JSONB(),
-        str: Text(),
-    }
-
-
-def _one_of(column: str, words: Iterable[str]) -> CheckConstraint:
-    choices = ", ".join(f"'{word}'" for word in words)
-    return CheckConstraint(f"{column} IN ({choices})", name=column)
-
-
-def _partial_index(name: str, *columns: str, where: str) -> Index:
-    return Index(name, *columns, postgresql_where=text(where))
-
-
-class User(Base):
-    """A person who signs in."""
-
-    __tablename__ = "users"
-    __table_args__ = (
-        Index("uq_users_username_lower", func.lower(text("username")), unique=True),
-        _one_of("role", ("user", "admin")),
-        CheckConstraint("failed_login_count >= 0", name="failed_login_count"),
-    )
-
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    username: Mapped[str]
-    password_hash: Mapped[str]
-    role: Mapped[str] = mapped_column(server_default="user")
-    disabled_at: Mapped[datetime | None]
-    failed_login_count: Mapped[int] = mapped_column(server_default="0")
-    locked_until: Mapped[datetime | None]
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-
-
-class Session(Base):
-    """A browser session; only the hash of its token is stored."""
-
-    __tablename__ = "sessions"
-    __table_args__ = (UniqueConstraint("token_hash"),)
-
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    token_hash: Mapped[bytes]
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    expires_at: Mapped[datetime] = mapped_column(index=True)
-    revoked_at: Mapped[datetime | None]
-    user_agent: Mapped[str | None]
-    last_seen_at: Mapped[datetime | None]
-
-
-class ApiToken(Base):
-    """A personal token for programs, shown once and stored hashed."""
-
-    __tablename__ = "api_tokens"
-    __table_args__ = (
-        UniqueConstraint("token_hash"),
-        Index("ix_api_tokens_ended_at", text("least(expires_at, revoked_at)")),
-    )
-
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    user_id: Mapped[UUID] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), index=True)
-    name: Mapped[str]
-    token_hash: Mapped[bytes]
-    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
-    expires_at: Mapped[datetime | None]
-    revoked_at: Mapped[datetime | None]
-    last_used_at: Mapped[datetime | None]
 
 
 class Workspace(Base):
@@ -118,11 +29,13 @@ class Workspace(Base):
 
     __tablename__ = "workspaces"
     __table_args__ = (
-        _one_of("phase", Phase),
-        _one_of("operation", Operation),
-        _one_of("desired_state", DesiredState),
-        _one_of("error_reason", ErrorReason),
-        _one_of("recover_choice", RecoverChoice),
+        one_of("phase", Phase),
+        one_of("operation", Operation),
+        one_of("desired_state", DesiredState),
+        one_of("error_reason", ErrorReason),
+        one_of("recover_choice", RecoverChoice),
+        one_of("egress_mode", EgressMode),
+        one_of("egress_limit_mode", EgressMode),
         CheckConstraint("(recover_choice IS NULL) = (recover_requested_at IS NULL)", name="recover_is_dated"),
         CheckConstraint(
             "recover_archive_key IS NULL OR recover_choice = 'restore_archive'", name="recover_archive"
@@ -138,24 +51,30 @@ class Workspace(Base):
         CheckConstraint("standby_ttl_seconds > 0", name="standby_ttl_seconds"),
         CheckConstraint("archive_ttl_seconds > 0", name="archive_ttl_seconds"),
         # No index on last_access_at or observed_at: writing those stays a cheap in-page (HOT) update.
-        _partial_index("ix_workspaces_idle_running", "phase_changed_at", where=predicates.IDLE_RUNNING),
-        _partial_index("ix_workspaces_idle_standby", "phase_changed_at", where=predicates.IDLE_STANDBY),
-        _partial_index("ix_workspaces_running", "owner_user_id", where=predicates.COUNTS_AS_RUNNING),
-        _partial_index("ix_workspaces_not_converged", "id", where=predicates.NOT_CONVERGED),
-        _partial_index("ix_workspaces_being_deleted", "id", where=predicates.BEING_DELETED),
-        _partial_index(
+        partial_index("ix_workspaces_idle_running", "phase_changed_at", where=predicates.IDLE_RUNNING),
+        partial_index("ix_workspaces_idle_standby", "phase_changed_at", where=predicates.IDLE_STANDBY),
+        partial_index("ix_workspaces_running", "owner_user_id", where=predicates.COUNTS_AS_RUNNING),
+        partial_index("ix_workspaces_not_converged", "id", where=predicates.NOT_CONVERGED),
+        partial_index("ix_workspaces_being_deleted", "id", where=predicates.BEING_DELETED),
+        partial_index(
             "ix_workspaces_operation", "operation", "op_started_at", where=predicates.OPERATION_IN_PROGRESS
         ),
-        _partial_index("ix_workspaces_error", "phase_changed_at", where=predicates.NEEDS_PERSON),
-        _partial_index("ix_workspaces_visible", "created_at", "id", where=predicates.VISIBLE),
-        _partial_index(
+        partial_index("ix_workspaces_error", "phase_changed_at", where=predicates.NEEDS_PERSON),
+        partial_index("ix_workspaces_visible", "created_at", "id", where=predicates.VISIBLE),
+        partial_index(
             "ix_workspaces_visible_owner", "owner_user_id", "created_at", "id", where=predicates.VISIBLE
         ),
-        _partial_index(
+        partial_index(
             "ix_workspaces_deleted_owner", "owner_user_id", "deleted_at", "id", where=predicates.DELETED
         ),
-        _partial_index("ix_workspaces_deleted_at", "deleted_at", where=predicates.DELETED),
-        _partial_index("ix_workspaces_recovering", "id", where=predicates.RECOVERING),
+        partial_index("ix_workspaces_deleted_at", "deleted_at", where=predicates.DELETED),
+        partial_index("ix_workspaces_recovering", "id", where=predicates.RECOVERING),
+        Index(
+            "uq_workspaces_origin_number",
+            "origin_number",
+            unique=True,
+            postgresql_where=text("origin_number IS NOT NULL"),
+        ),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -190,9 +109,24 @@ class Workspace(Base):
     retry_at: Mapped[datetime | None]
     # A trigger increments it.
     version: Mapped[int] = mapped_column(BigInteger, server_default=text("1"))
+    # Which port of its own it has, if workspaces have ports; no other workspace ever gets the same.
+    origin_number: Mapped[int | None]
     last_access_at: Mapped[datetime | None]
     standby_ttl_seconds: Mapped[int | None]
     archive_ttl_seconds: Mapped[int | None]
+    # The network policy that the owner chose, and the one that an administrator set as its limit.
+    egress_mode: Mapped[str | None]
+    egress_names: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
+    egress_limit_mode: Mapped[str | None]
+    egress_limit_names: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
+    # Who may open which port besides the owner; codehub/domain/port_shares.py reads it.
+    port_shares: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'::jsonb"))
+    disk_used_bytes: Mapped[int | None] = mapped_column(BigInteger)
+    disk_measured_at: Mapped[datetime | None]
+    # Whether the last measurement ended before its time was up.
+    disk_complete: Mapped[bool | None]
+    # What an administrator allows instead of the installation's limit; zero means no limit.
+    disk_limit_bytes: Mapped[int | None] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
     deleted_at: Mapped[datetime | None]
@@ -215,8 +149,8 @@ class Archive(Base):
 
     __tablename__ = "archives"
     __table_args__ = (
-        _partial_index("ix_archives_orphan_since", "orphan_since", where=predicates.ORPHANED),
-        _partial_index("ix_archives_deleted_at", "deleted_at", where=predicates.COLLECTED),
+        partial_index("ix_archives_orphan_since", "orphan_since", where=predicates.ORPHANED),
+        partial_index("ix_archives_deleted_at", "deleted_at", where=predicates.COLLECTED),
     )
 
     key: Mapped[str] = mapped_column(primary_key=True)
@@ -256,17 +190,3 @@ class WorkspaceUsage(Base):
 
     workspace_id: Mapped[UUID] = mapped_column(primary_key=True)
     bucket: Mapped[datetime] = mapped_column(primary_key=True, index=True)
-
-
-class HomeStore(Base):
-    """The engine or directory that holds all homes; at most one row."""
-
-    __tablename__ = "home_store"
-    __table_args__ = (CheckConstraint("only_row", name="only_row"),)
-
-    only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
-    backend: Mapped[str]
-    identity: Mapped[str]
-    # Where it was when it was recorded; for people.
-    location: Mapped[str]
-    recorded_at: Mapped[datetime] = mapped_column(server_default=func.now())

@@ -1,0 +1,77 @@
+"""Reading our cookies: one way for the API and the proxy. Removing copies and foreign cookies by name."""
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice, product
+
+from codehub.origins import RESERVED_COOKIES
+
+DUPLICATE = (
+    "The browser sent CodeHub's cookie twice, so one of them is not ours. The other copies were removed: "
+    "try again, or delete the cookies of this site and sign in again."
+)
+TOO_LARGE = (
+    "The browser sent too many cookies. CodeHub has removed some that are not its own: try again until "
+    "it works, or delete the cookies of this site."
+)
+# A response with more than this might be too large itself.
+MAX_REMOVALS = 100
+# A cookie for a deeper path is not worth a guess.
+MAX_PATHS = 4
+NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+HOST = re.compile(r"([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?::[0-9]+)?")
+ADDRESS = re.compile(r"[0-9.]+")
+
+
+class DuplicateCookie(ValueError):
+    """A request has several cookies of this name; which one is ours cannot be told."""
+
+
+def find_cookie(header: str, name: str) -> str | None:
+    """Return the only cookie of this name. Raise DuplicateCookie."""
+    found = [value for each, value in _pairs(header) if each == name]
+    if len(found) > 1:
+        raise DuplicateCookie(name)
+    return found[0] if found and found[0] else None
+
+
+def remove_copies(name: str, host: str, path: str) -> list[str]:
+    """Return `Set-Cookie` values that remove all cookies of this name but ours, at the root of this host."""
+    ours = (None, "/")
+    places = (place for place in _places(host, path) if place != ours)
+    return [_removal(name, *place) for place in islice(places, MAX_REMOVALS)]
+
+
+def remove_foreign(header: str, host: str, path: str) -> list[str]:
+    """Return `Set-Cookie` values that remove cookies of this header that are not ours."""
+    names = dict.fromkeys(name for name, _ in _pairs(header) if NAME.fullmatch(name))
+    foreign = [name for name in names if not name.startswith(RESERVED_COOKIES)]
+    found = ((name, place) for place in _places(host, path) for name in foreign)
+    return [_removal(name, *place) for name, place in islice(found, MAX_REMOVALS)]
+
+
+def _pairs(header: str) -> Iterator[tuple[str, str]]:
+    for pair in header.split(";"):
+        name, _, value = pair.partition("=")
+        yield name.strip(" \t"), value.strip(" \t")
+
+
+def _places(host: str, path: str) -> Iterable[tuple[str | None, str]]:
+    """Return where a cookie may have been set: for this host or a parent domain, for this path or above."""
+    parts = [part for part in path.split("/") if part and NAME.fullmatch(part)][: MAX_PATHS - 1]
+    paths = ["/" + "/".join(parts[:end]) for end in range(len(parts) + 1)]
+    return product((None, *_domains(host)), paths)
+
+
+def _domains(host: str) -> list[str]:
+    found = HOST.fullmatch(host)
+    if found is None or ADDRESS.fullmatch(found[1]):
+        return []
+    labels = found[1].split(".")
+    return [".".join(labels[start:]) for start in range(len(labels) - 1)]
+
+
+def _removal(name: str, domain: str | None, path: str) -> str:
+    # Browsers accept these two prefixes, and overwrite secure cookies, only with Secure.
+    secure = "; Secure" if name.startswith("__") else ""
+    return f"{name}=; Max-Age=0; Path={path}{f'; Domain={domain}' if domain else ''}{secure}"

@@ -1,0 +1,115 @@
+"""Who is slowed down by wrong passwords: see codehub/domain/lockout.py for the rule."""
+
+import hashlib
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from ipaddress import IPv6Address, ip_address, ip_network
+from uuid import UUID, uuid4
+
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from codehub.db.session import Database
+from codehub.db.sign_in_failures import (
+    find_places,
+    forget_failures,
+    load_failures,
+    lock_failures,
+    remember_places,
+    store_failures,
+)
+from codehub.domain.lockout import PLACE, Brake, Failures, Place, add_failure, remaining_lock
+from codehub.services.errors import LockedOut
+
+# How long an account knows an address from which it has signed in; a device is known for half a year.
+ADDRESS_KNOWN = timedelta(days=30)
+DEVICE_KNOWN = timedelta(days=180)
+IPV6_PREFIX = 64
+
+Brakes = Mapping[str, Brake]
+
+
+def network_of(address: str | None) -> str:
+    """Return what counts as one address: a whole /64 with IPv6, because one customer has all of it."""
+    try:
+        parsed = ip_address(address or "")
+    except ValueError:
+        return address or "unknown"
+    if isinstance(parsed, IPv6Address):
+        if parsed.ipv4_mapped is not None:
+            return str(parsed.ipv4_mapped)
+        return str(ip_network((parsed, IPV6_PREFIX), strict=False))
+    return str(parsed)
+
+
+async def find_place(
+    database: Database,
+    user_id: UUID | None,
+    account: str,
+    address: str | None,
+    device: str | None,
+    *,
+    now: datetime,
+) -> Place:
+    """Return where an attempt comes from; an unknown user takes as long as a known one."""
+    network = network_of(address)
+    by_address, by_device = address_place(address), device_place(device or "")
+    async with database.transaction() as session:
+        recent = await find_places(session, user_id or uuid4(), [by_address], now - ADDRESS_KNOWN)
+        known = await find_places(session, user_id or uuid4(), [by_device], now - DEVICE_KNOWN)
+    known_device = by_device.hex() if device and by_device in known else None
+    return Place(account.lower(), network, known_device, by_address in recent)
+
+
+async def remember_place(
+    session: AsyncSession, user_id: UUID, address: str | None, device: str | None, now: datetime
+) -> None:
+    """Remember from where the user has signed in."""
+    places = [address_place(address), *([device_place(device)] if device else [])]
+    await remember_places(session, user_id, places, now)
+
+
+async def refuse_while_locked(database: Database, brakes: Brakes, now: datetime) -> None:
+    """Raise LockedOut before any password is checked."""
+    async with database.transaction() as session:
+        failures = await load_failures(session, [hash_key(each) for each in brakes])
+    if (left := longest_lock(failures, now)) is not None:
+        raise LockedOut(left)
+
+
+async def lock_brakes(session: AsyncSession, brakes: Brakes, now: datetime) -> dict[bytes, Failures]:
+    return await lock_failures(session, [hash_key(each) for each in brakes], now)
+
+
+async def count_failure(
+    session: AsyncSession,
+    brakes: Brakes,
+    before: Mapping[bytes, Failures],
+    user_id: UUID | None,
+    now: datetime,
+) -> dict[str, Failures]:
+    """Count a failure with every brake; return them by key."""
+    after = {key: add_failure(before[hash_key(key)], now, brake) for key, brake in brakes.items()}
+    await store_failures(session, {hash_key(key): each for key, each in after.items()}, user_id, now)
+    return after
+
+
+async def forgive(session: AsyncSession, brakes: Brakes) -> None:
+    """Forget the failures of this place after a success; those of others stay."""
+    await forget_failures(session, [hash_key(key) for key, brake in brakes.items() if brake is PLACE])
+
+
+def longest_lock(failures: Mapping[bytes, Failures], now: datetime) -> timedelta | None:
+    locks = [left for each in failures.values() if (left := remaining_lock(each, now)) is not None]
+    return max(locks, default=None)
+
+
+def hash_key(key: str) -> bytes:
+    return hashlib.sha256(key.encode(errors="surrogatepass")).digest()
+
+
+def address_place(address: str | None) -> bytes:
+    return hash_key(f"address {network_of(address)}")
+
+
+def device_place(device: str) -> bytes:
+    return hash_key(f"device {device}")
