@@ -11,20 +11,41 @@ from api.context import Context
 from api.errors import install_error_handlers
 from api.middleware import RequestMiddleware
 from api.openapi import build_openapi
-from api.routers import admin, editors, events, health, history, identity, pages, tokens, users, workspaces
+from api.routers import (
+    admin,
+    audit,
+    editors,
+    events,
+    health,
+    history,
+    identity,
+    network,
+    oidc,
+    pages,
+    ports,
+    tokens,
+    totp,
+    users,
+    workspaces,
+)
 from api.security.access import ACCESS, API
 from api.security.guard import GuardedRoute
 
 ROUTERS = (
     health.router,
     identity.router,
+    oidc.router,
+    totp.router,
     tokens.router,
     editors.router,
     workspaces.router,
     history.router,
+    network.router,
+    ports.router,
     events.router,
     users.router,
     admin.router,
+    audit.router,
     pages.router,
 )
 

@@ -13,42 +13,52 @@ from api.live.hub import LiveHub
 from api.metrics import Metrics
 from api.security.rate_limits import RateLimiter
 from codehub.db.session import Database
-from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
-from codehub.origins import Origins, session_cookie_name
+from codehub.domain.port_shares import SharingRules
+from codehub.origins import Origins
 from codehub.ports import Histories, Instances, ProgressBoard, Sweeps
 from codehub.providers import Editors
 from codehub.services.convergence import Waker
-from codehub.services.identity import Caller
+from codehub.services.identity import Caller, SessionTimes
+from codehub.services.network_policies import NetworkRules
+from codehub.services.oidc import SingleSignOn
 from codehub.services.passwords import Passwords
 from codehub.services.requests import RequestContext
+from codehub.services.workspace_rules import WorkspaceRules
 
 
 @dataclass(frozen=True)
 class Options:
     """Settings that the routes need."""
 
-    public_base_url: str
+    origins: Origins
     temporal_ui_url: str | None
     temporal_namespace: str
-    session_lifetime: timedelta
+    session_times: SessionTimes
+    # How long after entering the password a session may make tokens and change accounts.
+    confirm_window: timedelta
     undelete_period: timedelta
     max_body_bytes: int
     instance_backend: str
     storage_backend: str
     default_image_ref: str
     editors: Editors
+    # Whether workspaces run without a sandbox.
+    unsafe_workspaces: bool
+    # Whether workspaces have no way out but the egress gateway.
+    has_egress_gateway: bool
+    # Whether only administrators may sign in with a password.
+    admin_passwords_only: bool
+    # Whether administrators with a password must also use an authenticator app.
+    admins_need_second_factor: bool
 
     @property
     def is_https(self) -> bool:
-        return self.public_base_url.startswith("https://")
+        return self.origins.scheme == "https"
 
     @property
     def cookie_name(self) -> str:
-        return session_cookie_name(self.public_base_url)
-
-    def url_of(self, workspace_id: WorkspaceId) -> str:
-        return f"{self.public_base_url}/w/{workspace_id}/"
+        return self.origins.session_cookie
 
     def temporal_url_of(self, query: str) -> str | None:
         """Return the page of the Temporal Web UI that lists the workflows of this query."""
@@ -82,18 +92,21 @@ class Context:
     waker: Waker
     metrics: Metrics
     rates: Rates
-    origins: Origins
     limits: RunningLimits
     idle_times: IdleTimes
+    rules: WorkspaceRules
+    network: NetworkRules
+    sharing: SharingRules
     options: Options
+    single_sign_on: SingleSignOn | None
     dependencies: Sequence[Dependency]
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    def request_by(self, caller: Caller) -> RequestContext:
+    def request_by(self, caller: Caller, address: str | None = None) -> RequestContext:
         """Return the context of a request that this caller makes now."""
-        return RequestContext(caller.username, self.limits, self.now())
+        return RequestContext(caller.username, self.limits, self.now(), caller.user_id, address)
 
 
 def context_of(request: Request) -> Context:

@@ -78,6 +78,11 @@ def _limit_exceeded(refused: refusals.LimitExceeded) -> ApiError:
     return ApiError(429, Code.LIMIT_EXCEEDED, str(refused), scope=refused.scope, running=running)
 
 
+def _disk_limit_exceeded(refused: refusals.DiskLimitExceeded) -> ApiError:
+    used, limit = refused.used_bytes, refused.limit_bytes
+    return ApiError(409, Code.DISK_LIMIT_EXCEEDED, str(refused), used_bytes=used, limit_bytes=limit)
+
+
 def _locked_out(refused: refusals.LockedOut) -> ApiError:
     return too_many_requests(str(refused), refused.retry_after)
 
@@ -90,20 +95,35 @@ TRANSLATIONS: Mapping[type[refusals.RequestRefused], Callable[[Any], ApiError]] 
     refusals.WorkspaceNotFound: _plain(404, Code.WORKSPACE_NOT_FOUND),
     refusals.OperationInProgress: _operation_in_progress,
     refusals.InvalidState: _invalid_state,
+    refusals.OwnerDisabled: _invalid_state,
     refusals.LimitExceeded: _limit_exceeded,
+    refusals.DiskLimitExceeded: _disk_limit_exceeded,
     refusals.VersionConflict: _plain(412, Code.PRECONDITION_FAILED),
     refusals.IdempotencyConflict: _plain(409, Code.CONFLICT),
+    refusals.ImageNotAllowed: _plain(400, Code.INVALID_REQUEST),
+    refusals.IdleTimeTooLong: _plain(400, Code.INVALID_REQUEST),
     refusals.SignInRefused: _plain(401, Code.UNAUTHORIZED),
+    refusals.WrongPassword: _plain(403, Code.WRONG_PASSWORD),
+    refusals.SecondFactorRequired: _plain(401, Code.SECOND_FACTOR_REQUIRED),
+    refusals.SecondFactorWrong: _plain(401, Code.UNAUTHORIZED),
+    refusals.WrongCode: _plain(400, Code.INVALID_REQUEST),
+    refusals.AuthenticatorEnabled: _plain(409, Code.CONFLICT),
+    refusals.NoAuthenticator: _plain(409, Code.CONFLICT),
+    refusals.NoPassword: _plain(409, Code.CONFLICT),
     refusals.LockedOut: _locked_out,
     refusals.CredentialNotFound: _plain(404, Code.NOT_FOUND),
     refusals.UserNotFound: _plain(404, Code.NOT_FOUND),
     refusals.TooManyTokens: _plain(409, Code.CONFLICT),
+    refusals.SingleAccountOnly: _plain(409, Code.CONFLICT),
     refusals.UsernameTaken: _plain(409, Code.CONFLICT),
     refusals.LastAdmin: _plain(409, Code.CONFLICT),
     refusals.InvalidUsername: _plain(400, Code.INVALID_REQUEST),
     refusals.InvalidPassword: _plain(400, Code.INVALID_REQUEST),
     refusals.InvalidTokenName: _plain(400, Code.INVALID_REQUEST),
+    refusals.InvalidScope: _plain(400, Code.INVALID_REQUEST),
     refusals.InvalidExpiry: _plain(400, Code.INVALID_REQUEST),
+    refusals.InvalidNetworkPolicy: _plain(400, Code.INVALID_REQUEST),
+    refusals.PortShareRefused: _plain(400, Code.INVALID_REQUEST),
 }
 
 

@@ -16,6 +16,8 @@ TOKEN: dict[str, JsonValue] = {
     "created_at": "2026-11-16T09:30:00Z",
     "expires_at": "2027-02-14T09:30:00Z",
     "last_used_at": None,
+    "scopes": ["read", "workspaces"],
+    "workspaces": None,
 }
 USER: dict[str, JsonValue] = {
     "id": USER_ID,
@@ -35,15 +37,84 @@ POSTGRESQL: dict[str, JsonValue] = {
     "milliseconds": 1.2,
 }
 
+AUDIT_ENTRY: dict[str, JsonValue] = {
+    "id": 7,
+    "at": "2026-11-16T09:30:00Z",
+    "action": "token_create",
+    "outcome": "success",
+    "actor": "ada",
+    "actor_id": USER_ID,
+    "address": "192.0.2.7",
+    "target": "laptop",
+    "target_id": TOKEN_ID,
+    "detail": {"expires_at": "2027-02-14T09:30:00Z"},
+}
+
+ALLOW_LIST: dict[str, JsonValue] = {"mode": "allow-list", "names": ["*.example.org", "github.com"]}
+OPEN_NETWORK: dict[str, JsonValue] = {"mode": "open", "names": []}
+CONNECTIONS: dict[str, JsonValue] = {
+    "hour": "2026-11-16T09:00:00Z",
+    "name": "github.com",
+    "port": 443,
+    "verdict": "allowed",
+    "count": 7,
+}
+
+SHARE: dict[str, JsonValue] = {
+    "audience": "users",
+    "created_at": "2026-11-16T09:30:00Z",
+    "expires_at": "2026-11-16T17:30:00Z",
+}
+PORT: dict[str, JsonValue] = {
+    "port": 5173,
+    "process": "node",
+    "listening": True,
+    "url": f"http://5173--{ID}.localhost:8080/",
+    "share": SHARE,
+}
+
 # By schema name.
 EXAMPLES: dict[str, JsonValue] = {
+    "PortItem": PORT,
+    "PortList": {"items": [PORT], "sharing": "users", "max_share_seconds": None, "unavailable": None},
+    "Share": SHARE,
+    "SharedPort": {**SHARE, "port": 5173, "url": PORT["url"]},
+    "NetworkPolicy": {
+        "enforced": True,
+        "choice": ALLOW_LIST,
+        "limit": None,
+        "installation": OPEN_NETWORK,
+        "owners_may_loosen": False,
+        "effective": [OPEN_NETWORK, ALLOW_LIST],
+    },
+    "NetworkLog": {"items": [CONNECTIONS]},
+    "EgressPage": {
+        "items": [{**CONNECTIONS, "workspace_id": ID, "workspace": "compiler", "owner": "ada"}],
+        "next_cursor": None,
+    },
     "Liveness": {"status": "ok"},
     "Readiness": {"ready": True, "dependencies": [POSTGRESQL]},
+    "AuthenticatorView": {
+        "available": True,
+        "enabled_at": "2026-11-16T09:30:00Z",
+        "recovery_codes_left": 10,
+        "required": False,
+    },
+    "AuthenticatorSecret": {
+        "secret": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP",
+        "uri": "otpauth://totp/CodeHub:ada?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=CodeHub",
+        "qr_code": {"size": 41, "path": "M4 4h1v1h-1z"},
+    },
+    "RecoveryCodes": {"codes": ["k5w0-jx7o-3yv2-mq9b"]},
+    "SignInOptions": {"provider": "Example", "passwords": "everyone"},
+    "SignInBegun": {"url": "https://login.example.com/authorize?client_id=codehub&..."},
     "SessionView": {
+        "id": SESSION_ID,
         "user": {"id": USER_ID, "username": "ada", "role": "user"},
         "credential": "session",
         "expires_at": "2026-11-30T09:30:00Z",
         "csrf_token": "k5w0Jx7o3yV2mQ9bT1cR8dZ4eU6fS0gH2iL3jN5pA7q",
+        "unsafe_workspaces": False,
     },
     "ChangePassword": {"current_password": "correct horse battery", "new_password": "staple of a battery"},
     "SessionList": {
@@ -59,6 +130,7 @@ EXAMPLES: dict[str, JsonValue] = {
         ]
     },
     "TokenList": {"items": [TOKEN]},
+    "AuditPage": {"items": [AUDIT_ENTRY], "next_cursor": None},
     "CreatedToken": {**TOKEN, "token": "codehub_pat_..."},
     "Workspace": WORKSPACE,
     "WorkspacePage": {"items": [WORKSPACE], "next_cursor": None},

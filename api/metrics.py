@@ -14,6 +14,7 @@ from prometheus_client import (
 
 from api.live.hub import LiveHub
 from codehub.db.archive_views import count_collected
+from codehub.db.disk_usage import count_over_limit
 from codehub.db.events import EventCount, EventKind, count_events_since, last_event_id
 from codehub.db.session import Database
 from codehub.db.views import count_by_phase, count_needing_person
@@ -50,6 +51,9 @@ class Metrics:
             "workspaces_needing_person",
             "Workspaces with an error, also in a deletion, that only a person can end.",
         )
+        self.over_disk_limit = self._gauge(
+            "workspaces_over_disk_limit", "Workspaces that use more disk space than they may."
+        )
         self.operations = self._counter(
             "operations",
             "Operations by result, since the first scrape of this process.",
@@ -72,21 +76,24 @@ class Metrics:
         self.requests.labels(method, route, str(code)).inc()
         self.seconds.labels(method, route).observe(seconds)
 
-    async def read(self, database: Database, live: LiveHub, now: datetime) -> None:
+    async def read(
+        self, database: Database, live: LiveHub, now: datetime, disk_limit: int | None = None
+    ) -> None:
         """Update the metrics that come from the hub and the database; the cost depends on what is new."""
         self.live_clients.set(live.clients)
         self.live_dropped.set(live.dropped)
         self.live_frames.set(live.frames_sent)
         async with self._reading:
-            await self._read(database, now)
+            await self._read(database, now, disk_limit)
 
     def render(self) -> bytes:
         return generate_latest(self.registry)
 
-    async def _read(self, database: Database, now: datetime) -> None:
+    async def _read(self, database: Database, now: datetime, disk_limit: int | None) -> None:
         async with database.transaction() as session:
             phases = await count_by_phase(session)
             self.needs_person.set(await count_needing_person(session))
+            self.over_disk_limit.set(await count_over_limit(session, disk_limit))
             self.collected.set(await count_collected(session))
             if self._last_event is None:
                 self._last_event = await last_event_id(session)

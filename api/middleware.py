@@ -10,24 +10,11 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from api.metrics import Metrics
+from codehub.security_headers import security_headers
 
 log = logging.getLogger("api.requests")
 
 REQUEST_ID_HEADER = "X-Request-ID"
-SECURITY_HEADERS = {
-    # If a browser shows a response that is not a page, it loads nothing and cannot be framed.
-    "Content-Security-Policy": (
-        "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-    # Our pages must send a Referer: cookies do not authenticate requests that hide it (api/security/csrf.py).
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cache-Control": "no-store",
-}
-HSTS = "max-age=31536000"
 UNKNOWN_ROUTE = "unknown"
 HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
 SERVER_ERROR = 500
@@ -50,7 +37,7 @@ class RequestMiddleware:
     def __init__(self, app: ASGIApp, metrics: Metrics, *, https: bool) -> None:
         self._app = app
         self._metrics = metrics
-        self._headers = SECURITY_HEADERS | ({"Strict-Transport-Security": HSTS} if https else {})
+        self._headers = security_headers(https=https)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -13,7 +13,7 @@ from api.context import Context
 from api.errors import OUTAGE, UNEXPECTED
 from api.examples import EXAMPLES
 from api.schemas.errors import Code, ErrorBody, error_document
-from api.security.access import ACCESS, Access
+from api.security.access import ACCESS, ANONYMOUS, API, Access
 from api.security.csrf import CSRF_HEADER
 from api.security.guard import NOT_OWNER, NOT_SIGNED_IN, TOO_FAST
 from codehub.domain.conditions import WorkspaceId
@@ -30,6 +30,8 @@ TAGS = [
     {"name": "tokens", "description": "Personal tokens for programs."},
     {"name": "workspaces", "description": "Create, start, stop, archive, recover, delete."},
     {"name": "history", "description": "Operations, steps, progress, activity, audit trail, archives, logs."},
+    {"name": "network", "description": "What a workspace may connect to, and what it connected to."},
+    {"name": "ports", "description": "Servers inside a workspace, and with whom they are shared."},
     {"name": "events", "description": "Live updates."},
     {"name": "administration", "description": "For administrators."},
     {"name": "operations", "description": "Health and metrics."},
@@ -58,7 +60,9 @@ ERRORS: dict[int, tuple[str, Code, str]] = {
     503: ("A dependency is down for now.", Code.DEPENDENCY_UNAVAILABLE, OUTAGE),
 }
 HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
-CHANGES = frozenset({"POST", "PATCH", "DELETE"})
+# Routes whose body names workspaces, which may not exist.
+NAMES_WORKSPACES = frozenset({("POST", f"{API}/tokens")})
+CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 def security_schemes(cookie_name: str) -> dict[str, Any]:
@@ -118,11 +122,14 @@ def _statuses(method: str, access: Access, route: APIRoute) -> list[int]:
     if route.path_format in HEALTH:
         return [413, 415, 500]
     found = {400, 413, 415, 429, 500, 503}
-    if access is not Access.PUBLIC or route.path_format.endswith("/login"):
+    if access not in ANONYMOUS or route.path_format.endswith("/login"):
         found |= {401, 403}
-    if "{" in route.path_format:
+    if "/oidc/" in route.path_format:
+        # Without an identity provider there is nothing.
+        found |= {403, 404}
+    if "{" in route.path_format or (method, route.path_format) in NAMES_WORKSPACES:
         found.add(404)
-    if method in CHANGES and access is not Access.PUBLIC:
+    if method in CHANGES and access not in ANONYMOUS:
         found.add(409)
     if method == "PATCH" and access is Access.OWNER:
         found.add(412)
@@ -137,7 +144,7 @@ def _error_response(status: int) -> dict[str, Any]:
 
 
 def _security(method: str, access: Access) -> list[dict[str, list[str]]]:
-    if access is Access.PUBLIC:
+    if access in ANONYMOUS:
         return []
     cookie: dict[str, list[str]] = {"session": [], "csrf": []} if method in CHANGES else {"session": []}
     return [{"token": []}, cookie]

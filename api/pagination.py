@@ -4,38 +4,79 @@ import base64
 import binascii
 import json
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import Query
 
 from api.errors import ApiError
 from api.schemas.errors import Code
+from codehub.db.egress import LogKey
 from codehub.db.views import Position
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.egress import Verdict
 
 PageSize = Annotated[int, Query(ge=1, le=200, description="How many items at most.")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page.")]
 
+# Its cursor contains a name.
+LogCursor = Annotated[str | None, Query(max_length=600, description="`next_cursor` of the previous page.")]
+
 MAX_DIGITS = 18
+LAST_PORT = 65535
 
 
 def encode_position(position: Position | None) -> str | None:
     if position is None:
         return None
-    text = json.dumps([position.created_at.isoformat(), position.workspace_id])
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+    return _encode([position.created_at.isoformat(), position.workspace_id])
 
 
 def decode_position(cursor: str | None) -> Position | None:
     if cursor is None:
         return None
     try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        created_at, workspace_id = json.loads(text)
+        created_at, workspace_id = _decode(cursor)
         return Position(_to_utc(created_at), WorkspaceId(str(UUID(workspace_id))))
     except (ValueError, TypeError, AttributeError, OverflowError, binascii.Error) as error:
         raise _unknown_cursor() from error
+
+
+def encode_log_key(key: LogKey | None) -> str | None:
+    if key is None:
+        return None
+    return _encode([key.workspace_id, key.hour.isoformat(), key.name, key.port, key.verdict])
+
+
+def decode_log_key(cursor: str | None) -> LogKey | None:
+    if cursor is None:
+        return None
+    try:
+        workspace_id, hour, name, port, verdict = _decode(cursor)
+        return LogKey(
+            WorkspaceId(str(UUID(workspace_id))),
+            _to_utc(hour),
+            _stored_text(name),
+            range(LAST_PORT + 1)[port],
+            Verdict(verdict),
+        )
+    except (ValueError, TypeError, AttributeError, OverflowError, IndexError, binascii.Error) as error:
+        raise _unknown_cursor() from error
+
+
+def _stored_text(text: str) -> str:
+    """Return the text. Raise ValueError if PostgreSQL cannot store it, as a half of a surrogate pair."""
+    if "\0" in text:
+        raise ValueError("NUL in a text")
+    return text.encode().decode()
+
+
+def _encode(values: list[object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(values).encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str) -> Any:  # noqa: ANN401 (whatever a client sends)
+    return json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
 
 
 def decode_number(cursor: str | None) -> int | None:

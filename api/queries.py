@@ -1,17 +1,20 @@
 """Database reads for the routes: one short transaction each."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 from uuid import UUID
 
 from api.context import Context
 from api.live.wire import LiveWorkspace
-from api.pagination import decode_number, decode_position
+from api.pagination import decode_log_key, decode_number, decode_position
 from api.schemas.history import Activity
 from api.serializers import serialize_live
-from codehub.db import archive_views, events, operations, views
+from codehub.db import archive_views, audit_log, egress_pages, events, operations, views
 from codehub.db.archive_views import ArchiveView
+from codehub.db.audit_log import EntryView
+from codehub.db.egress_pages import EgressView
 from codehub.db.events import EventView
 from codehub.db.running_slots import count_running
 from codehub.db.usage import BUCKET, bucket_of, list_usage
@@ -23,6 +26,10 @@ from codehub.services.errors import WorkspaceNotFound
 
 ACTIVITY_SHOWN = timedelta(days=1)
 SNAPSHOT_SIZE = 10_000
+EXPORT_PAGE = 500
+
+AuditFilter: TypeAlias = audit_log.EntryFilter
+EgressFilter: TypeAlias = egress_pages.EgressFilter
 
 
 @dataclass(frozen=True)
@@ -52,11 +59,12 @@ async def list_workspaces(
     deleted: bool,
     cursor: str | None,
     limit: int,
+    only: frozenset[str] | None = None,
 ) -> ViewPage:
     """Return one page, newest first; without an owner those of all users, without phases those in any."""
     # PostgreSQL cannot store NUL, so no name contains one.
     text = search.replace("\0", "\ufffd") if search else None
-    wanted = ViewFilter(owner, frozenset(phases), text, deleted)
+    wanted = ViewFilter(owner, frozenset(phases), text, deleted, only)
     async with context.reading.transaction() as session:
         return await views.list_views(session, wanted, after=decode_position(cursor), limit=limit)
 
@@ -132,3 +140,27 @@ async def read_activity(context: Context, workspace_id: WorkspaceId) -> Activity
     async with context.reading.transaction() as session:
         used = await list_usage(session, workspace_id, since)
     return Activity(bucket_seconds=round(BUCKET.total_seconds()), since=since, used=used)
+
+
+async def list_audit_log(
+    context: Context, wanted: AuditFilter, *, cursor: str | None, limit: int
+) -> list[EntryView]:
+    """Return one page of the audit log, newest first."""
+    async with context.reading.transaction() as session:
+        return await audit_log.list_entries(session, wanted, before=decode_number(cursor), limit=limit)
+
+
+async def list_egress(
+    context: Context, wanted: EgressFilter, *, cursor: str | None, limit: int
+) -> Sequence[EgressView]:
+    """Return one page of the connections of all workspaces, newest hour first."""
+    async with context.reading.transaction() as session:
+        return await egress_pages.list_egress(session, wanted, after=decode_log_key(cursor), limit=limit)
+
+
+async def export_audit_log(context: Context, wanted: AuditFilter) -> AsyncIterator[list[EntryView]]:
+    """Yield all entries, newest first, in pages; no transaction stays open in between."""
+    cursor: str | None = None
+    while page := await list_audit_log(context, wanted, cursor=cursor, limit=EXPORT_PAGE):
+        yield page
+        cursor = str(page[-1].id)

@@ -12,6 +12,7 @@ from api.schemas.workspaces import (
     ConditionView,
     CreateWorkspace,
     CurrentArchive,
+    Disk,
     ErrorView,
     NextChange,
     Owner,
@@ -23,14 +24,16 @@ from api.schemas.workspaces import (
 from codehub.db.views import WorkspaceView
 from codehub.db.workspaces import Metadata, NewWorkspace
 from codehub.domain.conditions import CONDITION_KEYS, WorkspaceId
+from codehub.domain.disk import disk_level, effective_limit
 from codehub.domain.failures import EXPLANATIONS
-from codehub.domain.limits import IdleTimes, Usage, next_idle_change
+from codehub.domain.limits import IdleTimes, Usage, idle_times, next_idle_change
 from codehub.domain.naming import volume_name
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import Phase
+from codehub.formatting import format_size
 from codehub.services.identity import Caller
 from codehub.services.recovery import archives_to_restore, choices_of
-from codehub.words import CHOICES, PROVIDERS
+from codehub.words import CHOICES, DISK_LEVELS, PROVIDERS
 
 # The response copies the fields that it has in common with the view, and computes all others.
 _COMPUTED = frozenset({"conditions"})
@@ -41,12 +44,13 @@ _read_same_fields = attrgetter(*_SAME_FIELDS)
 
 
 def serialize(view: WorkspaceView, context: Context) -> Workspace:
-    times = _idle_times(view, context.idle_times)
+    own = view.standby_ttl_seconds, view.archive_ttl_seconds
+    times = idle_times(*own, context.idle_times, context.rules.longest)
     lifecycle = view.lifecycle
     return Workspace(
         **dict(zip(_SAME_FIELDS, _read_same_fields(view), strict=True)),
         id=view.workspace_id,
-        url=context.options.url_of(view.workspace_id),
+        url=context.options.origins.url_of(view.workspace_id, view.origin_number),
         owner=Owner(id=view.owner_user_id, username=view.owner_username),
         operation_started_at=view.op_started_at,
         conditions=_conditions(view),
@@ -57,6 +61,7 @@ def serialize(view: WorkspaceView, context: Context) -> Workspace:
         waiting=_waiting(view),
         recover=_recover(view) if lifecycle.needs_person else None,
         archive=_archive(view),
+        disk=_disk(view, context.limits.disk_bytes),
         effective_standby_ttl_seconds=round(times.standby.total_seconds()),
         effective_archive_ttl_seconds=round(times.archive.total_seconds()),
         next_change=_next_change(view, times),
@@ -85,15 +90,6 @@ def serialize_live(view: WorkspaceView, context: Context) -> LiveWorkspace:
 
 def etag_of(version: int) -> str:
     return f'"{version}"'
-
-
-def _idle_times(view: WorkspaceView, defaults: IdleTimes) -> IdleTimes:
-    own = view.standby_ttl_seconds, view.archive_ttl_seconds
-    standby, archive = (
-        default if seconds is None else timedelta(seconds=seconds)
-        for seconds, default in zip(own, (defaults.standby, defaults.archive), strict=True)
-    )
-    return IdleTimes(standby, archive)
 
 
 def _conditions(view: WorkspaceView) -> dict[str, ConditionView]:
@@ -151,6 +147,20 @@ def _archive(view: WorkspaceView) -> CurrentArchive | None:
     if view.archive_key is None:
         return None
     return CurrentArchive(size_bytes=view.archive_size_bytes, created_at=view.archived_at)
+
+
+def _disk(view: WorkspaceView, installation: int | None) -> Disk:
+    limit = effective_limit(view.disk_limit_bytes, installation)
+    level = disk_level(view.disk_used_bytes or 0, limit)
+    return Disk(
+        used_bytes=view.disk_used_bytes,
+        limit_bytes=limit,
+        own_limit_bytes=view.disk_limit_bytes,
+        level=level,
+        complete=view.disk_complete is not False,
+        measured_at=view.disk_measured_at,
+        message=DISK_LEVELS[level].format(limit=format_size(limit or 0)) or None,
+    )
 
 
 def _next_change(view: WorkspaceView, times: IdleTimes) -> NextChange | None:

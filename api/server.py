@@ -1,12 +1,13 @@
-"""uvicorn for the API: readiness, graceful shutdown, a limit on header size."""
+"""uvicorn for the API: readiness, graceful shutdown, a limit on header size, headers on its own refusals."""
 
 import asyncio
 import logging
 import signal
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from api.app import create_app
 from api.context import Context
 from codehub.readiness import signal_ready
+from codehub.security_headers import security_headers
 from codehub.settings import Settings
 
 log = logging.getLogger("api")
@@ -28,6 +30,8 @@ MAX_HEADER_BYTES = 65_536
 class BoundedHeadersProtocol(HttpToolsProtocol):
     """Refuses requests with too many bytes of headers, which uvicorn's fast parser does not limit."""
 
+    # Set for the server; uvicorn's own way would repeat what the middleware sends.
+    security_headers: ClassVar[Mapping[str, str]] = {}
     _header_bytes = 0
     _in_headers = True
 
@@ -38,6 +42,14 @@ class BoundedHeadersProtocol(HttpToolsProtocol):
                 self.send_400_response("The request headers are too large.")
                 return
         super().data_received(data)
+
+    def send_400_response(self, msg: str) -> None:
+        headers = "".join(f"{name}: {value}\r\n" for name, value in self.security_headers.items())
+        self.transport.write(
+            f"HTTP/1.1 400 Bad Request\r\n{headers}Content-Type: text/plain; charset=utf-8\r\n"
+            f"Content-Length: {len(msg)}\r\nConnection: close\r\n\r\n{msg}".encode("ascii")
+        )
+        self.transport.close()
 
     def on_message_begin(self) -> None:
         self._in_headers = True
@@ -99,9 +111,18 @@ def create_server(settings: Settings, context: Context) -> Server:
         forwarded_allow_ips=settings.api.trusted_proxies,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.api.shutdown_grace_seconds,
-        http=BoundedHeadersProtocol,
+        http=_protocol(https=context.options.is_https),
+        # The API has no WebSockets, so an upgrade is a plain request, with the middleware's headers.
+        ws="none",
     )
     return Server(config, context, settings.api.ready_file)
+
+
+def _protocol(*, https: bool) -> type[BoundedHeadersProtocol]:
+    class Protocol(BoundedHeadersProtocol):
+        security_headers = security_headers(https=https)
+
+    return Protocol
 
 
 def listen(host: str, port: int) -> socket.socket:

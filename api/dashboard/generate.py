@@ -8,16 +8,23 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
+from api.schemas.audit import AuditPage
 from api.schemas.errors import ErrorBody
 from api.schemas.history import Activity, ArchiveList, EventPage, OperationPage, ProgressView, StepList
 from api.schemas.identity import CreatedToken, SessionList, SessionView, TokenList, UserPage
+from api.schemas.network import EgressPage, NetworkLog, NetworkPolicy
+from api.schemas.oidc import SignInBegun, SignInOptions
+from api.schemas.ports import PortList, SharedPort
 from api.schemas.system import BulkRecovered, SystemStatus
+from api.schemas.totp import AuthenticatorSecret, AuthenticatorView, RecoveryCodes
 from api.schemas.workspaces import Deletion, EditorList, WorkspacePage
 from codehub import words
 
 ASSETS = Path(__file__).parent / "assets"
 HEADER = "/** Generated from {} by `make docs`; do not edit. */\n"
 SENT = (
+    AuditPage,
+    EgressPage,
     EditorList,
     ErrorBody,
     ArchiveList,
@@ -27,9 +34,18 @@ SENT = (
     CreatedToken,
     SessionList,
     SessionView,
+    AuthenticatorSecret,
+    AuthenticatorView,
+    RecoveryCodes,
+    SignInBegun,
+    SignInOptions,
     TokenList,
     UserPage,
     Activity,
+    NetworkLog,
+    NetworkPolicy,
+    PortList,
+    SharedPort,
     ProgressView,
     BulkRecovered,
     SystemStatus,
@@ -68,6 +84,12 @@ def render_words() -> str:
         "CODEHUB_ACTORS": sorted(words.CODEHUB_ACTORS),
         "UNUSED": words.UNUSED,
         "IDES": words.IDES,
+        "SIGN_IN_PROBLEMS": words.SIGN_IN_PROBLEMS,
+        "AUDIENCES": words.AUDIENCES,
+        "ONLY_OWNER": words.ONLY_OWNER,
+        "ALWAYS_REFUSED": words.ALWAYS_REFUSED,
+        "NOT_ENFORCED": words.NOT_ENFORCED,
+        "AUDIT_ACTIONS": words.AUDIT_ACTIONS,
     }
     return HEADER.format("codehub/words.py") + "".join(
         f"\n{_type_of(table)}export const {name} = {json.dumps(table, indent=2, ensure_ascii=False)};\n"

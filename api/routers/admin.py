@@ -9,8 +9,8 @@ from api import VERSION, queries
 from api.context import ApiContext, Context
 from api.health_checks import UNAVAILABLE, check_all
 from api.pagination import Cursor, PageSize
-from api.parameters import Phases, SearchText
-from api.responses import json_response, workspace_page_response
+from api.parameters import Phases, SearchText, WorkspacePath
+from api.responses import json_response, workspace_page_response, workspace_response
 from api.schemas.base import is_id
 from api.schemas.system import (
     BulkRecover,
@@ -22,12 +22,13 @@ from api.schemas.system import (
     SweepView,
     SystemStatus,
 )
-from api.schemas.workspaces import WorkspacePage
+from api.schemas.workspaces import DiskLimit, Workspace, WorkspacePage
 from api.security.access import API
 from api.security.authentication import SignedInCaller
-from api.security.guard import GuardedRoute
+from api.security.guard import ApiActor, GuardedRoute
 from api.serializers import serialize
 from codehub.domain.conditions import WorkspaceId
+from codehub.services.disk_limits import limit_disk
 from codehub.services.errors import RequestRefused, WorkspaceNotFound
 from codehub.services.recovery import request_recovery
 
@@ -54,6 +55,17 @@ async def list_all_workspaces(
     return workspace_page_response(page, context)
 
 
+@router.patch(
+    "/workspaces/{workspace_id}/disk", response_model=Workspace, summary="Limit a workspace's disk space"
+)
+async def set_disk_limit(
+    workspace_id: WorkspacePath, form: DiskLimit, by: ApiActor, context: ApiContext
+) -> Response:
+    """Set a limit instead of the installation's; it counts at the next start, and nothing is stopped."""
+    await limit_disk(context.database, workspace_id, form.limit_bytes, now=context.now(), by=by)
+    return workspace_response(await queries.load_workspace(context, workspace_id), context)
+
+
 @router.get("/phases", response_model=PhaseCounts, summary="Count workspaces by phase")
 async def read_phases(context: ApiContext) -> Response:
     """Deleted workspaces are not counted."""
@@ -68,7 +80,9 @@ async def read_errors(context: ApiContext, limit: PageSize = 50) -> Response:
 
 
 @router.post("/errors/recover", response_model=BulkRecovered, summary="Recover several workspaces")
-async def recover_many(form: BulkRecover, caller: SignedInCaller, context: ApiContext) -> Response:
+async def recover_many(
+    form: BulkRecover, caller: SignedInCaller, by: ApiActor, context: ApiContext
+) -> Response:
     """Recover each workspace independently: one that is refused does not hold up the others."""
     if form.ids is None:
         views = await queries.list_needing_person(context, MAX_ERRORS)
@@ -86,7 +100,7 @@ async def recover_many(form: BulkRecover, caller: SignedInCaller, context: ApiCo
                 context.database,
                 view.workspace_id,
                 form.choice,
-                context=context.request_by(caller),
+                context=context.request_by(caller, by.address),
             )
         except RequestRefused as refusal:
             refused.append(Refused(id=view.workspace_id, message=str(refusal)))

@@ -51,7 +51,7 @@ async def read_readiness(context: ApiContext) -> Response:
 async def read_metrics(context: ApiContext) -> Response:
     """Return metrics; those of this process also while the database is down."""
     try:
-        await context.metrics.read(context.database, context.hub, context.now())
+        await context.metrics.read(context.database, context.hub, context.now(), context.limits.disk_bytes)
         context.metrics.database_up.set(1)
     except UNAVAILABLE as error:
         log.warning("metrics without the database: %s", error)

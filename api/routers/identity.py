@@ -1,21 +1,32 @@
 """Sign-in and sign-out, and the sessions and password of the signed-in user."""
 
+from dataclasses import replace
 from datetime import datetime
+from typing import Annotated
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from api.context import ApiContext, Context
 from api.errors import ApiError, too_many_requests
 from api.responses import json_response
 from api.schemas.base import Id
 from api.schemas.errors import Code
-from api.schemas.identity import ChangePassword, Login, Person, SessionItem, SessionList, SessionView
+from api.schemas.identity import (
+    ChangePassword,
+    ConfirmPassword,
+    Login,
+    Person,
+    SessionItem,
+    SessionList,
+    SessionView,
+)
 from api.security.access import API
 from api.security.authentication import SignedInCaller, read_credentials
 from api.security.csrf import csrf_token_of, is_cookie_trusted
-from api.security.guard import GuardedRoute, client_address
-from codehub.services import credentials, identity
-from codehub.services.identity import Caller, Credential
+from api.security.guard import ApiActor, GuardedRoute, client_address, client_group
+from codehub.services import credentials, identity, totp
+from codehub.services.identity import Caller, Credential, SignInClient
+from codehub.services.lockout import DEVICE_KNOWN
 
 router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["identity"])
 
@@ -24,10 +35,10 @@ MAX_USER_AGENT_LENGTH = 300
 
 @router.post("/login", response_model=SessionView, summary="Sign in")
 async def login(form: Login, request: Request, context: ApiContext) -> Response:
-    """Set the session cookie. After five failures in a row, the account is locked for a while (429)."""
-    if not is_cookie_trusted(request.method, request.headers, context.origins):
+    """Set the session cookie. Five wrong passwords lock the place that they came from for a while (429)."""
+    if not is_cookie_trusted(request.method, request.headers, context.options.origins):
         raise ApiError(403, Code.FORBIDDEN, "Sign in on the sign-in page of CodeHub.")
-    wait = context.rates.sign_ins.take(client_address(request))
+    wait = context.rates.sign_ins.take(client_group(request))
     if wait is not None:
         raise too_many_requests(
             "Too many sign-in attempts from your address. Wait before you try again.", wait
@@ -37,26 +48,27 @@ async def login(form: Login, request: Request, context: ApiContext) -> Response:
         context.passwords,
         form.username,
         form.password,
-        lifetime=context.options.session_lifetime,
-        user_agent=request.headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH] or None,
+        second_factor=totp.second_factor(form.code, context.now()),
+        admins_only=context.options.admin_passwords_only,
+        times=context.options.session_times,
+        client=replace(
+            sign_in_client(request), device=request.cookies.get(context.options.origins.device_cookie)
+        ),
         now=context.now(),
     )
-    response = json_response(_session_view(signed_in.caller, csrf_token_of(signed_in.token)))
-    _set_cookie(response, context, signed_in.token, signed_in.caller.expires_at)
+    response = json_response(_session_view(signed_in.caller, csrf_token_of(signed_in.token), context))
+    set_session_cookie(response, context, signed_in.token, signed_in.caller.expires_at)
+    _set_device_cookie(response, context, signed_in.device)
     return response
 
 
 @router.post("/logout", status_code=204, response_class=Response, summary="Sign out")
-async def logout(caller: SignedInCaller, context: ApiContext) -> Response:
+async def logout(caller: SignedInCaller, by: ApiActor, context: ApiContext) -> Response:
     """End the session and its event streams. With a token, nothing is revoked."""
     if caller.credential is Credential.SESSION:
-        await identity.sign_out(context.database, caller.credential_id, now=context.now())
+        await identity.sign_out(context.database, caller.credential_id, by=by, now=context.now())
         context.hub.end_credential(str(caller.credential_id))
-    response = Response(status_code=204)
-    response.delete_cookie(
-        context.options.cookie_name, path="/", secure=context.options.is_https, httponly=True
-    )
-    return response
+    return _signed_out(context)
 
 
 @router.get("/session", response_model=SessionView, summary="Read the current session")
@@ -64,24 +76,37 @@ async def read_session(request: Request, caller: SignedInCaller, context: ApiCon
     """Return the signed-in user, and the CSRF token that a page needs."""
     cookie = read_credentials(request, context).cookie
     is_session = caller.credential is Credential.SESSION and cookie is not None
-    return json_response(_session_view(caller, csrf_token_of(cookie) if is_session and cookie else None))
+    csrf_token = csrf_token_of(cookie) if is_session and cookie else None
+    return json_response(_session_view(caller, csrf_token, context))
+
+
+@router.post("/session/confirm", status_code=204, response_class=Response, summary="Enter the password again")
+async def confirm_password(
+    form: ConfirmPassword, caller: SignedInCaller, by: ApiActor, context: ApiContext
+) -> Response:
+    """Allow this session to make tokens and change accounts for the next minutes."""
+    await identity.confirm_password(
+        context.database, context.passwords, caller, form.password, by=by, now=context.now()
+    )
+    return Response(status_code=204)
 
 
 @router.post("/password", status_code=204, response_class=Response, summary="Change my password")
-async def change_password(form: ChangePassword, caller: SignedInCaller, context: ApiContext) -> Response:
-    """End all other sessions of the user."""
-    others = await credentials.list_sessions(context.database, caller.user_id, now=context.now())
+async def change_password(
+    form: ChangePassword, caller: SignedInCaller, by: ApiActor, context: ApiContext
+) -> Response:
+    """End all other sessions of the user and revoke all tokens."""
     await identity.change_password(
         context.database,
         context.passwords,
         caller,
         form.current_password,
         form.new_password,
+        by=by,
         now=context.now(),
     )
-    for session in others:
-        if session.id != caller.credential_id:
-            context.hub.end_credential(str(session.id))
+    # The streams of this session end too; its pages open them again.
+    context.hub.end_user(caller.user_id)
     return Response(status_code=204)
 
 
@@ -103,26 +128,74 @@ async def list_sessions(caller: SignedInCaller, context: ApiContext) -> Response
     return json_response(SessionList(items=items))
 
 
+@router.delete("/sessions", status_code=204, response_class=Response, summary="Sign out everywhere")
+async def sign_out_everywhere(
+    caller: SignedInCaller,
+    by: ApiActor,
+    context: ApiContext,
+    *,
+    tokens: Annotated[bool, Query(description="Also revoke all tokens.")] = False,
+) -> Response:
+    """End all sessions of the user, this one included."""
+    await credentials.sign_out_everywhere(
+        context.database, caller.user_id, tokens=tokens, by=by, now=context.now()
+    )
+    context.hub.end_user(caller.user_id)
+    return _signed_out(context)
+
+
 @router.delete(
     "/sessions/{session_id}", status_code=204, response_class=Response, summary="End one of my sessions"
 )
-async def revoke_session(session_id: Id, caller: SignedInCaller, context: ApiContext) -> Response:
+async def revoke_session(
+    session_id: Id, caller: SignedInCaller, by: ApiActor, context: ApiContext
+) -> Response:
     """The session ends at once, with its event streams."""
-    await credentials.revoke_session(context.database, caller.user_id, session_id, now=context.now())
+    await credentials.revoke_session(context.database, caller.user_id, session_id, by=by, now=context.now())
     context.hub.end_credential(str(session_id))
     return Response(status_code=204)
 
 
-def _session_view(caller: Caller, csrf_token: str | None) -> SessionView:
+def sign_in_client(request: Request) -> SignInClient:
+    user_agent = request.headers.get("user-agent", "")[:MAX_USER_AGENT_LENGTH]
+    return SignInClient(client_address(request), user_agent or None)
+
+
+def _session_view(caller: Caller, csrf_token: str | None, context: Context) -> SessionView:
     return SessionView(
+        id=caller.credential_id,
         user=Person(id=caller.user_id, username=caller.username, role=caller.role),
         credential=caller.credential,
         expires_at=caller.expires_at,
         csrf_token=csrf_token,
+        unsafe_workspaces=context.options.unsafe_workspaces,
     )
 
 
-def _set_cookie(response: Response, context: Context, token: str, expires_at: datetime | None) -> None:
+def _signed_out(context: Context) -> Response:
+    response = Response(status_code=204)
+    response.delete_cookie(
+        context.options.cookie_name, path="/", secure=context.options.is_https, httponly=True
+    )
+    return response
+
+
+def _set_device_cookie(response: Response, context: Context, device: str | None) -> None:
+    """Set the cookie that keeps strangers from locking this browser out; it signs nobody in."""
+    if device is None:
+        return
+    response.set_cookie(
+        context.options.origins.device_cookie,
+        device,
+        max_age=int(DEVICE_KNOWN.total_seconds()),
+        path="/",
+        secure=context.options.is_https,
+        httponly=True,
+        samesite="strict",
+    )
+
+
+def set_session_cookie(response: Response, context: Context, token: str, expires_at: datetime | None) -> None:
     response.set_cookie(
         context.options.cookie_name,
         token,

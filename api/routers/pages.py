@@ -44,6 +44,8 @@ SHELLS = {
     "/workspaces/{workspace_id}": Shell("Workspace", "workspace/page.js"),
     "/account": Shell("Account", "account/page.js"),
     "/admin": Shell("Administration", "admin/page.js"),
+    "/admin/audit": Shell("Audit log", "audit/page.js"),
+    "/admin/egress": Shell("Connections", "egress/page.js"),
 }
 
 
@@ -101,4 +103,4 @@ def _headers(caching: str) -> dict[str, str]:
 
 
 def _base_path(context: Context) -> str:
-    return urlsplit(context.options.public_base_url).path.rstrip("/")
+    return urlsplit(context.options.origins.public_url).path.rstrip("/")

@@ -8,8 +8,10 @@ from api.responses import json_response
 from api.schemas.base import Id
 from api.schemas.identity import CreateUser, PatchUser, UserItem, UserPage
 from api.security.access import API
-from api.security.guard import GuardedRoute
+from api.security.authentication import SignedInCaller
+from api.security.guard import ApiActor, GuardedRoute
 from codehub.services import users
+from codehub.services.disabled_users import stop_workspaces_of_disabled
 from codehub.services.users import UserChange, UserView
 
 router = APIRouter(prefix=f"{API}/admin/users", route_class=GuardedRoute, tags=["administration"])
@@ -25,10 +27,17 @@ async def list_users(context: ApiContext, cursor: Cursor = None, limit: PageSize
 
 
 @router.post("", status_code=201, response_model=UserItem, summary="Add a user account")
-async def add_user(form: CreateUser, context: ApiContext) -> Response:
+async def add_user(form: CreateUser, by: ApiActor, context: ApiContext) -> Response:
     """The user should change the password after the first sign-in."""
     user = await users.add_user(
-        context.database, context.passwords, form.username, form.password, role=form.role, now=context.now()
+        context.database,
+        context.passwords,
+        form.username,
+        form.password,
+        role=form.role,
+        single=context.options.unsafe_workspaces,
+        by=by,
+        now=context.now(),
     )
     return json_response(_item(user), 201, Location=f"{API}/admin/users/{user.id}")
 
@@ -40,14 +49,26 @@ async def read_user(user_id: Id, context: ApiContext) -> Response:
 
 
 @router.patch("/{user_id}", response_model=UserItem, summary="Change a user account")
-async def change_user(user_id: Id, form: PatchUser, context: ApiContext) -> Response:
-    """Disabling a user ends all sessions and tokens at once; a new password ends all sessions."""
+async def change_user(
+    user_id: Id, form: PatchUser, caller: SignedInCaller, by: ApiActor, context: ApiContext
+) -> Response:
+    """Disabling a user or setting a password ends all sessions and tokens at once.
+
+    Disabling also stops the workspaces.
+    """
     password = form.password
     password_hash = None if password is None else await users.hash_new_password(context.passwords, password)
     change = UserChange(form.role, form.disabled, password_hash)
-    user = await users.change_user(context.database, user_id, change, now=context.now())
+    user = await users.change_user(context.database, user_id, change, by=by, now=context.now())
     if form.disabled or form.password is not None:
         context.hub.end_user(user_id)
+    if form.disabled:
+        # If this process ends before, the next sweep does it.
+        asked = await stop_workspaces_of_disabled(
+            context.database, context=context.request_by(caller), owner_user_id=user_id
+        )
+        for each in asked:
+            context.waker.wake(each.workspace_id, each.owner_id)
     return json_response(_item(user))
 
 

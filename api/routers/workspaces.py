@@ -32,7 +32,7 @@ from api.schemas.workspaces import (
 )
 from api.security.access import API
 from api.security.authentication import SignedInCaller
-from api.security.guard import GuardedRoute
+from api.security.guard import ApiActor, GuardedRoute
 from api.serializers import etag_of, new_workspace, serialize
 from codehub.services.convergence import wait_until_settled
 from codehub.services.deletion import delete_workspace, undelete_workspace
@@ -66,7 +66,14 @@ async def list_workspaces(
 ) -> Response:
     """Return workspaces, newest first."""
     page = await queries.list_workspaces(
-        context, caller.user_id, phases, search, deleted=deleted, cursor=cursor, limit=limit
+        context,
+        caller.user_id,
+        phases,
+        search,
+        deleted=deleted,
+        cursor=cursor,
+        limit=limit,
+        only=caller.workspace_ids,
     )
     return workspace_page_response(page, context)
 
@@ -79,9 +86,11 @@ async def create_workspace(
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """The workspace starts at once unless `desired_state` says otherwise; follow it with live events."""
+    new = new_workspace(form, caller, context)
+    context.rules.check_new(new)
     workspace_id = await create_once(
         context.database,
-        new_workspace(form, caller, context),
+        new,
         idempotency_key=idempotency_key,
         request_hash=hash_request(form),
         context=context.request_by(caller),
@@ -119,6 +128,7 @@ async def change_workspace(
 ) -> Response:
     """Change all fields or none. Changing `desired_state` gets 409 while an operation runs."""
     changes_state = "desired_state" in form.model_fields_set
+    context.rules.check_change(form.metadata_sent)
     await patch_workspace(
         context.database,
         workspace_id,
@@ -166,7 +176,11 @@ async def remove_workspace(
     "/{workspace_id}/recover", status_code=202, response_model=Workspace, summary="Recover from an error"
 )
 async def recover(
-    workspace_id: WorkspacePath, caller: SignedInCaller, context: ApiContext, form: Recover | None = None
+    workspace_id: WorkspacePath,
+    caller: SignedInCaller,
+    by: ApiActor,
+    context: ApiContext,
+    form: Recover | None = None,
 ) -> Response:
     """Observe again and continue. For lost or damaged data, send one of the `recover.choices`."""
     await request_recovery(
@@ -174,7 +188,7 @@ async def recover(
         workspace_id,
         form.choice if form else None,
         archive=form.archive if form else None,
-        context=context.request_by(caller),
+        context=context.request_by(caller, by.address),
     )
     view = await queries.load_workspace(context, workspace_id)
     context.waker.wake(workspace_id, str(view.owner_user_id))

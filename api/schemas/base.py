@@ -25,6 +25,7 @@ ImageRef = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._/:
 TtlSeconds = Annotated[int, Field(ge=60, le=315_360_000)]
 Username = Annotated[str, StringConstraints(min_length=1, max_length=64), Text]
 Password = Annotated[str, StringConstraints(min_length=1, max_length=1_024)]
+OneTimeCode = Annotated[str, StringConstraints(min_length=1, max_length=64), Text]
 Timestamp = datetime
 
 

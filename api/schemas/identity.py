@@ -5,7 +5,8 @@ from uuid import UUID
 
 from pydantic import ConfigDict, Field
 
-from api.schemas.base import Document, Form, Name, Password, Timestamp, Username
+from api.schemas.base import Document, Form, Id, Name, OneTimeCode, Password, Timestamp, Username
+from codehub.domain.scopes import Scope
 
 Role = Literal["user", "admin"]
 
@@ -19,6 +20,9 @@ class Login(Form):
 
     username: Username
     password: Password
+    code: OneTimeCode | None = Field(
+        None, description="Code of the authenticator app, or a recovery code, if the account needs one."
+    )
 
 
 class Person(Document):
@@ -32,12 +36,24 @@ class Person(Document):
 class SessionView(Document):
     """The current session or token."""
 
+    id: UUID = Field(description="The id of the session or the token.")
     user: Person
     credential: Literal["session", "token"]
     expires_at: Timestamp | None
     csrf_token: str | None = Field(
         description="Send it as X-CSRF-Token with changes; `null` for a token, which needs none."
     )
+    unsafe_workspaces: bool = Field(
+        description="Whether workspaces run without a sandbox and can do everything that CodeHub can."
+    )
+
+
+class ConfirmPassword(Form):
+    """The password of the signed-in user, entered again."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"password": "correct horse battery"}})
+
+    password: Password
 
 
 class ChangePassword(Form):
@@ -67,11 +83,22 @@ class SessionList(Document):
 class CreateToken(Form):
     """A new personal token for a program."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"name": "laptop", "expires_in_days": 90}})
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"name": "laptop", "expires_in_days": 90, "scopes": ["workspaces"]}}
+    )
 
     name: Name
     expires_in_days: int | None = Field(
         90, ge=1, le=3650, description="`null` for a token that never expires."
+    )
+    scopes: list[Scope] = Field(
+        [Scope.WORKSPACES],
+        min_length=1,
+        max_length=len(Scope),
+        description="What it may do; every scope includes `read`, and `admin` is for administrators.",
+    )
+    workspaces: list[Id] | None = Field(
+        None, min_length=1, max_length=100, description="Ids of the only workspaces that it is for."
     )
 
 
@@ -83,6 +110,10 @@ class TokenItem(Document):
     created_at: Timestamp
     expires_at: Timestamp | None
     last_used_at: Timestamp | None
+    scopes: list[Scope] | None = Field(
+        description="What it may do; `null` for an older token, which may do all that its owner may."
+    )
+    workspaces: list[UUID] | None = Field(description="The only workspaces that it is for; `null` for all.")
 
 
 class TokenList(Document):

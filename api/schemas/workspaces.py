@@ -1,7 +1,7 @@
 """Workspaces: responses and requests."""
 
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Any, Self
 from uuid import UUID
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
@@ -17,6 +17,7 @@ from api.schemas.base import (
     TtlSeconds,
 )
 from codehub.domain.conditions import Resource, Status
+from codehub.domain.disk import DiskLevel
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase, parse_desired_state
 
@@ -25,7 +26,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "name": "compiler",
     "description": "The new parser",
     "memo": None,
-    "url": "http://127.0.0.1:8080/w/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44/",
+    "url": "http://0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44.localhost:8080/",
     "owner": {"id": "7d0c6a52-8a4e-4b0e-b7a4-0d7d5d0f6f10", "username": "ada"},
     "image_ref": "default",
     "instance_backend": "local",
@@ -52,6 +53,15 @@ EXAMPLE: dict[str, JsonValue] = {
     "waiting": None,
     "recover": None,
     "archive": None,
+    "disk": {
+        "used_bytes": 1_200_000_000,
+        "limit_bytes": 20_000_000_000,
+        "own_limit_bytes": None,
+        "level": "ok",
+        "complete": True,
+        "measured_at": "2026-11-16T09:31:00Z",
+        "message": None,
+    },
     "standby_ttl_seconds": None,
     "archive_ttl_seconds": None,
     "effective_standby_ttl_seconds": 600,
@@ -134,6 +144,30 @@ class CurrentArchive(Document):
     created_at: Timestamp | None
 
 
+class Disk(Document):
+    """The disk space that a workspace uses, as last measured, and may use."""
+
+    used_bytes: int | None = Field(description="`null` if it was never measured.")
+    limit_bytes: int | None = Field(description="With more, it does not start; `null` means any.")
+    own_limit_bytes: int | None = Field(
+        description="What an administrator set for it instead of the installation's limit; 0 means any."
+    )
+    level: DiskLevel = Field(description="`high` from 80 % of the limit on, `critical` from 90 % on.")
+    complete: bool = Field(description="Whether all was measured; otherwise it uses at least `used_bytes`.")
+    measured_at: Timestamp | None
+    message: str | None = Field(description="What to do; `null` if nothing.")
+
+
+class DiskLimit(Form):
+    """A limit instead of the installation's."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"limit_bytes": 53_687_091_200}})
+
+    limit_bytes: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(
+        description="0 means any; `null` returns to the installation's limit."
+    )
+
+
 class NextChange(Document):
     """The next change of state if nobody uses the workspace."""
 
@@ -174,10 +208,11 @@ class Workspace(Document):
     recovering: bool = Field(description="A recovery was requested and has not been carried out yet.")
     waiting: Waiting | None = Field(description="`null` unless a provider does not answer.")
     archive: CurrentArchive | None
+    disk: Disk
     standby_ttl_seconds: int | None = Field(description="`null` means the configured default.")
     archive_ttl_seconds: int | None = Field(description="`null` means the configured default.")
-    effective_standby_ttl_seconds: int
-    effective_archive_ttl_seconds: int
+    effective_standby_ttl_seconds: int = Field(description="What counts; never more than the bound.")
+    effective_archive_ttl_seconds: int = Field(description="What counts; never more than the bound.")
     next_change: NextChange | None
     last_access_at: Timestamp | None
     created_at: Timestamp
@@ -299,4 +334,6 @@ class EditorList(Document):
     )
 
     items: list[Editor]
-    other_images: bool = Field(description="Whether `image_ref` may also name any other image.")
+    other_images: bool = Field(
+        description="Whether `image_ref` may also name other images, which administrators allow."
+    )

@@ -8,13 +8,16 @@ from fastapi import Depends, Request
 from api.context import Context
 from api.errors import ApiError
 from api.schemas.errors import Code
-from api.security.csrf import CSRF_HEADER, is_cookie_trusted, is_csrf_token
+from api.security.access import API
+from api.security.csrf import CSRF_HEADER, is_cookie_trusted, is_csrf_token, is_own_page
+from codehub.cookies import DUPLICATE, DuplicateCookie, find_cookie
 from codehub.origins import SAFE_METHODS
 from codehub.services.identity import Caller, find_session, find_token
 
 BEARER = "bearer"
+SESSION_PATH = f"{API}/session"
 CSRF_TOKEN_MISSING = (
-    f"Changes made with a session cookie need the {CSRF_HEADER} header. "
+    f"Requests with a session cookie need the {CSRF_HEADER} header, except reads by CodeHub's own pages. "
     "GET /api/v1/session returns its value."
 )
 
@@ -30,23 +33,39 @@ class Credentials:
 def read_credentials(request: Request, context: Context) -> Credentials:
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     bearer = value.strip() if scheme.lower() == BEARER and value.strip() else None
-    cookie = request.cookies.get(context.options.cookie_name)
-    if cookie and not is_cookie_trusted(request.method, request.headers, context.origins):
+    cookie = read_cookie(request, context.options.cookie_name)
+    if cookie and not is_cookie_trusted(request.method, request.headers, context.options.origins):
         cookie = None
     return Credentials(bearer, cookie or None)
 
 
+def read_cookie(request: Request, name: str) -> str | None:
+    """Return the cookie; refuse a request that has several of this name, as the proxy does."""
+    try:
+        return find_cookie("; ".join(request.headers.getlist("cookie")), name)
+    except DuplicateCookie as error:
+        raise ApiError(400, Code.INVALID_REQUEST, DUPLICATE) from error
+
+
 async def authenticate(request: Request, context: Context) -> Caller | None:
-    """Return the caller, or None if the request is anonymous; changes by cookie also need a CSRF token."""
+    """Return the caller, or None if the request is anonymous; a cookie may also need a CSRF token."""
     credentials = read_credentials(request, context)
     if credentials.bearer is not None:
         return await find_token(context.reading, credentials.bearer, now=context.now())
     if credentials.cookie is None:
         return None
     caller = await find_session(context.reading, credentials.cookie, now=context.now())
-    if caller is not None and request.method not in SAFE_METHODS:
+    if caller is not None and _needs_csrf_token(request, context):
         _require_csrf_token(request, credentials.cookie)
     return caller
+
+
+def _needs_csrf_token(request: Request, context: Context) -> bool:
+    """Changes always do; so do reads of which the browser does not say that our own page made them."""
+    if request.method not in SAFE_METHODS:
+        return True
+    # Other origins cannot read its response, which is where our pages get the token.
+    return request.url.path != SESSION_PATH and not is_own_page(request.headers, context.options.origins)
 
 
 def _require_csrf_token(request: Request, session_token: str) -> None:

@@ -1,7 +1,7 @@
 """Protects session cookies against requests from other pages: CSRF tokens, and rules on browser headers.
 
-A browser sends our cookie along with requests that other pages make. docs/security.md says what the page of a
-workspace can still do.
+A browser sends our cookie along with requests that other pages make, above all those of workspaces, which may
+be on the same site; see ADR 0038.
 """
 
 import base64
@@ -29,16 +29,28 @@ def is_csrf_token(sent: str | None, session_token: str) -> bool:
 
 def is_cookie_trusted(method: str, headers: Mapping[str, str], origins: Origins) -> bool:
     """Return whether a session cookie authenticates this request: it must not come from another page."""
-    host = headers.get("host", "")
     site = headers.get("sec-fetch-site")
     if site is not None and site not in OWN_SITES:
         return False
     origin = headers.get("origin")
-    if origin is not None and not origins.is_own_origin(origin, host):
+    if origin is not None and not origins.is_main(origin):
         return False
     if _comes_from_workspace(headers):
         return False
-    return method in SAFE_METHODS or _is_program_or_our_page(headers, origins, host)
+    # Browsers send the origin of every change; a request without one comes from a program.
+    return method in SAFE_METHODS or origin is not None or site is None
+
+
+def is_own_page(headers: Mapping[str, str], origins: Origins) -> bool:
+    """Return whether the browser says that a page of ours made this request, or the address bar.
+
+    On http, browsers say it only to loopback. Elsewhere the Referer must be ours: no page can forge another
+    origin there.
+    """
+    if headers.get("sec-fetch-site") in OWN_SITES:
+        return True
+    parts = split_url(headers.get("referer", ""))
+    return parts is not None and origins.is_main(f"{parts.scheme}://{parts.netloc}")
 
 
 def _comes_from_workspace(headers: Mapping[str, str]) -> bool:
@@ -54,11 +66,3 @@ def _comes_from_workspace(headers: Mapping[str, str]) -> bool:
 def _normalize_path(path: str) -> str:
     """Read the path as servers do: `/%77/...` and `//w/...` may be a workspace's too."""
     return "/" + unquote(path).lstrip("/")
-
-
-def _is_program_or_our_page(headers: Mapping[str, str], origins: Origins, host: str) -> bool:
-    """Browsers send the origin of every change; a request without one comes from a program."""
-    origin = headers.get("origin")
-    if origin is not None:
-        return origins.is_own_origin(origin, host)
-    return "sec-fetch-site" not in headers

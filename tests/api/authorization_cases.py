@@ -8,13 +8,16 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import pyotp
 import pytest
 from sqlalchemy import text, update
 
-from api.security.access import ADMIN_USER, API, WORKSPACE, Access
+from api.security.access import ADMIN_DISK, ADMIN_NETWORK, ADMIN_USER, API, CALLBACK, WORKSPACE, Access
 from api.security.csrf import CSRF_HEADER, csrf_token_of
+from codehub.db.authenticators import delete_authenticator, enable_authenticator, replace_authenticator
 from codehub.db.credentials import SessionView, TokenView, insert_session, insert_token
 from codehub.db.models import ApiToken, Session, User
+from codehub.domain.port_shares import Audience, PortShare, serialize
 from codehub.domain.states import Operation
 from codehub.services.credentials import hash_token, new_api_token, new_session_token
 from testkit.rows import add_workspace
@@ -64,8 +67,10 @@ ADMINS = frozenset({Kind.ADMIN, Kind.ADMIN_TOKEN})
 OWNERS = frozenset({Kind.OWNER, Kind.OWNER_TOKEN})
 ALLOWED: dict[Access, frozenset[Kind]] = {
     Access.PUBLIC: frozenset(Kind),
+    Access.OPERATOR: frozenset(Kind),
     Access.USER: frozenset(Kind) - STRANGERS,
     Access.OWNER: ADMINS | OWNERS,
+    Access.OWNER_ALONE: OWNERS,
     Access.ADMIN: ADMINS,
 }
 BY_TOKEN = frozenset(
@@ -139,6 +144,19 @@ class MatrixHarness:
         async with self.harness.context.database.transaction() as session:
             return await add_workspace(session, self.people["owner"], **columns)
 
+    async def remove_authenticator(self, user_id: UUID) -> None:
+        async with self.harness.context.database.transaction() as session:
+            await delete_authenticator(session, user_id)
+
+    async def set_authenticator(self, user_id: UUID, *, enabled: bool = False) -> str:
+        """Give the user an authenticator app; return its secret."""
+        now, secret = self.harness.context.now(), pyotp.random_base32()
+        async with self.harness.context.database.transaction() as session:
+            await replace_authenticator(session, user_id, secret, now)
+            if enabled:
+                await enable_authenticator(session, user_id, now)
+        return secret
+
     async def fingerprint(self) -> str:
         """Return a digest of everything in the database but the times of last use."""
         async with self.harness.context.database.transaction() as session:
@@ -196,6 +214,27 @@ async def _sign_in(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     return Sent(f"{API}/login", {"username": harness.names["owner"], "password": PASSWORD})
 
 
+async def _add_authenticator(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    await harness.remove_authenticator(caller.user_id)
+    return Sent(f"{API}/authenticator")
+
+
+async def _enable_authenticator(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    secret = await harness.set_authenticator(caller.user_id)
+    return Sent(f"{API}/authenticator/enable", {"code": pyotp.TOTP(secret).now()})
+
+
+async def _remove_authenticator(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    await harness.set_authenticator(caller.user_id, enabled=True)
+    return Sent(f"{API}/authenticator")
+
+
+async def _reset_authenticator(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    user_id = harness.people["bystander"]
+    await harness.set_authenticator(user_id, enabled=True)
+    return Sent(f"{API}/admin/users/{user_id}/authenticator")
+
+
 async def _revoke_session(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     session_id, _ = await harness.add_session(caller.user_id, harness.harness.context.now() + LIFETIME)
     return Sent(f"{API}/sessions/{session_id}")
@@ -226,6 +265,16 @@ async def _read_steps(harness: MatrixHarness, caller: CallerCredentials) -> Sent
     return Sent(f"{API}/workspaces/{workspace_id}/operations/{operation_id}/steps")
 
 
+async def _limit_network(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    workspace_id = await harness.add_workspace()
+    return Sent(f"{API}/admin/workspaces/{workspace_id}/network", {"mode": "none"})
+
+
+async def _limit_disk(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
+    workspace_id = await harness.add_workspace()
+    return Sent(f"{API}/admin/workspaces/{workspace_id}/disk", {"limit_bytes": 1})
+
+
 async def _recover_many(harness: MatrixHarness, caller: CallerCredentials) -> Sent:
     workspace_id = await harness.add_workspace(phase="ERROR", error_reason="Timeout")
     return Sent(f"{API}/admin/errors/recover", {"ids": [workspace_id]})
@@ -237,29 +286,42 @@ BEING_DELETED: dict[str, Any] = {
     "desired_state": "DELETED",
     "deleted_at": datetime.fromisoformat("2026-07-01T12:00:00Z"),
 }
+SHARED_AT = datetime.fromisoformat("2026-07-01T12:00:00Z")
 REQUESTS: dict[Route, Prepare] = {
     ("GET", "/"): _at("/"),
     ("GET", "/login"): _at("/login"),
     ("GET", "/workspaces/{workspace_id}"): _at("/workspaces/any"),
     ("GET", "/account"): _at("/account"),
     ("GET", "/admin"): _at("/admin"),
+    ("GET", "/admin/audit"): _at("/admin/audit"),
+    ("GET", "/admin/egress"): _at("/admin/egress"),
     ("GET", "/assets/{digest}/{name}"): _at("/assets/any/dom.js"),
     ("GET", "/healthz"): _at("/healthz"),
     ("GET", "/readyz"): _at("/readyz"),
     ("GET", "/metrics"): _at("/metrics"),
     ("GET", f"{API}/openapi.json"): _at(f"{API}/openapi.json"),
     ("POST", f"{API}/login"): _sign_in,
+    ("GET", f"{API}/sign-in"): _at(f"{API}/sign-in"),
+    ("POST", f"{API}/oidc/sign-in"): _at(f"{API}/oidc/sign-in", {}),
+    ("GET", CALLBACK): _at(CALLBACK),
     ("POST", f"{API}/logout"): _at(f"{API}/logout"),
     ("GET", f"{API}/session"): _at(f"{API}/session"),
+    ("POST", f"{API}/session/confirm"): _at(f"{API}/session/confirm", {"password": PASSWORD}),
     ("POST", f"{API}/password"): _at(
         f"{API}/password", {"current_password": PASSWORD, "new_password": PASSWORD}
     ),
     ("GET", f"{API}/sessions"): _at(f"{API}/sessions"),
+    ("DELETE", f"{API}/sessions"): _at(f"{API}/sessions"),
     ("DELETE", f"{API}/sessions/{{session_id}}"): _revoke_session,
     ("GET", f"{API}/editors"): _at(f"{API}/editors"),
     ("GET", f"{API}/tokens"): _at(f"{API}/tokens"),
     ("POST", f"{API}/tokens"): _at(f"{API}/tokens", {"name": "laptop", "expires_in_days": 1}),
     ("DELETE", f"{API}/tokens/{{token_id}}"): _revoke_token,
+    ("GET", f"{API}/authenticator"): _at(f"{API}/authenticator"),
+    ("POST", f"{API}/authenticator"): _add_authenticator,
+    ("POST", f"{API}/authenticator/enable"): _enable_authenticator,
+    ("DELETE", f"{API}/authenticator"): _remove_authenticator,
+    ("DELETE", f"{ADMIN_USER}/authenticator"): _reset_authenticator,
     ("GET", f"{API}/events"): _at(f"{API}/events"),
     ("GET", f"{API}/workspaces"): _at(f"{API}/workspaces"),
     ("POST", f"{API}/workspaces"): _at(f"{API}/workspaces", {"name": "home", "desired_state": "STANDBY"}),
@@ -275,15 +337,28 @@ REQUESTS: dict[Route, Prepare] = {
     ("GET", f"{WORKSPACE}/events"): _about_workspace("/events"),
     ("GET", f"{WORKSPACE}/archives"): _about_workspace("/archives"),
     ("GET", f"{WORKSPACE}/logs"): _about_workspace("/logs"),
+    ("GET", f"{WORKSPACE}/network"): _about_workspace("/network"),
+    ("PATCH", f"{WORKSPACE}/network"): _about_workspace("/network", {"mode": "none"}),
+    ("GET", f"{WORKSPACE}/network/log"): _about_workspace("/network/log"),
+    ("GET", f"{WORKSPACE}/ports"): _about_workspace("/ports"),
+    ("PUT", f"{WORKSPACE}/ports/{{port}}/share"): _about_workspace("/ports/3000/share", {}),
+    ("DELETE", f"{WORKSPACE}/ports/{{port}}/share"): _about_workspace(
+        "/ports/3000/share", port_shares=serialize({3000: PortShare(Audience.USERS, SHARED_AT)})
+    ),
     ("GET", f"{API}/admin/users"): _at(f"{API}/admin/users"),
     ("POST", f"{API}/admin/users"): _add_user,
     ("GET", ADMIN_USER): _read_user,
     ("PATCH", ADMIN_USER): _change_user,
     ("GET", f"{API}/admin/workspaces"): _at(f"{API}/admin/workspaces"),
+    ("PATCH", ADMIN_NETWORK): _limit_network,
+    ("PATCH", ADMIN_DISK): _limit_disk,
     ("GET", f"{API}/admin/phases"): _at(f"{API}/admin/phases"),
     ("GET", f"{API}/admin/errors"): _at(f"{API}/admin/errors"),
     ("POST", f"{API}/admin/errors/recover"): _recover_many,
     ("GET", f"{API}/admin/status"): _at(f"{API}/admin/status"),
+    ("GET", f"{API}/admin/audit"): _at(f"{API}/admin/audit"),
+    ("GET", f"{API}/admin/audit/export"): _at(f"{API}/admin/audit/export"),
+    ("GET", f"{API}/admin/egress"): _at(f"{API}/admin/egress"),
 }
 
 

@@ -25,6 +25,7 @@ from codehub.settings import Settings, load_settings
 from testkit.fake_world import FakeWorld
 from testkit.fakes import FakeArchives, FakeInstances, FakeStorageJobs, FakeVolumes
 from testkit.redis_server import RedisServer
+from testkit.rows import BY
 from testkit.seaweed import S3Server
 from testkit.temporal_server import TemporalServer
 from tests.buckets import NAME as BUCKET
@@ -32,7 +33,7 @@ from tests.identities import CHEAP
 from worker.workers import create_workers
 
 PASSWORD = "correct horse battery"  # noqa: S105 (of test users)
-ORIGIN = "http://127.0.0.1:8080"
+ORIGIN = "http://localhost:8080"
 
 
 def environment_of(
@@ -52,6 +53,10 @@ def environment_of(
         "CODEHUB_S3_BUCKET": BUCKET,
         "CODEHUB_API_REQUESTS_PER_SECOND": "100000",
         "CODEHUB_API_SIGN_INS_PER_MINUTE": "100000",
+        # A slow machine must not need the password again.
+        "CODEHUB_API_CONFIRM_SECONDS": "3600",
+        # Fake providers have any image; tests/api/test_workspace_rules.py has a list.
+        "CODEHUB_WORKSPACES_ALLOWED_IMAGES": "*",
     }
 
 
@@ -62,6 +67,7 @@ class Person:
     user_id: UUID
     username: str
     client: httpx.AsyncClient
+    is_admin: bool = False
 
     @property
     def workspaces(self) -> str:
@@ -116,11 +122,12 @@ class ApiHarness:
             username,
             PASSWORD,
             role="admin" if admin else "user",
+            by=BY,
             now=self.context.now(),
         )
         client = self.stranger()
         await self.sign_in(client, username)
-        return Person(user.id, username, client)
+        return Person(user.id, username, client, admin)
 
     async def sign_in(self, client: httpx.AsyncClient, username: str) -> None:
         response = await client.post("/api/v1/login", json={"username": username, "password": PASSWORD})
@@ -128,8 +135,10 @@ class ApiHarness:
         client.headers[CSRF_HEADER] = response.json()["csrf_token"]
 
     async def token_client(self, person: Person, **form: Any) -> tuple[httpx.AsyncClient, str]:  # noqa: ANN401
-        """Create a token of this person; return a client that uses it, and the token's id."""
-        response = await person.client.post("/api/v1/tokens", json={"name": "program", **form})
+        """Create a token for all that the person may do; return a client that uses it, and its id."""
+        scopes = ["workspaces", *(["admin"] if person.is_admin else [])]
+        named = {"name": "program", "scopes": scopes, **form}
+        response = await person.client.post("/api/v1/tokens", json=named)
         assert response.status_code == 201, response.text
         created = response.json()
         return self.stranger(authorization=f"Bearer {created['token']}"), created["id"]

@@ -202,7 +202,7 @@ async def test_the_status_lists_dependencies_sweeps_phases_and_limits(
         "s3": True,
     }
     assert all(each["version"] for each in status["dependencies"])
-    assert len(status["sweeps"]) == 4
+    assert len(status["sweeps"]) == 5
     assert status["phases"]["PENDING"] == 1
     assert status["limits"] == {"running": 1, "max_running_global": 100, "max_running_per_user": 2}
     assert status["live_clients"] == 0

@@ -6,10 +6,11 @@ from http.cookies import Morsel, SimpleCookie
 import httpx
 import pytest
 
-from api.middleware import SECURITY_HEADERS
-from api.security.access import ACCESS, API
+from api.security.access import ACCESS, API, Access
 from api.security.csrf import CSRF_HEADER, csrf_token_of
+from codehub.cookies import DUPLICATE
 from codehub.db.session import Database
+from codehub.security_headers import SECURITY_HEADERS
 from tests.api.harness import ORIGIN, PASSWORD, ApiHarness, Person, open_harness
 
 WORKSPACES = f"{API}/workspaces"
@@ -24,7 +25,9 @@ OUR_PAGE = {
 }
 WORKSPACE_PAGE = OUR_PAGE | {"Referer": f"{ORIGIN}/w/0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44/"}
 OTHER_SITE = {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "cors"}
-CHANGES = sorted({route for route in ACCESS if route[0] != "GET"} - {("POST", f"{API}/login")})
+CHANGES = sorted(
+    route for route, access in ACCESS.items() if route[0] != "GET" and access is not Access.PUBLIC
+)
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +74,18 @@ async def test_the_session_route_returns_the_right_csrf_token(
     assert token == csrf_token_of(ada.client.cookies[COOKIE])
     response = await client.post(WORKSPACES, json=FORM, headers=OUR_PAGE | {CSRF_HEADER: token})
     assert response.status_code == 201
+
+
+@pytest.mark.parametrize("planted", ["{0}; {1}", "{1}; {0}"])
+async def test_a_second_session_cookie_is_refused(
+    shared_harness: ApiHarness, ada: Person, planted: str
+) -> None:
+    own = _without_csrf(ada)["Cookie"]
+    stranger = shared_harness.stranger()
+    for cookies in ([planted.format(own, f"{COOKIE}=planted")], [own, f"{COOKIE}=planted"]):
+        headers = [("Cookie", each) for each in cookies]
+        response = await stranger.get(f"{API}/session", headers=headers)
+        assert (response.status_code, response.json()["error"]["message"]) == (400, DUPLICATE)
 
 
 async def test_a_csrf_token_does_not_reveal_the_cookie(ada: Person) -> None:
@@ -130,6 +145,30 @@ async def test_a_cookie_does_not_authenticate_requests_of_foreign_pages(
     assert ours.is_success
 
 
+READS = sorted(path for method, path in ACCESS if method == "GET" and ACCESS[method, path] is Access.USER)
+
+
+@pytest.mark.parametrize("path", READS)
+async def test_a_read_that_no_page_of_ours_vouches_for_needs_the_csrf_token(
+    path: str, shared_harness: ApiHarness, ada: Person
+) -> None:
+    # As sent by a script or image tag of a workspace's page on a plain-http host name.
+    response = await shared_harness.stranger().get(path, headers=_without_csrf(ada))
+    if path == f"{API}/session":
+        # Where pages of ours get the token. Other origins cannot read it.
+        assert (response.status_code, response.headers["cross-origin-resource-policy"]) == (
+            200,
+            "same-origin",
+        )
+        return
+    assert (response.status_code, _code(response)) == (403, "CSRF_TOKEN_MISSING")
+    if path != f"{API}/events":
+        proof: dict[str, str]
+        for proof in ({"Referer": f"{ORIGIN}/account"}, {CSRF_HEADER: ada.client.headers[CSRF_HEADER]}):
+            response = await shared_harness.stranger().get(path, headers=_without_csrf(ada) | proof)
+            assert response.status_code == 200
+
+
 @pytest.mark.parametrize("path", [f"{API}/session", f"{API}/events", f"{API}/sessions", f"{API}/tokens"])
 async def test_the_page_of_a_workspace_cannot_read_the_api(path: str, ada: Person) -> None:
     assert (await ada.client.get(path, headers=WORKSPACE_PAGE)).status_code == 401
@@ -159,9 +198,12 @@ async def test_a_foreign_page_cannot_sign_a_user_out(ada: Person) -> None:
 async def _cookie(harness: ApiHarness, person: Person) -> "Morsel[str]":
     form = {"username": person.username, "password": PASSWORD}
     response = await harness.stranger().post(f"{API}/login", json=form)
-    (header,) = response.headers.get_list("set-cookie")
-    (cookie,) = SimpleCookie(header).values()
-    return cookie
+    return cookies_set_by(response)[COOKIE]
+
+
+def cookies_set_by(response: httpx.Response) -> dict[str, "Morsel[str]"]:
+    headers = response.headers.get_list("set-cookie")
+    return {key: cookie for header in headers for key, cookie in SimpleCookie(header).items()}
 
 
 async def test_the_cookie_is_http_only_and_same_site(shared_harness: ApiHarness, ada: Person) -> None:
@@ -177,7 +219,8 @@ async def test_the_cookie_is_http_only_and_same_site(shared_harness: ApiHarness,
 
 @pytest.fixture
 async def https_harness(shared_environment: dict[str, str]) -> AsyncIterator[ApiHarness]:
-    async with open_harness(shared_environment | {"CODEHUB_PUBLIC_BASE_URL": HTTPS}) as opened:
+    own = {"CODEHUB_PUBLIC_BASE_URL": HTTPS, "CODEHUB_WORKSPACES_DOMAIN": "workspaces.example"}
+    async with open_harness(shared_environment | own) as opened:
         yield opened
 
 
@@ -187,11 +230,13 @@ async def test_on_https_the_cookie_is_secure_and_bound_to_its_host(https_harness
     client = https_harness.stranger()
     form = {"username": "grace-of-https", "password": PASSWORD}
     response = await client.post(f"{API}/login", json=form, headers={"Origin": HTTPS})
-    (cookie,) = SimpleCookie(response.headers["set-cookie"]).values()
-    assert cookie.key == "__Host-codehub_session"
-    assert cookie["secure"]
-    assert cookie["path"] == "/"
-    assert cookie["domain"] == ""
+    cookies = cookies_set_by(response)
+    assert cookies.keys() == {"__Host-codehub_session", "__Host-codehub_device"}
+    for cookie in cookies.values():
+        assert cookie["secure"]
+        assert cookie["path"] == "/"
+        assert cookie["domain"] == ""
+    cookie = cookies["__Host-codehub_session"]
     assert response.headers["strict-transport-security"].startswith("max-age=")
     # A cookie without the prefix may have been set by another host or by a page without TLS.
     for name, status in ((COOKIE, 401), (cookie.key, 200)):

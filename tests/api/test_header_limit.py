@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 
 from api.server import MAX_HEADER_BYTES
+from codehub.security_headers import SECURITY_HEADERS
 from testkit.waiting import DEADLINE_SECONDS
 from tests.api.process import running_api
 
@@ -35,6 +36,10 @@ async def test_endless_headers_are_refused(api_environment: dict[str, str], piec
         count = 20 * MAX_HEADER_BYTES // piece
         response = await ask(api.port, [HEALTH, b"X-Long: ", *[b"x" * piece] * count, b"\r\n\r\n"])
         assert response == b"" or response.startswith(b"HTTP/1.1 400")
+        malformed = await ask(api.port, [b"GET / HTTP/1.1\r\nHost\r\n\r\n"])
+        assert malformed.startswith(b"HTTP/1.1 400")
+        for name, value in SECURITY_HEADERS.items():
+            assert f"\r\n{name}: {value}\r\n".encode() in malformed
         long_but_right = b"X-Long: " + b"x" * (MAX_HEADER_BYTES // 2)
         response = await ask(api.port, [HEALTH + long_but_right + b"\r\nConnection: close\r\n\r\n"])
         assert response.startswith(b"HTTP/1.1 200")

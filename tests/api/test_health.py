@@ -48,6 +48,14 @@ async def test_readiness_lists_each_dependency_without_its_version(harness: ApiH
     assert {(each["healthy"], each["version"], each["error"]) for each in healths} == {(True, None, None)}
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/readyz", "/%6detrics"])
+async def test_pages_for_operators_are_not_served_through_the_proxy(harness: ApiHarness, path: str) -> None:
+    client = harness.stranger()
+    assert (await client.get(path)).status_code == 200
+    refused = await client.get(path, headers={"Via": "1.1 codehub"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (404, "NOT_FOUND")
+
+
 @pytest.mark.parametrize(("required", "status"), [(True, 503), (False, 200)])
 async def test_only_a_required_dependency_makes_the_api_unready(
     harness: ApiHarness, required: bool, status: int

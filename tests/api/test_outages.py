@@ -16,6 +16,7 @@ from sqlalchemy import text
 from codehub.services.credentials import create_token
 from testkit.deployment import BIN, Deployment, Servers, open_deployment
 from testkit.network_faults import FaultRelay
+from testkit.rows import BY
 from testkit.waiting import until
 from tests.api.process import ApiProcess, calling, follow, running_api
 from worker.relay import APPLICATION_NAME, RELAY_LOCK
@@ -74,7 +75,7 @@ async def open_api_deployment(
     """Open an API on its own deployment; `through` are settings for the API alone."""
     async with open_deployment(servers, directory, **SWEEPS) as deployment:
         token = await create_token(
-            deployment.database, deployment.owner, "outages", expires_at=None, now=datetime.now(UTC)
+            deployment.database, deployment.owner, "outages", expires_at=None, by=BY, now=datetime.now(UTC)
         )
         async with (
             running_api({**deployment.environment, **through}) as api,

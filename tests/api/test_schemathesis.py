@@ -69,8 +69,11 @@ class Trial:
         if who == "admin":
             client, _ = await self.harness.token_client(person)
             return {"Authorization": client.headers["authorization"]}
-        (cookie,) = person.client.cookies.items()
-        return {"Cookie": "=".join(cookie), CSRF_HEADER: person.client.headers[CSRF_HEADER]}
+        name = self.harness.context.options.cookie_name
+        return {
+            "Cookie": f"{name}={person.client.cookies[name]}",
+            CSRF_HEADER: person.client.headers[CSRF_HEADER],
+        }
 
     async def path_parameters(self, path: str, person: Person) -> dict[str, str]:
         """Create things that exist: generated ids would only get 404."""

@@ -17,7 +17,7 @@ async def test_a_new_workspace_exists_and_will_run(harness: ApiHarness) -> None:
     created = await ada.create(desired_state="RUNNING", description=" The new parser ")
     assert (created["phase"], created["desired_state"]) == ("PENDING", "RUNNING")
     assert created["description"] == "The new parser"
-    assert created["url"].endswith(f"/w/{created['id']}/")
+    assert created["url"] == f"http://{created['id']}.localhost:8080/"
     response = await ada.client.get(f"{ada.workspaces}/{created['id']}")
     assert response.json()["id"] == created["id"]
     assert response.headers["etag"] == f'"{created["version"]}"'
@@ -47,13 +47,13 @@ async def test_every_field_of_a_new_workspace_is_stored(harness: ApiHarness) -> 
         "memo": "  two\nlines ",
         "image_ref": "registry.example/ide:1.2@sha256:abc",
         "standby_ttl_seconds": 60,
-        "archive_ttl_seconds": 315_360_000,
+        "archive_ttl_seconds": 7_776_000,
         "desired_state": "STANDBY",
     }
     created = await ada.create(**form)
     read = (await ada.client.get(f"{ada.workspaces}/{created['id']}")).json()
     assert {name: read[name] for name in form} == form
-    assert (read["effective_standby_ttl_seconds"], read["effective_archive_ttl_seconds"]) == (60, 315_360_000)
+    assert (read["effective_standby_ttl_seconds"], read["effective_archive_ttl_seconds"]) == (60, 7_776_000)
 
 
 async def test_pending_means_archived(harness: ApiHarness) -> None:

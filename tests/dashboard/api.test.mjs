@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 
 import {
-  ApiError, get, isUnreachable, messageOf, patch, post, readSession, remove,
+  ApiError, confirmPasswordWith, get, isUnreachable, messageOf, patch, post, readSession, remove,
 } from "../../api/dashboard/assets/api.js";
 import { BASE } from "../../api/dashboard/assets/routes.js";
 
@@ -43,6 +43,19 @@ test("a change is sent again with the token of the new session", async () => {
   assert.deepEqual(await post("/workspaces", { name: "a" }), { id: "1" });
   assert.deepEqual(requests.map(({ method }) => method), ["POST", "GET", "POST"]);
   assert.equal(requests[2].headers["X-CSRF-Token"], "newer");
+});
+
+test("a request that needs the password is sent again after it was entered", async () => {
+  const refusal = { error: { code: "REAUTHENTICATION_REQUIRED", message: "Enter your password again." } };
+  confirmPasswordWith(async () => true);
+  respond(403, refusal);
+  respond(201, { id: "1" });
+  assert.deepEqual(await post("/tokens", { name: "a" }), { id: "1" });
+  assert.equal(requests.length, 2);
+  confirmPasswordWith(async () => false);
+  respond(403, refusal);
+  await assert.rejects(post("/tokens", { name: "a" }), { message: "Enter your password again." });
+  assert.equal(requests.length, 3);
 });
 
 test("another refusal is an error with its message", async () => {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import {
-  badgeOf, conditionSentence, conditionsToShow, failureOf, isWaiting, whatNext,
+  badgeOf, conditionSentence, conditionsToShow, diskSentence, failureOf, isWaiting, whatNext,
 } from "../../api/dashboard/assets/describe.js";
 import { READY, busy, failed, workspace } from "./workspaces.mjs";
 
@@ -40,6 +40,19 @@ test("an idle workspace says what happens next", () => {
   const archive = { size_bytes: 312_000_000, created_at: null };
   assert.equal(whatNext(workspace({ phase: "ARCHIVED", archive })), "Safe in an archive of 312 MB.");
   assert.equal(whatNext(failed()), "Files are missing.");
+});
+
+test("the disk space that it uses has a sentence", () => {
+  const disk = { used_bytes: 1_200_000_000, limit_bytes: 20_000_000_000, complete: true };
+  assert.equal(diskSentence(workspace({ disk })), "Uses 1.2 GB of 20 GB of disk space.");
+  const partial = { ...disk, limit_bytes: null, complete: false };
+  assert.equal(diskSentence(workspace({ disk: partial })), "Uses at least 1.2 GB of disk space.");
+  assert.equal(diskSentence(workspace({ disk: { ...disk, used_bytes: null } })), "");
+});
+
+test("a warning about the disk comes first", () => {
+  const text = whatNext(workspace({ disk: { message: "It uses a lot." } }));
+  assert.equal(text, "It uses a lot. Its files are safe on its disk.");
 });
 
 test("a changed configuration comes first", () => {

@@ -5,12 +5,14 @@ import "./browser.mjs";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { recoveryCodesText } from "../../api/dashboard/assets/account/authenticator.js";
 import { deviceOf } from "../../api/dashboard/assets/account/sessions.js";
 import { actionsKey, possibleActions } from "../../api/dashboard/assets/components/actions.js";
 import { progressText } from "../../api/dashboard/assets/components/indicators.js";
 import { whatIsSafe } from "../../api/dashboard/assets/components/recovery.js";
 import { countGroups, filterAndSort } from "../../api/dashboard/assets/list/filter.js";
 import { safeNext } from "../../api/dashboard/assets/routes.js";
+import { hasSignedIn, problemIn } from "../../api/dashboard/assets/login/provider.js";
 import { mergeHistory } from "../../api/dashboard/assets/workspace/audit_trail.js";
 import { bucketsOf } from "../../api/dashboard/assets/workspace/usage.js";
 import { READY, busy, failed, workspace } from "./workspaces.mjs";
@@ -137,4 +139,27 @@ test("a session names its browser and system", () => {
   assert.equal(deviceOf("Mozilla/5.0 (X11; Linux x86_64) Chrome/120.0 Safari/537.36"), "Chrome on Linux");
   assert.equal(deviceOf("curl/8.0"), "curl");
   assert.equal(deviceOf(null), "Unknown program");
+});
+
+test("problems at the identity provider are told as sentences with a code", () => {
+  assert.equal(problemIn("", "Example"), "");
+  assert.equal(problemIn("?problem=oidc_unavailable", "Example"),
+    "Example is not responding. Try again in a minute. (oidc_unavailable)");
+  assert.match(problemIn("?problem=oidc_refused", null), /^single sign-on did not sign you in/);
+  for (const code of ["constructor", "<b>", ""]) {
+    const search = `?problem=${encodeURIComponent(code)}`;
+    assert.equal(problemIn(search, "Example"), "You could not be signed in. Try again.");
+  }
+});
+
+test("only the callback's own mark counts as signed in", () => {
+  assert.equal(hasSignedIn("?signed_in=yes&next=%2F"), true);
+  assert.equal(hasSignedIn("?signed_in=no"), false);
+  assert.equal(hasSignedIn(""), false);
+});
+
+test("recovery codes are counted in words", () => {
+  assert.equal(recoveryCodesText(10), "10 recovery codes are left.");
+  assert.equal(recoveryCodesText(1), "One recovery code is left.");
+  assert.match(recoveryCodesText(0), /^No recovery code is left/);
 });

@@ -9,6 +9,7 @@ export function workspace(fields = {}) {
     phase: "STANDBY", desired_state: "STANDBY",
     operation: "NONE", operation_started_at: null, settled: true, needs_person: false, recovering: false,
     waiting: null, error: null, recover: null, archive: null, next_change: null, restart_to_apply: false,
+    disk: { used_bytes: null, limit_bytes: null, complete: true, message: null },
     conditions: {}, deleted_at: null, last_access_at: null, created_at: "2026-07-01T12:00:00Z", version: 1,
     ...fields,
   };

@@ -1,4 +1,4 @@
-/** Requests to the API: JSON in and out, the CSRF token with changes, errors with a message for people. */
+/** Requests to the API: JSON in and out, the CSRF token, errors with a message for people. */
 
 import { noteServerTime } from "./clock.js";
 import { goToLogin, link, rememberSignIn } from "./routes.js";
@@ -9,6 +9,8 @@ import { goToLogin, link, rememberSignIn } from "./routes.js";
 const UNREACHABLE = "CodeHub cannot be reached. Check your connection, then try again.";
 /** @type {string | null} */
 let csrfToken = null;
+/** @type {() => Promise<boolean>} */
+let confirmPassword = async () => false;
 
 /** An error response, or no response at all (status 0). */
 export class ApiError extends Error {
@@ -58,6 +60,14 @@ export async function readSession() {
 }
 
 /**
+ * Say how to ask for the password again; a request that needs it is then sent a second time.
+ * @param {() => Promise<boolean>} ask returns whether the password was right
+ */
+export function confirmPasswordWith(ask) {
+  confirmPassword = ask;
+}
+
+/**
  * @param {string} path
  * @param {Options} [options]
  */
@@ -76,6 +86,12 @@ export const post = (path, body, options) => request("POST", path, body, options
  */
 export const patch = (path, body) => request("PATCH", path, body);
 
+/**
+ * @param {string} path
+ * @param {object} body
+ */
+export const put = (path, body) => request("PUT", path, body);
+
 /** @param {string} path */
 export const remove = (path) => request("DELETE", path);
 
@@ -89,10 +105,13 @@ export const remove = (path) => request("DELETE", path);
  */
 async function request(method, path, body, options = {}) {
   let response = await send(method, path, body, options);
-  if (response.status === 403 && method !== "GET" && await lacksCsrfToken(response)) {
-    // Another tab signed in again, so the session cookie has changed.
-    await readSession();
-    response = await send(method, path, body, options);
+  if (response.status === 403) {
+    const code = await codeOf(response);
+    // Another tab may have signed in again, so the session cookie has changed.
+    if (code === "CSRF_TOKEN_MISSING") await readSession();
+    const again = code === "CSRF_TOKEN_MISSING"
+      || (code === "REAUTHENTICATION_REQUIRED" && await confirmPassword());
+    if (again) response = await send(method, path, body, options);
   }
   if (response.status === 401 && !options.anonymous) {
     goToLogin();
@@ -125,7 +144,7 @@ async function send(method, path, body, { signal, headers }) {
   /** @type {Record<string, string>} */
   const all = { Accept: "application/json", ...headers };
   if (body !== undefined) all["Content-Type"] = "application/json";
-  if (method !== "GET" && csrfToken) all["X-CSRF-Token"] = csrfToken;
+  if (csrfToken) all["X-CSRF-Token"] = csrfToken;
   try {
     const response = await fetch(link(`/api/v1${path}`), {
       method, signal, headers: all, credentials: "same-origin", cache: "no-store",
@@ -152,6 +171,6 @@ async function problemOf(response) {
 }
 
 /** @param {Response} response */
-async function lacksCsrfToken(response) {
-  return (await problemOf(response.clone())).code === "CSRF_TOKEN_MISSING";
+async function codeOf(response) {
+  return (await problemOf(response.clone())).code;
 }

@@ -64,7 +64,17 @@ export function failureOf({ error, deleted_at: deleted }) {
  */
 export function whatNext(workspace) {
   if (workspace.needs_person) return `${failureOf(workspace)}.`;
-  return [restartToApply(workspace), idleChange(workspace)].filter(Boolean).join(" ");
+  return [workspace.disk.message, restartToApply(workspace), idleChange(workspace)].filter(Boolean).join(" ");
+}
+
+/**
+ * How much disk space it uses; nothing if that was never measured.
+ * @param {Workspace} workspace
+ */
+export function diskSentence({ disk: { used_bytes: used, limit_bytes: limit, complete } }) {
+  if (used === null) return "";
+  const amount = complete ? size(used) : `at least ${size(used)}`;
+  return limit ? `Uses ${amount} of ${size(limit)} of disk space.` : `Uses ${amount} of disk space.`;
 }
 
 /** @param {Workspace} workspace */

@@ -1,7 +1,8 @@
 /** Everything that the pages behind the sign-in share: the session, the navigation and the live store. */
 
-import { isUnreachable, messageOf, post, readSession } from "./api.js";
+import { confirmPasswordWith, isUnreachable, messageOf, post, readSession } from "./api.js";
 import { now } from "./clock.js";
+import { confirmPassword } from "./components/confirm_password.js";
 import { element, h, icon, mainElement, replaceChildren, setText } from "./dom.js";
 import { moment } from "./format.js";
 import { ICONS } from "./icons.js";
@@ -13,6 +14,8 @@ import { Store } from "./store.js";
 /** @typedef {{ main: HTMLElement, user: Person, store: Store }} PageContext */
 
 const RETRY_MS = 3000;
+const UNSAFE = "Workspaces run without a sandbox: everything in them can read and change all of CodeHub. " +
+  "Unset CODEHUB_LOCAL_UNSAFE_NO_SANDBOX to protect this machine.";
 const OFFLINE = "CodeHub does not answer. This page continues as soon as it does.";
 
 /**
@@ -22,8 +25,10 @@ const OFFLINE = "CodeHub does not answer. This page continues as soon as it does
 export async function start(show) {
   const main = mainElement();
   const connection = element("connection");
-  const { user } = await waitForSession(connection);
+  const { user, unsafe_workspaces: isUnsafe } = await waitForSession(connection);
   setText(connection, "");
+  if (isUnsafe) main.before(h("p", { class: "banner", role: "alert" }, UNSAFE));
+  confirmPasswordWith(confirmPassword);
   showNavigation(user);
   const store = new Store();
   main.replaceChildren();

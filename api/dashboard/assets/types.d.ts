@@ -30,6 +30,41 @@ export interface ArchiveOption {
   current: boolean;
 }
 
+export type Audience =
+  | "users"
+  | "public";
+
+export interface AuditItem {
+  id: number;
+  at: string;
+  action: string;
+  outcome: "success" | "failure";
+  actor: string;
+  actor_id: string | null;
+  address: string | null;
+  target: string | null;
+  target_id: string | null;
+  detail: Record<string, any>;
+}
+
+export interface AuditPage {
+  items: Array<AuditItem>;
+  next_cursor: string | null;
+}
+
+export interface AuthenticatorSecret {
+  secret: string;
+  uri: string;
+  qr_code: QrCodeView;
+}
+
+export interface AuthenticatorView {
+  available: boolean;
+  enabled_at: string | null;
+  recovery_codes_left: number;
+  required: boolean;
+}
+
 export interface BulkRecovered {
   recovered: Array<string>;
   refused: Array<Refused>;
@@ -38,7 +73,10 @@ export interface BulkRecovered {
 export type Code =
   | "INVALID_REQUEST"
   | "UNAUTHORIZED"
+  | "SECOND_FACTOR_REQUIRED"
   | "FORBIDDEN"
+  | "WRONG_PASSWORD"
+  | "REAUTHENTICATION_REQUIRED"
   | "CSRF_TOKEN_MISSING"
   | "NOT_FOUND"
   | "WORKSPACE_NOT_FOUND"
@@ -50,6 +88,7 @@ export type Code =
   | "BODY_TOO_LARGE"
   | "UNSUPPORTED_MEDIA_TYPE"
   | "LIMIT_EXCEEDED"
+  | "DISK_LIMIT_EXCEEDED"
   | "TOO_MANY_REQUESTS"
   | "INTERNAL_ERROR"
   | "UPSTREAM_UNAVAILABLE"
@@ -68,6 +107,8 @@ export interface CreatedToken {
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
+  scopes: Array<Scope> | null;
+  workspaces: Array<string> | null;
   token: string;
 }
 
@@ -97,6 +138,22 @@ export type DesiredState =
   | "RUNNING"
   | "DELETED";
 
+export interface Disk {
+  used_bytes: number | null;
+  limit_bytes: number | null;
+  own_limit_bytes: number | null;
+  level: DiskLevel;
+  complete: boolean;
+  measured_at: string | null;
+  message: string | null;
+}
+
+export type DiskLevel =
+  | "ok"
+  | "high"
+  | "critical"
+  | "over";
+
 export interface Editor {
   image_ref: string;
   default: boolean;
@@ -105,6 +162,27 @@ export interface Editor {
 export interface EditorList {
   items: Array<Editor>;
   other_images: boolean;
+}
+
+export interface EgressItem {
+  hour: string;
+  name: string;
+  port: number;
+  verdict: Verdict;
+  count: number;
+  workspace_id: string;
+  workspace: string | null;
+  owner: string | null;
+}
+
+export type EgressMode =
+  | "open"
+  | "allow-list"
+  | "none";
+
+export interface EgressPage {
+  items: Array<EgressItem>;
+  next_cursor: string | null;
 }
 
 export interface ErrorBody {
@@ -147,6 +225,27 @@ export interface EventPage {
 export interface FieldProblem {
   field: string;
   message: string;
+}
+
+export interface NetworkLog {
+  items: Array<NetworkLogItem>;
+}
+
+export interface NetworkLogItem {
+  hour: string;
+  name: string;
+  port: number;
+  verdict: Verdict;
+  count: number;
+}
+
+export interface NetworkPolicy {
+  enforced: boolean;
+  choice: Policy | null;
+  limit: Policy | null;
+  installation: Policy;
+  owners_may_loosen: boolean;
+  effective: Array<Policy>;
 }
 
 export interface NextChange {
@@ -209,6 +308,26 @@ export type Phase =
   | "DELETING"
   | "DELETED";
 
+export interface Policy {
+  mode: EgressMode;
+  names: Array<string>;
+}
+
+export interface PortItem {
+  port: number;
+  process: string | null;
+  listening: boolean;
+  url: string | null;
+  share: Share | null;
+}
+
+export interface PortList {
+  items: Array<PortItem>;
+  sharing: Sharing;
+  max_share_seconds: number | null;
+  unavailable: string | null;
+}
+
 export interface Problem {
   code: Code;
   message: string;
@@ -233,6 +352,11 @@ export interface ProgressView {
   at: string;
 }
 
+export interface QrCodeView {
+  size: number;
+  path: string;
+}
+
 export type RecoverChoice =
   | "retry"
   | "restore_archive"
@@ -249,6 +373,10 @@ export interface RecoverView {
   choices: Array<RecoverOption>;
   archives: Array<ArchiveOption>;
   undelete: boolean;
+}
+
+export interface RecoveryCodes {
+  codes: Array<string>;
 }
 
 export interface Refused {
@@ -274,6 +402,11 @@ export interface RunningLimitsView {
   max_running_per_user: number;
 }
 
+export type Scope =
+  | "read"
+  | "workspaces"
+  | "admin";
+
 export interface SessionItem {
   id: string;
   created_at: string;
@@ -288,10 +421,40 @@ export interface SessionList {
 }
 
 export interface SessionView {
+  id: string;
   user: Person;
   credential: "session" | "token";
   expires_at: string | null;
   csrf_token: string | null;
+  unsafe_workspaces: boolean;
+}
+
+export interface Share {
+  audience: Audience;
+  created_at: string;
+  expires_at: string | null;
+}
+
+export interface SharedPort {
+  audience: Audience;
+  created_at: string;
+  expires_at: string | null;
+  port: number;
+  url: string;
+}
+
+export type Sharing =
+  | "none"
+  | "users"
+  | "public";
+
+export interface SignInBegun {
+  url: string;
+}
+
+export interface SignInOptions {
+  provider: string | null;
+  passwords: "everyone" | "administrators";
 }
 
 export type Status =
@@ -347,6 +510,8 @@ export interface TokenItem {
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
+  scopes: Array<Scope> | null;
+  workspaces: Array<string> | null;
 }
 
 export interface TokenList {
@@ -366,6 +531,10 @@ export interface UserPage {
   items: Array<UserItem>;
   next_cursor: string | null;
 }
+
+export type Verdict =
+  | "allowed"
+  | "refused";
 
 export interface Waiting {
   resources: Array<Resource>;
@@ -398,6 +567,7 @@ export interface Workspace {
   recovering: boolean;
   waiting: Waiting | null;
   archive: CurrentArchive | null;
+  disk: Disk;
   standby_ttl_seconds: number | null;
   archive_ttl_seconds: number | null;
   effective_standby_ttl_seconds: number;

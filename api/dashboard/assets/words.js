@@ -103,7 +103,9 @@ export const STEPS = {
   "verify": "Verifying",
   "pulling the image": "Pulling the image",
   "unpacking the image": "Unpacking the image",
-  "waiting for its turn": "Waiting for its turn"
+  "waiting for its turn": "Waiting for its turn",
+  "waiting for a node": "Waiting for a free machine",
+  "waiting for the disk": "Waiting for the disk"
 };
 
 /** @type {Record<string, Record<string, string>>} */
@@ -130,7 +132,7 @@ export const FAILURES = {
   },
   "ImagePullFailed": {
     "headline": "It cannot start",
-    "happened": "CodeHub could not fetch the image."
+    "happened": "CodeHub could not fetch the image, or the image is not allowed."
   },
   "ContainerWithoutVolume": {
     "headline": "The IDE has lost its files",
@@ -251,4 +253,53 @@ export const UNUSED = "because nobody used it";
 export const IDES = {
   "code-server": "VS Code (code-server)",
   "jupyterlab": "JupyterLab"
+};
+
+/** @type {Record<string, string>} */
+export const SIGN_IN_PROBLEMS = {
+  "oidc_expired": "This sign-in took too long or was already used. Sign in again.",
+  "oidc_refused": "{provider} did not sign you in. Try again, or ask an administrator.",
+  "oidc_rejected": "The response of {provider} could not be verified. Try again, or tell an administrator.",
+  "oidc_unavailable": "{provider} is not responding. Try again in a minute.",
+  "oidc_not_allowed": "You are in no group that may use CodeHub. Ask an administrator to be added to one.",
+  "oidc_disabled": "Your account is disabled. Ask an administrator to enable it."
+};
+
+/** @type {Record<string, string>} */
+export const AUDIENCES = {
+  "users": "users who are signed in",
+  "public": "everybody with the link"
+};
+
+export const ONLY_OWNER = "its owner only";
+
+export const ALWAYS_REFUSED = "Private and local addresses and CodeHub's own servers are always refused.";
+
+export const NOT_ENFORCED = "Workspaces connect directly here: they do not use the egress gateway.";
+
+/** @type {Record<string, string>} */
+export const AUDIT_ACTIONS = {
+  "sign_in": "Sign-in",
+  "sign_out": "Sign-out",
+  "lockout": "Lock-out",
+  "password_confirm": "Password entered again",
+  "password_change": "Own password changed",
+  "token_create": "Token created",
+  "token_revoke": "Token revoked",
+  "session_revoke": "Session ended",
+  "sign_out_everywhere": "Signed out everywhere",
+  "authenticator_add": "Second factor added",
+  "authenticator_remove": "Second factor removed",
+  "user_add": "User added",
+  "user_role": "Role changed",
+  "user_disable": "User disabled",
+  "user_enable": "User enabled",
+  "user_password": "Password set",
+  "user_authenticator": "Second factor of a user removed",
+  "recover": "Recover choice",
+  "network_policy": "Network policy changed",
+  "network_limit": "Network limit changed",
+  "disk_limit": "Disk limit changed",
+  "port_share": "Port shared",
+  "port_unshare": "Port no longer shared"
 };

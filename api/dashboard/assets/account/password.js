@@ -19,7 +19,7 @@ export function passwordSection(username, onChanged) {
   const form = createForm({ button: "Change password", submit: async (values, sent) => {
     await post("/password", { current_password: values.current_password, new_password: values.new_password });
     sent.reset();
-    toast("Your password is changed. You are signed out everywhere else.");
+    toast("Your password is changed. You are signed out everywhere else, and your tokens are revoked.");
     onChanged();
   } },
   // Password managers need the user name.
@@ -28,7 +28,8 @@ export function passwordSection(username, onChanged) {
   field("Current password", passwordInput("current_password", "current-password")),
   field("New password", chosen, "A few words that only you would put together."),
   field("New password again", again));
-  return section("Password", h("p", { class: "quiet" }, "Changing it signs you out everywhere else."), form);
+  const hint = "Changing it signs you out everywhere else and revokes your tokens.";
+  return section("Password", h("p", { class: "quiet" }, hint), form);
 }
 
 /**

@@ -1,10 +1,13 @@
 /** Where you are signed in. */
 
 import { get, remove } from "../api.js";
-import { section } from "../components/section.js";
+import { openDialog } from "../components/dialog.js";
+import { checkboxField, createForm } from "../components/forms.js";
+import { sectionWith } from "../components/section.js";
 import { reportErrors, toast } from "../components/toast.js";
 import { button, h, replaceChildren } from "../dom.js";
 import { ago, moment } from "../format.js";
+import { goToLogin } from "../routes.js";
 
 /** @import { SessionItem, SessionList } from "../types.js" */
 
@@ -19,7 +22,9 @@ const SYSTEMS = [
 export class Sessions {
   constructor() {
     this.list = h("ul", { class: "plain-list" });
-    this.element = section("Where you are signed in", this.list);
+    const everywhere = button({ class: "button second small", onclick: openSignOutDialog },
+      "Sign out everywhere");
+    this.element = sectionWith("Where you are signed in", everywhere, this.list);
   }
 
   async load() {
@@ -45,6 +50,16 @@ export class Sessions {
     toast(`You are signed out of ${deviceOf(session.user_agent)}.`);
     await this.load();
   }
+}
+
+function openSignOutDialog() {
+  const tokens = h("input", { type: "checkbox", name: "tokens", value: "true", checked: true });
+  const form = createForm({ button: "Sign out everywhere", tone: "danger", submit: async (values) => {
+    await remove(`/sessions?tokens=${values.tokens ?? "false"}`);
+    goToLogin();
+  } }, h("p", {}, "All browsers are signed out at once, this one included."),
+  checkboxField(tokens, "Also revoke my personal tokens"));
+  openDialog("Sign out everywhere", form);
 }
 
 /**

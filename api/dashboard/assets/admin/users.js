@@ -1,6 +1,6 @@
 /** Accounts: add, change, disable. */
 
-import { get, patch, post } from "../api.js";
+import { get, patch, post, remove } from "../api.js";
 import { now } from "../clock.js";
 import { openDialog } from "../components/dialog.js";
 import { createForm, field, select } from "../components/forms.js";
@@ -69,6 +69,11 @@ export class Users {
         action: () => change({ role: isAdmin ? "user" : "admin" },
           isAdmin ? `${username} is a user now.` : `${username} is an administrator now.`) },
       { label: "Set a password…", icon: ICONS.restore, action: () => openPasswordDialog(user) },
+      { label: "Remove the authenticator app", icon: ICONS.person,
+        action: () => reportErrors(async () => {
+          await remove(`/admin/users/${id}/authenticator`);
+          toast(`${username} signs in with the password alone now.`);
+        }) },
       disabled
         ? { label: "Enable", icon: ICONS.check,
           action: () => change({ disabled: false }, `${username} can sign in again.`) }
@@ -99,8 +104,8 @@ function openPasswordDialog({ id, username }) {
   const form = createForm({ button: "Set password", submit: async ({ password }) => {
     await patch(`/admin/users/${id}`, { password });
     dialog.close();
-    toast(`${username} has a new password and is signed out everywhere.`);
-  } }, field("New password", input));
+    toast(`${username} has a new password, is signed out everywhere and has no tokens.`);
+  } }, field("New password", input, "It ends all sessions and revokes all tokens."));
   const dialog = openDialog(`New password for ${username}`, form);
   input.focus();
 }

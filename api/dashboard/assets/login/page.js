@@ -2,9 +2,12 @@
 
 import { ApiError, get, messageOf, post } from "../api.js";
 import { field } from "../components/forms.js";
-import { h, mainElement, setText, setVisible } from "../dom.js";
+import { h, mainElement, replaceChildren, setText, setVisible } from "../dom.js";
 import { duration } from "../format.js";
 import { link, mayBeSignedIn, rememberSignIn, safeNext } from "../routes.js";
+import { hasSignedIn, problemIn, providerButton } from "./provider.js";
+
+/** @import { SignInOptions } from "../types.js" */
 
 const main = mainElement();
 const next = safeNext(location.search);
@@ -12,8 +15,12 @@ const username = h("input", { name: "username", required: true, maxlength: 64, a
   autocapitalize: "none", spellcheck: "false" });
 const password = h("input", { name: "password", type: "password", required: true, maxlength: 1024,
   autocomplete: "current-password" });
+const code = h("input", { name: "code", maxlength: 64, autocomplete: "one-time-code", autocapitalize: "none",
+  spellcheck: "false" });
+const codeField = field("Code", code, "Of your authenticator app, or a recovery code.");
 const problem = h("p", { class: "problem", role: "alert", hidden: true });
 const button = h("button", { class: "button wide" }, "Sign in");
+codeField.hidden = true;
 /** @type {ReturnType<typeof setInterval> | undefined} */
 let countdown;
 
@@ -23,22 +30,37 @@ async function signIn(event) {
   if (button.disabled || !isComplete()) return;
   button.disabled = true;
   try {
-    const credentials = { username: username.value.trim(), password: password.value };
+    const credentials = { username: username.value.trim(), password: password.value,
+      ...(codeField.hidden ? {} : { code: code.value.trim() }) };
     await post("/login", credentials, { anonymous: true });
     rememberSignIn(true);
     location.replace(link(next));
   } catch (error) {
     button.disabled = false;
-    showProblem(messageOf(error));
+    if (needsCode(error)) askForCode();
+    else showProblem(messageOf(error));
     const seconds = error instanceof ApiError && error.problem.retry_after_seconds;
     if (seconds) waitToRetry(seconds);
-    else password.select();
+    else (codeField.hidden ? password : code).select();
   }
 }
 
+/** @param {unknown} error */
+function needsCode(error) {
+  return error instanceof ApiError && error.problem.code === "SECOND_FACTOR_REQUIRED";
+}
+
+function askForCode() {
+  showProblem("");
+  setVisible(codeField, true);
+}
+
 function isComplete() {
-  const missing = [username, password].find((each) => !each.value);
-  if (missing) showProblem(missing === username ? "Enter your user name." : "Enter your password.");
+  /** @type {[HTMLInputElement, string][]} */
+  const needed = [[username, "Enter your user name."], [password, "Enter your password."]];
+  if (!codeField.hidden) needed.push([code, "Enter the code of your authenticator app."]);
+  const [missing, request] = needed.find(([input]) => !input.value) ?? [];
+  if (request) showProblem(request);
   missing?.focus();
   return !missing;
 }
@@ -72,21 +94,44 @@ function showProblem(text) {
   setVisible(problem, text !== "");
 }
 
+/** Return whether the browser goes to the next page, because somebody is signed in. */
 async function skipIfSignedIn() {
-  username.focus();
-  if (!mayBeSignedIn()) return;
+  if (!hasSignedIn(location.search) && !mayBeSignedIn()) return false;
   try {
     await get("/session", { anonymous: true });
+    rememberSignIn(true);
     location.replace(link(next));
+    return true;
   } catch {
     rememberSignIn(false);
+    return false;
   }
+}
+
+/** @returns {Promise<SignInOptions>} */
+async function readOptions() {
+  try {
+    return await get("/sign-in", { anonymous: true });
+  } catch {
+    // The form says what is wrong when it is sent.
+    return { provider: null, passwords: "everyone" };
+  }
+}
+
+async function show() {
+  const { provider, passwords } = await readOptions();
+  const passwordForm = h("form", { novalidate: true, onsubmit: signIn },
+    field("User name", username), field("Password", password), codeField, button);
+  const rare = provider !== null && passwords === "administrators";
+  main.className = "card lone sign-in";
+  replaceChildren(main, [h("h1", {}, "Sign in"), h("p", { class: "quiet" }, hint), problem,
+    provider && providerButton(provider, next, showProblem),
+    provider && !rare && h("p", { class: "or" }, "or"),
+    rare ? h("details", {}, h("summary", {}, "Sign in as an administrator"), passwordForm) : passwordForm]);
+  showProblem(problemIn(location.search, provider));
+  if (provider === null) username.focus();
 }
 
 const toWorkspace = next.startsWith("/w/");
 const hint = toWorkspace ? "Your workspace opens right after." : "Every file is where you left it.";
-main.className = "card lone sign-in";
-main.replaceChildren(h("h1", {}, "Sign in"), h("p", { class: "quiet" }, hint),
-  h("form", { novalidate: true, onsubmit: signIn },
-    field("User name", username), field("Password", password), problem, button));
-skipIfSignedIn();
+if (!await skipIfSignedIn()) await show();

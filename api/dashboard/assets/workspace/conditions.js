@@ -1,8 +1,8 @@
 /** The observed conditions of a workspace. */
 
 import { section } from "../components/section.js";
-import { conditionSentence, conditionsToShow } from "../describe.js";
-import { h, icon, replaceChildren } from "../dom.js";
+import { conditionSentence, conditionsToShow, diskSentence } from "../describe.js";
+import { h, icon, replaceChildren, setText } from "../dom.js";
 import { ago, exactTime, moment } from "../format.js";
 import { ICONS } from "../icons.js";
 
@@ -19,16 +19,19 @@ export class Conditions {
     this.key = "";
     this.list = h("ul", { class: "conditions" });
     this.checked = h("p", { class: "quiet" });
-    this.element = section("Right now", this.list, this.checked);
+    this.disk = h("p", { class: "quiet" });
+    this.element = section("Right now", this.list, this.disk, this.checked);
   }
 
   /** @param {Workspace} workspace */
-  update({ conditions, observed_at: observed }) {
+  update(workspace) {
+    const { conditions, observed_at: observed } = workspace;
     const key = JSON.stringify(conditions);
     if (key !== this.key) {
       replaceChildren(this.list, conditionsToShow(conditions).map((name) => item(name, conditions[name])));
     }
     this.key = key;
+    setText(this.disk, diskSentence(workspace));
     replaceChildren(this.checked, observed
       ? ["Checked ", h("time", { datetime: observed, title: exactTime(observed) }, ago(observed)), "."]
       : "Not checked yet.");

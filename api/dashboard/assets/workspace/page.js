@@ -16,14 +16,16 @@ import { Archives } from "./archives.js";
 import { Conditions } from "./conditions.js";
 import { History } from "./history.js";
 import { Logs } from "./logs.js";
+import { Network } from "./network.js";
 import { Notes } from "./notes.js";
+import { Ports } from "./ports.js";
 import { Settings } from "./settings.js";
 import { Usage } from "./usage.js";
 
 /** @import { Store } from "../store.js" */
 /** @import { Person, Workspace } from "../types.js" */
 
-const USAGE_MS = 60000, POLL_MS = 3000;
+const USAGE_MS = 60000, PORTS_MS = 5000, POLL_MS = 3000;
 
 class WorkspacePage {
   /**
@@ -53,6 +55,8 @@ class WorkspacePage {
     this.logs = new Logs(id);
     this.notes = new Notes(id, store);
     this.archives = new Archives(id);
+    this.ports = new Ports(id);
+    this.network = new Network(id);
     this.settings = new Settings(id, store);
     main.append(
       h("p", { class: "crumb" }, h("a", { href: link("/") }, "Workspaces")),
@@ -62,10 +66,12 @@ class WorkspacePage {
       h("div", { class: "columns" },
         h("div", {}, this.history.element, this.notes.element, this.logs.element),
         h("div", {},
-          this.conditions.element, this.usage.element, this.archives.element, this.settings.element)));
+          this.ports.element, this.conditions.element, this.usage.element, this.archives.element,
+          this.network.element, this.settings.element)));
     store.subscribe((changed) => this.handleChanges(changed));
     every(1000, () => this.tick());
-    every(USAGE_MS, () => reportErrors(() => this.usage.load()));
+    every(USAGE_MS, () => reportErrors(() => Promise.all([this.usage.load(), this.network.load()])));
+    every(PORTS_MS, () => this.workspace?.phase === "RUNNING" && this.ports.refresh());
     every(POLL_MS, () => this.poll());
   }
 
@@ -75,7 +81,7 @@ class WorkspacePage {
 
   async load() {
     this.update(await get(`/workspaces/${this.id}`));
-    await Promise.all([this.loadHistory(), this.usage.load(), this.logs.read()]);
+    await Promise.all([this.loadHistory(), this.usage.load(), this.network.load(), this.logs.read()]);
   }
 
   async loadHistory() {
@@ -119,6 +125,7 @@ class WorkspacePage {
     this.updateActions(workspace);
     this.updateProblem(workspace);
     for (const part of [this.conditions, this.notes, this.settings]) part.update(workspace);
+    this.ports.update(workspace, this.isMine);
     this.tick();
   }
 
