@@ -11,6 +11,7 @@ import uvloop
 from codehub.bootstrap import require_home_store
 from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
+from codehub.origins import OriginMode, origins_warning
 from codehub.process_exit import exit_process
 from codehub.readiness import signal_ready
 from codehub.settings import Settings, SettingsError, load_settings
@@ -52,13 +53,15 @@ async def serve(settings: Settings, number: int | None) -> int:
             await _listen(proxy, settings, number)
         except OSError as error:
             log.error(  # noqa: TRY400 (a traceback would add nothing)
-                "cannot listen on %s:%s or on the metrics port (%s); choose other ports with "
-                "CODEHUB_PROXY_PORT and CODEHUB_PROXY_METRICS_PORT",
+                "cannot listen on %s:%s or another port (%s); choose other ports with CODEHUB_PROXY_PORT, "
+                "CODEHUB_PROXY_METRICS_PORT and CODEHUB_WORKSPACES_PORTS",
                 settings.proxy.host,
                 settings.proxy.port,
                 error.strerror,
             )
             return CANNOT_LISTEN
+        if warning := origins_warning(settings.origins):
+            log.warning(warning)
         log.info("ready on http://%s:%s", settings.proxy.host, settings.proxy.port)
         signal_ready(settings.proxy.ready_file)
         await _until_stopped(proxy, stopping, settings.proxy.drain_seconds)
@@ -70,10 +73,13 @@ async def _listen(proxy: Proxy, settings: Settings, number: int | None) -> None:
     wanted = settings.proxy
     if wanted.metrics_port is not None:
         serve_metrics(
+            wanted.metrics_host,
             wanted.metrics_port + (number or 0),
             ProxyCollector(proxy.server, proxy.front_door, proxy.activity_log),
         )
-    await proxy.server.listen(wanted.host, wanted.port, reuse_port=number is not None)
+    own_ports = settings.origins.ports if settings.origins.mode is OriginMode.PORT else ()
+    for port in (wanted.port, *own_ports):
+        await proxy.server.listen(wanted.host, port, reuse_port=number is not None)
 
 
 async def _until_stopped(proxy: Proxy, stopping: "asyncio.Queue[int]", drain_seconds: float) -> None:

@@ -11,6 +11,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.ports import CREDENTIALS_CHANGED, BusMessage, EventSubscription
 from codehub.services.outages import is_outage
 from proxy.caller_cache import CallerCache
+from proxy.port_access import Guests, is_guest
 from proxy.workspace_cache import WorkspaceCache
 
 log = logging.getLogger(__name__)
@@ -41,11 +42,13 @@ class CacheRefresher:
         callers: CallerCache,
         workspaces: WorkspaceCache,
         subscription: EventSubscription,
+        guests: Guests,
         period_seconds: float = PERIOD_SECONDS,
     ) -> None:
         self._callers = callers
         self._workspaces = workspaces
         self._subscription = subscription
+        self._guests = guests
         self._period_seconds = period_seconds
         self._wanted = asyncio.Event()
         self._followed: set[str] = set()
@@ -75,9 +78,14 @@ class CacheRefresher:
     async def _refresh(self, connections: Connections) -> None:
         try:
             async with asyncio.timeout(QUERY_SECONDS):
-                for credential in await self._callers.revalidate(connections.credentials):
+                in_use = connections.credentials
+                guests = {each for each in in_use if is_guest(each)}
+                invalid = await self._callers.revalidate(in_use - guests | self._guests.sessions(guests))
+                for credential in invalid:
                     connections.end_credential(credential)
                 await self._workspaces.refresh()
+                for credential in await self._guests.find_ended(guests, invalid):
+                    connections.end_credential(credential)
         except Exception as error:
             # Whatever the error, open connections continue, and new requests fail closed.
             if not is_outage(error):

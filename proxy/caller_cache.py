@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from codehub.db.credentials import find_valid
 from codehub.db.session import Database
 from codehub.services.identity import Caller, find_session, find_token
+from codehub.services.workspace_sessions import find_workspace_session
 from proxy.request_kind import Credentials
 
 # A revoked credential stops working within five seconds even if the event about it is lost.
@@ -27,6 +28,8 @@ class CachedCaller:
     user_id: str
     found_at: float
     validated_at: float
+    # The only workspace (`{id}`) or port (`{port}--{id}`) that the credential is for, if it is not for all.
+    only_for: str | None = None
 
 
 class CallerCache:
@@ -50,13 +53,14 @@ class CallerCache:
         if cached is not None:
             return cached
         began = self._clock()
-        caller = await self._look_up(credentials)
-        if caller is None:
+        found = await self._look_up(credentials)
+        if found is None:
             self._callers.pop(credentials, None)
             return None
+        caller, only_for = found
         if len(self._callers) >= CAPACITY:
             self._callers.clear()
-        cached = CachedCaller(caller, str(caller.credential_id), str(caller.user_id), began, began)
+        cached = CachedCaller(caller, str(caller.credential_id), str(caller.user_id), began, began, only_for)
         self._callers[credentials] = cached
         return cached
 
@@ -81,13 +85,16 @@ class CallerCache:
     def users(self) -> set[str]:
         return {cached.user_id for cached in self._callers.values()}
 
-    async def _look_up(self, credentials: Credentials) -> Caller | None:
-        now = datetime.now(UTC)
+    async def _look_up(self, credentials: Credentials) -> tuple[Caller, str | None] | None:
+        now, caller = datetime.now(UTC), None
         if credentials.token is not None:
-            return await find_token(self._database, credentials.token, now=now)
-        if credentials.session is not None:
-            return await find_session(self._database, credentials.session, now=now)
-        return None
+            caller = await find_token(self._database, credentials.token, now=now)
+        elif credentials.session is not None:
+            caller = await find_session(self._database, credentials.session, now=now)
+        elif credentials.workspace is not None:
+            entered = await find_workspace_session(self._database, credentials.workspace, now=now)
+            return (entered.caller, entered.label) if entered else None
+        return (caller, None) if caller else None
 
     def _forget_old(self, now: float) -> None:
         for credentials, cached in list(self._callers.items()):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import parse_qs
 
 from codehub.domain.conditions import WorkspaceId
-from proxy.request_kind import INTERNAL_PATHS, parse_path
+from proxy.request_kind import INTERNAL_PATHS, parse_path, parse_port_path
 from proxy.transport.request_head import TARGET
 
 FORM_TYPE = b"application/x-www-form-urlencoded"
@@ -41,7 +41,7 @@ def read_form(encoded: bytes) -> Mapping[str, str] | None:
 def return_path(wanted: str, workspace_id: WorkspaceId) -> str:
     """Return the wanted path if it is a workspace's page; never another site or an internal path."""
     target = wanted.encode("latin-1", errors="replace")
-    path = parse_path(target) if TARGET.fullmatch(target) else None
+    path = (parse_path(target) or parse_port_path(target)) if TARGET.fullmatch(target) else None
     if path is None or path.rest.startswith(INTERNAL_PATHS):
         return f"/w/{workspace_id}/"
     return wanted

@@ -1,4 +1,4 @@
-"""The paths below `/w/{id}/.codehub/` that the proxy's own pages use."""
+"""The paths below `/.codehub/` of a workspace that the proxy's own pages use."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from uuid import UUID
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
 from codehub.ports import ProgressBoard
-from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress
+from codehub.services.errors import DiskLimitExceeded, InvalidState, LimitExceeded, OperationInProgress
 from codehub.words import CHOICES
 from proxy.admission import Admitted
 from proxy.caller_cache import CachedCaller
@@ -31,18 +31,33 @@ Action = Callable[[CachedCaller, CachedWorkspace, Mapping[str, str]], Awaitable[
 
 
 @dataclass(frozen=True)
-class InternalRoutes:
-    """Serves requests that have been admitted."""
+class OwnOriginRoutes:
+    """On a workspace's own origin, a page can only follow the progress; script there could send any form."""
 
     workspaces: WorkspaceCache
     board: ProgressBoard
+
+    def route(self, admitted: Admitted) -> Routed:
+        """Serve a request that has been admitted."""
+        name = admitted.path.rest.removeprefix(INTERNAL_PATHS)
+        if name != b"progress" or admitted.head.method != b"GET":
+            return error_response(404, "NOT_FOUND", "Nothing is at this path.")
+        cached = admitted.cached_caller
+        chunks = follow_progress(self.workspaces, self.board, admitted.workspace.view.workspace_id)
+        return Stream(200, STREAM_HEADERS, chunks, cached.credential, cached.user_id)
+
+
+@dataclass(frozen=True)
+class InternalRoutes(OwnOriginRoutes):
+    """On the main origin, forms also change workspaces."""
+
     lifecycle: Lifecycle
     responses: Responses
 
     def route(self, admitted: Admitted) -> Routed:
         head, name = admitted.head, admitted.path.rest.removeprefix(INTERNAL_PATHS)
-        if name == b"progress" and head.method == b"GET":
-            return self._progress(admitted.cached_caller, admitted.workspace)
+        if name == b"progress":
+            return super().route(admitted)
         if name == b"stop" and admitted.kind is RequestKind.NAVIGATION:
             return self._confirm_stop(admitted)
         action = self._actions().get(name)
@@ -56,10 +71,6 @@ class InternalRoutes:
             message = "This path takes only forms of CodeHub's pages. Programs use the API."
             return error_response(415, "INVALID_REQUEST", message)
         return Collect(MAX_FORM_BYTES, partial(self._submit, action, admitted))
-
-    def _progress(self, cached: CachedCaller, workspace: CachedWorkspace) -> Stream:
-        chunks = follow_progress(self.workspaces, self.board, workspace.view.workspace_id)
-        return Stream(200, STREAM_HEADERS, chunks, cached.credential, cached.user_id)
 
     def _confirm_stop(self, admitted: Admitted) -> Response:
         """Return a page with the form: the page that links here must not have this workspace's form token."""
@@ -91,6 +102,8 @@ class InternalRoutes:
             await action(cached, workspace, form)
         except LimitExceeded as refused:
             return self.responses.limit_reached(RequestKind.NAVIGATION, visit, refused)
+        except DiskLimitExceeded as refused:
+            return self.responses.disk_limit_reached(RequestKind.NAVIGATION, visit, refused)
         except (OperationInProgress, InvalidState):
             # The workspace has changed since the page was made; the next page shows its state.
             pass

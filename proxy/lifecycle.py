@@ -90,7 +90,7 @@ class Lifecycle:
         self._wake(view)
 
     def _request_by(self, caller: Caller) -> RequestContext:
-        return RequestContext(caller.username, self.limits, datetime.now(UTC))
+        return RequestContext(caller.username, self.limits, datetime.now(UTC), caller.user_id)
 
     def _wake(self, view: WorkspaceView) -> None:
         self.waker.wake(view.workspace_id, str(view.owner_user_id))

@@ -17,8 +17,6 @@ from proxy.front_door import FrontDoor
 from proxy.transport.server import ProxyServer
 from proxy.transport.server_state import LATENCY_BOUNDS, Counters, Latencies
 
-LOOPBACK = "127.0.0.1"
-
 
 class ProxyCollector:
     """Reads plain counters when scraped, so that counting costs almost nothing."""
@@ -58,11 +56,11 @@ class ProxyCollector:
         )
 
 
-def serve_metrics(port: int, collector: ProxyCollector) -> None:
-    """Serve metrics in a thread, on the loopback interface only."""
+def serve_metrics(host: str, port: int, collector: ProxyCollector) -> None:
+    """Serve metrics in a thread, apart from the port that browsers reach."""
     registry = CollectorRegistry()
     registry.register(collector)
-    start_http_server(port, addr=LOOPBACK, registry=registry)
+    start_http_server(port, addr=host, registry=registry)
 
 
 def _own_responses(front_door: FrontDoor) -> Counter[str]:

@@ -1,16 +1,21 @@
 """Classifies requests by their heads: path, kind, credentials. Pure."""
 
+from collections.abc import Callable
 from enum import StrEnum
 from typing import NamedTuple
 
+from codehub.cookies import find_cookie
 from codehub.domain.conditions import WorkspaceId
-from codehub.origins import OWN_SITES, SAFE_METHODS, Origins
+from codehub.domain.port_shares import LAST_PORT
+from codehub.origins import OWN_SITES, SAFE_METHODS
 from codehub.services.credentials import API_TOKEN_PREFIX
 from proxy.transport.forwarded_head import asks_for_websocket
-from proxy.transport.header_fields import cookie_name
 from proxy.transport.request_head import FieldBlock, RequestHead
 
 WORKSPACE_PREFIX = b"/w/"
+# On the main origin, `/p/{id}/{port}/` leads to a port of a workspace.
+PORT_PREFIX = b"/p/"
+ENTRANCES = (WORKSPACE_PREFIX, PORT_PREFIX)
 # Paths of a workspace that the proxy serves itself instead of forwarding them to the IDE.
 INTERNAL_PATHS = b"/.codehub/"
 ID_LENGTH = 36
@@ -21,6 +26,9 @@ WAKE_FIELD = b"x-codehub-wake"
 SAME_SITES = frozenset(site.encode() for site in OWN_SITES)
 READING_METHODS = frozenset(method.encode() for method in SAFE_METHODS)
 FETCH_FIELDS = (b"sec-fetch-mode", b"sec-fetch-dest", b"sec-fetch-site")
+
+# Whether an `Origin` is the one that this request was sent to.
+IsOwnOrigin = Callable[[RequestHead, bytes], bool]
 
 
 class RequestKind(StrEnum):
@@ -37,18 +45,42 @@ KINDS = {kind.value: kind for kind in RequestKind}
 
 
 class WorkspacePath(NamedTuple):
-    """The parts of `/w/{id}{rest}{query}`; the query begins with its question mark."""
+    """A path of a workspace; the query begins with its question mark.
+
+    The rest follows `/w/{id}` or `/p/{id}/{port}`, or is the whole path on an origin of the workspace.
+    """
 
     workspace_id: WorkspaceId
     rest: bytes
     query: bytes
+    # Of a program in the workspace; None is the IDE.
+    port: int | None = None
+
+    @property
+    def entrance(self) -> str:
+        """The path on the main origin that leads here, without the rest."""
+        if self.port is None:
+            return f"/w/{self.workspace_id}"
+        return f"/p/{self.workspace_id}/{self.port}"
+
+
+class WorkspacePort(NamedTuple):
+    """A port of a workspace; its label is the first one in the host of its origin."""
+
+    workspace_id: WorkspaceId
+    port: int
+    label: str
 
 
 class Credentials(NamedTuple):
-    """The credentials of a request; a token wins, because a browser never adds one by itself."""
+    """The credentials of a request; a token wins, because a browser never adds one by itself.
+
+    The cookie is the session's on the main origin, and the workspace's on its own.
+    """
 
     token: str | None
     session: str | None
+    workspace: str | None = None
 
 
 def parse_path(target: bytes) -> WorkspacePath | None:
@@ -58,9 +90,45 @@ def parse_path(target: bytes) -> WorkspacePath | None:
     end = len(WORKSPACE_PREFIX) + ID_LENGTH
     workspace_id = target[len(WORKSPACE_PREFIX) : end].decode("latin-1")
     rest, mark, query = target[end:].partition(b"?")
-    if not _is_id(workspace_id) or (rest and not rest.startswith(b"/")):
+    if not is_workspace_id(workspace_id) or (rest and not rest.startswith(b"/")):
         return None
     return WorkspacePath(WorkspaceId(workspace_id), rest, mark + query)
+
+
+def parse_port_path(target: bytes) -> WorkspacePath | None:
+    """Return the parts of a path below `/p/{id}/{port}`, or None if it names no port."""
+    if not target.startswith(PORT_PREFIX):
+        return None
+    path = parse_path(WORKSPACE_PREFIX + target.removeprefix(PORT_PREFIX))
+    if path is None:
+        return None
+    number, slash, rest = path.rest[1:].partition(b"/")
+    port = parse_port(number.decode("latin-1"))
+    return path._replace(rest=slash + rest, port=port) if port is not None else None
+
+
+def parse_port(text: str) -> int | None:
+    """Return the port if it is spelled in the one way that counts: other spellings are other origins."""
+    if not (text.isascii() and text.isdecimal()) or text.startswith("0"):
+        return None
+    return int(text) if len(text) <= len(str(LAST_PORT)) and int(text) <= LAST_PORT else None
+
+
+def parse_label(label: str) -> WorkspaceId | WorkspacePort | None:
+    """Return what the first label of a host names: `{id}` a workspace, `{port}--{id}` one of its ports."""
+    if is_workspace_id(label):
+        return WorkspaceId(label)
+    number, _, workspace_id = label.partition("--")
+    port = parse_port(number)
+    if port is None or not is_workspace_id(workspace_id):
+        return None
+    return WorkspacePort(WorkspaceId(workspace_id), port, label)
+
+
+def own_path(workspace_id: WorkspaceId, target: bytes, port: int | None = None) -> WorkspacePath:
+    """Return the parts of a path on an origin of the workspace."""
+    rest, mark, query = target.partition(b"?")
+    return WorkspacePath(workspace_id, rest, mark + query, port)
 
 
 def request_kind_of(head: RequestHead) -> RequestKind:
@@ -86,40 +154,28 @@ def _kind_of_get(head: RequestHead) -> RequestKind:
     return RequestKind.NAVIGATION if b"text/html" in (head.get(b"accept") or b"") else RequestKind.BACKGROUND
 
 
-def credentials_of(block: FieldBlock, cookie: bytes) -> Credentials:
+def credentials_of(block: FieldBlock, cookie: bytes, *, of_workspace: bool = False) -> Credentials:
     scheme, _, value = (block.known.get(b"authorization") or b"").partition(b" ")
     token = value.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
     if token.startswith(API_TOKEN_PREFIX):
         return Credentials(token, None)
-    return Credentials(None, _find_cookie(block.known.get(b"cookie") or b"", cookie))
+    # Duplicates were refused before.
+    found = find_cookie((block.known.get(b"cookie") or b"").decode("latin-1"), cookie.decode())
+    return Credentials(None, None, found) if of_workspace else Credentials(None, found)
 
 
-def may_use_cookie(head: RequestHead, origins: Origins) -> bool:
-    """Return whether the session cookie counts; requests from other sites may only open a page."""
+def may_use_cookie(head: RequestHead, is_own_origin: IsOwnOrigin) -> bool:
+    """Return whether the cookie counts; requests from other origins may only open a page."""
     origin = head.origin
     if head.block.upgrade is not None and asks_for_websocket(head):
         # Browsers always send it here, and nothing else keeps pages of other sites out.
-        return origin is not None and _is_same_origin(head, origin, origins)
+        return origin is not None and is_own_origin(head, origin)
+    if origin is not None and not is_own_origin(head, origin):
+        return False
     site = head.get(b"sec-fetch-site")
-    if site is not None and site not in SAME_SITES:
-        return request_kind_of(head) is RequestKind.NAVIGATION
-    if head.method in READING_METHODS:
-        return True
-    return origin is None or _is_same_origin(head, origin, origins)
+    return site is None or site in SAME_SITES or request_kind_of(head) is RequestKind.NAVIGATION
 
 
-def _is_same_origin(head: RequestHead, origin: bytes, origins: Origins) -> bool:
-    return origins.is_own_origin(origin.decode("latin-1"), (head.host or b"").decode("latin-1"))
-
-
-def _is_id(text: str) -> bool:
+def is_workspace_id(text: str) -> bool:
     groups = text.split("-")
     return tuple(map(len, groups)) == ID_GROUPS and all(HEXADECIMAL.issuperset(each) for each in groups)
-
-
-def _find_cookie(cookies: bytes, name: bytes) -> str | None:
-    """Return the first cookie of this name."""
-    for pair in cookies.split(b";"):
-        if cookie_name(pair) == name.lower():
-            return pair.partition(b"=")[2].strip(b" \t").decode("latin-1") or None
-    return None

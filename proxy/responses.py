@@ -1,18 +1,20 @@
 """Responses of the proxy itself: a page for a person who opens one, JSON for everyone else."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from codehub.db.views import WorkspaceView
+from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import LimitScope, RunningLimits
 from codehub.domain.states import DesiredState
+from codehub.origins import Origins
 from codehub.ports import Progress
-from codehub.services.errors import LimitExceeded
+from codehub.services.errors import DiskLimitExceeded, LimitExceeded
 from codehub.services.recovery import archives_to_restore, choices_of
 from proxy.decisions import Decision
 from proxy.pages import Pages, Visit
-from proxy.request_kind import RequestKind
+from proxy.request_kind import RequestKind, WorkspacePath
 from proxy.transport.routing import Response
 
 RETRY_SECONDS = 5
@@ -44,22 +46,22 @@ def error_response(
     return Response(status, tuple(headers), json.dumps({"error": error}, default=str).encode())
 
 
-def redirect(status: int, location: str) -> Response:
-    return Response(status, (("Location", location), ("Cache-Control", "no-store")))
+def redirect(status: int, location: str, *headers: tuple[str, str]) -> Response:
+    return Response(status, (("Location", location), ("Cache-Control", "no-store"), *headers))
 
 
 @dataclass(frozen=True)
 class Responses:
-    """Every response that is not forwarded."""
+    """Every response of the main origin that is not forwarded."""
 
     pages: Pages
     limits: RunningLimits
     base_path: str = ""
 
-    def unauthenticated(self, kind: RequestKind, target: bytes) -> Response:
-        """Send a browser to the sign-in page, which leads back to the target."""
+    def unauthenticated(self, kind: RequestKind, path: WorkspacePath) -> Response:
+        """Send a browser to the sign-in page, which leads back to the workspace."""
         if kind is RequestKind.NAVIGATION:
-            wanted = quote(target.decode("latin-1"), safe="")
+            wanted = quote(path.entrance + (path.rest + path.query).decode("latin-1"), safe="")
             return redirect(303, f"{self.base_path}/login?next={wanted}")
         return error_response(401, "UNAUTHORIZED", "Sign in, or send a personal token as a bearer token.")
 
@@ -75,7 +77,9 @@ class Responses:
     def forbidden(self, kind: RequestKind, username: str) -> Response:
         if kind is RequestKind.NAVIGATION:
             return self.pages.forbidden(username)
-        return error_response(403, "FORBIDDEN", "Only the owner can open this workspace.")
+        return error_response(
+            403, "FORBIDDEN", "Only the owner can open this workspace, with a token that is for it."
+        )
 
     def unavailable(self, kind: RequestKind) -> Response:
         if kind is RequestKind.NAVIGATION:
@@ -129,3 +133,65 @@ class Responses:
             return self.pages.limit_reached(visit, refused.running, limit, everyone=everyone)
         running = [{"id": each.workspace_id, "name": each.name} for each in refused.running]
         return error_response(502, "LIMIT_EXCEEDED", str(refused), scope=refused.scope, running=running)
+
+    def disk_limit_reached(self, kind: RequestKind, visit: Visit, refused: DiskLimitExceeded) -> Response:
+        if kind is RequestKind.NAVIGATION:
+            return self.pages.disk_limit_reached(visit, str(refused))
+        return error_response(502, "DISK_LIMIT_EXCEEDED", str(refused))
+
+    def port_silent(self, kind: RequestKind, port: int) -> Response:
+        if kind is RequestKind.NAVIGATION:
+            return self.pages.port_silent(port)
+        message = f"No program answers on port {port} of the workspace."
+        return error_response(502, "UPSTREAM_UNAVAILABLE", message, retry_after=RETRY_SECONDS)
+
+    def port_stopped(self, kind: RequestKind, entrance: str) -> Response:
+        """Refuse a guest of a workspace that does not run, without saying more about it."""
+        if kind is RequestKind.NAVIGATION:
+            return self.pages.port_stopped(entrance)
+        message = "The workspace is not running. Only its owner can start it."
+        return error_response(503, "WORKSPACE_STOPPED", message, retry_after=RETRY_SECONDS)
+
+    def port_unavailable(self, kind: RequestKind, message: str) -> Response:
+        if kind is RequestKind.NAVIGATION:
+            return self.pages.port_unavailable(message)
+        return error_response(409, "INVALID_STATE", message)
+
+    def port_not_shared(self, kind: RequestKind, username: str) -> Response:
+        if kind is RequestKind.NAVIGATION:
+            return self.pages.port_not_shared(username)
+        return error_response(403, "FORBIDDEN", "This port is not shared with you.")
+
+
+@dataclass(frozen=True)
+class OwnOriginResponses(Responses):
+    """Responses on a workspace's own origin, where script of the workspace reads everything.
+
+    What takes a session or a form happens on the main origin.
+    """
+
+    origins: Origins = field(kw_only=True)
+
+    def unauthenticated(self, kind: RequestKind, path: WorkspacePath) -> Response:
+        """Send a browser to the main origin, which leads back with a ticket."""
+        if kind is RequestKind.NAVIGATION:
+            return self._to_main(path.workspace_id, (path.rest + path.query).decode("latin-1"), path.port)
+        return super().unauthenticated(kind, path)
+
+    def not_running(self, kind: RequestKind, visit: Visit, decision: Decision) -> Response:
+        if kind is RequestKind.NAVIGATION:
+            return self._to_main(visit.view.workspace_id, visit.path, visit.port)
+        return super().not_running(kind, visit, decision)
+
+    def limit_reached(self, kind: RequestKind, visit: Visit, refused: LimitExceeded) -> Response:
+        if kind is RequestKind.NAVIGATION:
+            return self._to_main(visit.view.workspace_id, visit.path, visit.port)
+        return super().limit_reached(kind, visit, refused)
+
+    def disk_limit_reached(self, kind: RequestKind, visit: Visit, refused: DiskLimitExceeded) -> Response:
+        if kind is RequestKind.NAVIGATION:
+            return self._to_main(visit.view.workspace_id, visit.path, visit.port)
+        return super().disk_limit_reached(kind, visit, refused)
+
+    def _to_main(self, workspace_id: WorkspaceId, target: str, port: int | None) -> Response:
+        return redirect(303, self.origins.entrance_of(workspace_id, port) + target.removeprefix("/"))

@@ -3,27 +3,35 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
 from codehub.bootstrap import FrontPorts, connect_temporal, open_front_ports, subscription_of
 from codehub.db.session import Database
-from codehub.origins import Origins, origin_of, session_cookie_name
+from codehub.origins import OriginMode, Origins
 from codehub.policy import policy_of
 from codehub.ports import Upstream
+from codehub.security_headers import security_headers
 from codehub.services.convergence import Waker
 from codehub.settings import Settings
+from codehub.settings.types import split_networks
 from proxy.activity import ActivityLog
-from proxy.admission import Admission
+from proxy.admission import Admission, PortAdmission
 from proxy.cache_refresher import CacheRefresher
 from proxy.caller_cache import CallerCache
-from proxy.front_door import FrontDoor
-from proxy.internal_routes import InternalRoutes
+from proxy.cookie_refusals import CookieRefusals, PortCookieRefusals
+from proxy.entrance import Entrance
+from proxy.front_door import ID_END, FrontDoor
+from proxy.hosts import Hosts
+from proxy.internal_routes import InternalRoutes, OwnOriginRoutes
 from proxy.lifecycle import Lifecycle
 from proxy.pages import Pages
-from proxy.responses import Responses
+from proxy.port_access import Guests, PortAccess
+from proxy.port_handler import PortHandler, PortRoutes
+from proxy.request_kind import IsOwnOrigin
+from proxy.responses import OwnOriginResponses, Responses
 from proxy.transport.server import ProxyServer
-from proxy.transport.server_state import Limits
+from proxy.transport.server_state import Edge, Limits
 from proxy.workspace_cache import WorkspaceCache
 from proxy.workspace_handler import WorkspaceHandler
 
@@ -51,10 +59,10 @@ async def open_proxy(settings: Settings) -> AsyncIterator[Proxy]:
         activity_log = ActivityLog(ports.buffer, period_seconds=settings.proxy.activity_seconds)
         stack.push_async_callback(_flush_last, activity_log)
         front_door = _build_front_door(settings, ports, waker, activity_log)
-        server = ProxyServer(front_door, _limits(settings), scheme=urlsplit(settings.public_base_url).scheme)
-        refresher = CacheRefresher(
-            front_door.admission.callers, front_door.admission.workspaces, subscription_of(settings)
-        )
+        server = ProxyServer(front_door, _limits(settings), edge=_edge(settings))
+        callers, workspaces = front_door.admission.callers, front_door.admission.workspaces
+        guests = Guests(workspaces, front_door.ports.access.sharing)
+        refresher = CacheRefresher(callers, workspaces, subscription_of(settings), guests)
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
         running = [tasks.create_task(refresher.run(server)), tasks.create_task(activity_log.run())]
         try:
@@ -67,32 +75,120 @@ async def open_proxy(settings: Settings) -> AsyncIterator[Proxy]:
 def _build_front_door(
     settings: Settings, ports: FrontPorts, waker: Waker, activity_log: ActivityLog
 ) -> FrontDoor:
-    public = settings.public_base_url
     # Each statement is its own transaction, without the round trips for BEGIN and COMMIT.
     reading = Database(ports.database.engine.execution_options(isolation_level="AUTOCOMMIT"))
-    limits = policy_of(settings).limits
-    base_path = urlsplit(public).path.rstrip("/")
+    origins, limits = settings.origins, policy_of(settings).limits
+    base_path = urlsplit(origins.public_url).path.rstrip("/")
     workspaces = WorkspaceCache(reading, ports.instances)
     lifecycle = Lifecycle(ports.database, waker, limits)
-    responses = Responses(Pages(base_path), limits, base_path)
-    return FrontDoor(
-        admission=Admission(
-            CallerCache(reading),
-            workspaces,
-            responses,
-            Origins(origin_of(public)),
-            session_cookie_name(public).encode(),
-        ),
-        handler=WorkspaceHandler(workspaces, lifecycle, ports.board, activity_log, responses),
-        internal_routes=InternalRoutes(workspaces, ports.board, lifecycle, responses),
-        responses=responses,
-        api=_api(settings),
+    responses = Responses(Pages(base_path, form_targets=origins.form_targets), limits, base_path)
+    admission = Admission(
+        CallerCache(reading),
+        workspaces,
+        responses,
+        _is_main_origin(origins),
+        origins.session_cookie.encode(),
     )
+    internal_routes = InternalRoutes(workspaces, ports.board, lifecycle, responses)
+    handler = WorkspaceHandler(workspaces, lifecycle, ports.board, activity_log, responses, ID_END)
+    port_handler = PortHandler(
+        workspaces, lifecycle, ports.board, activity_log, responses, outcomes=handler.outcomes
+    )
+    path_mode = FrontDoor(
+        hosts=Hosts(origins),
+        admission=admission,
+        handler=handler,
+        internal_routes=internal_routes,
+        entrance=None,
+        responses=responses,
+        cookie_refusals=_cookie_refusals(origins, responses.pages),
+        main_origin=origins.main,
+        api=_api(settings),
+        ports=PortRoutes(
+            PortAccess(admission, settings.sharing_rules.sharing, admission.outcomes),
+            port_handler,
+            internal_routes,
+        ),
+    )
+    return _with_own_origins(path_mode, origins, ports) if origins.are_separate else path_mode
+
+
+def _with_own_origins(main: FrontDoor, origins: Origins, ports: FrontPorts) -> FrontDoor:
+    """Serve workspaces on their own origins, and only the entrance to them on the main one."""
+    admission, handler, lifecycle = main.admission, main.handler, main.handler.lifecycle
+    pages = Pages(origins.public_url, on_own_origin=True)
+    kind_of_admission = PortAdmission if origins.mode is OriginMode.PORT else Admission
+    responses = OwnOriginResponses(
+        pages, main.responses.limits, base_path=main.responses.base_path, origins=origins
+    )
+    own_admission = kind_of_admission(
+        admission.callers,
+        admission.workspaces,
+        responses,
+        _is_origin_of_host(origins),
+        origins.workspace_cookie.encode(),
+        of_workspace=True,
+        outcomes=admission.outcomes,
+    )
+    own_routes = OwnOriginRoutes(handler.workspaces, ports.board)
+    return replace(
+        main,
+        admission=own_admission,
+        handler=replace(handler, responses=responses, prefix_length=0),
+        internal_routes=own_routes,
+        entrance=Entrance(
+            admission,
+            main.internal_routes,
+            lifecycle,
+            main.responses,
+            origins,
+            ports.database,
+            main.ports.access,
+        ),
+        ports=PortRoutes(
+            replace(main.ports.access, admission=own_admission),
+            replace(main.ports.handler, responses=responses),
+            own_routes,
+        ),
+        has_ports=origins.has_ports,
+    )
+
+
+def _cookie_refusals(origins: Origins, pages: Pages) -> CookieRefusals:
+    session, workspace = origins.session_cookie.encode(), origins.workspace_cookie.encode()
+    if origins.mode is OriginMode.PORT:
+        return PortCookieRefusals(pages, (session + b"=",), workspace)
+    return CookieRefusals(pages, (session + b"=", workspace + b"="))
+
+
+def _is_main_origin(origins: Origins) -> IsOwnOrigin:
+    main = origins.main.encode()
+    return lambda _head, origin: origin == main
+
+
+def _is_origin_of_host(origins: Origins) -> IsOwnOrigin:
+    """On a workspace's own origin, the host has been found to be the workspace's."""
+    start = f"{origins.scheme}://".encode()
+    return lambda head, origin: origin == start + (head.host or b"")
 
 
 def _limits(settings: Settings) -> Limits:
     proxy = settings.proxy
-    return Limits(connections=proxy.connections, connections_per_user=proxy.connections_per_user)
+    return Limits(
+        connections=proxy.connections,
+        connections_per_address=proxy.connections_per_address,
+        connections_per_user=proxy.connections_per_user,
+        body_bytes_per_second=proxy.body_bytes_per_second,
+    )
+
+
+def _edge(settings: Settings) -> Edge:
+    scheme = urlsplit(settings.public_base_url).scheme
+    return Edge(
+        scheme=scheme,
+        headers=tuple(security_headers(https=scheme == "https").items()),
+        trusted_proxies=split_networks(settings.proxy.trusted_proxies),
+    )
 
 
 def _api(settings: Settings) -> Upstream:

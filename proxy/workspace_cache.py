@@ -4,7 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from codehub.db.session import Database
@@ -18,17 +18,19 @@ FRESH_SECONDS = 4.0
 # Workspaces without requests for this long are dropped.
 KEPT_SECONDS = 30.0
 CAPACITY = 10_000
+MAX_PORTS = 64
 
 
 @dataclass(slots=True)
 class CachedWorkspace:
-    """A workspace as last read; its upstream is kept as long as its instance is the same."""
+    """A workspace as last read; its upstreams are kept as long as its instance is the same."""
 
     view: WorkspaceView
     lifecycle: LifecycleState
     validated_at: float
     requested_at: float = -math.inf
     upstream: Upstream | None = None
+    port_upstreams: dict[int, Upstream] = field(default_factory=dict)
 
     @property
     def instance_since(self) -> datetime | None:
@@ -70,6 +72,25 @@ class WorkspaceCache:
             return workspace.upstream
         workspace_id = workspace.view.workspace_id
         return await self._upstream_searches.run(workspace_id, lambda: self._search(workspace_id))
+
+    async def find_port(self, workspace: CachedWorkspace, port: int) -> Upstream | None:
+        """Return how to reach a port, or None if the instance does not run. Raise PortUnavailable."""
+        known = workspace.port_upstreams.get(port)
+        if known is not None:
+            return known
+        upstream = await self._instances.find_port(workspace.view.workspace_id, port)
+        if upstream is not None:
+            if len(workspace.port_upstreams) >= MAX_PORTS:
+                workspace.port_upstreams.clear()
+            # The dictionary belongs to the instance that was asked: the cache replaces it with the next one.
+            workspace.port_upstreams[port] = upstream
+        return upstream
+
+    def forget_port(self, workspace_id: WorkspaceId, port: int) -> None:
+        """Forget how to reach a port that failed."""
+        workspace = self._workspaces.get(workspace_id)
+        if workspace is not None:
+            workspace.port_upstreams.pop(port, None)
 
     def forget_upstream(self, workspace_id: WorkspaceId, failed: object) -> None:
         """Forget an upstream that failed, unless a new one has been found since."""
@@ -146,7 +167,7 @@ class WorkspaceCache:
             if known.view.version == view.version:
                 workspace.validated_at = max(workspace.validated_at, known.validated_at)
             if known.instance_since == workspace.instance_since:
-                workspace.upstream = known.upstream
+                workspace.upstream, workspace.port_upstreams = known.upstream, known.port_upstreams
             if known.lifecycle != lifecycle:
                 self._notify(workspace_id)
         self._workspaces[workspace_id] = workspace

@@ -3,12 +3,18 @@
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from codehub.origins import HOST_COOKIE, PLAIN_COOKIE
+from codehub.origins import RESERVED_COOKIES
 from codehub.ports import ProgressBoard, Upstream
 from codehub.services.credentials import API_TOKEN_PREFIX
-from codehub.services.errors import InvalidState, LimitExceeded, OperationInProgress, WorkspaceNotFound
+from codehub.services.errors import (
+    DiskLimitExceeded,
+    InvalidState,
+    LimitExceeded,
+    OperationInProgress,
+    WorkspaceNotFound,
+)
 from proxy.activity import ActivityLog
-from proxy.admission import ID_END, Admitted
+from proxy.admission import Admitted
 from proxy.caller_cache import CachedCaller
 from proxy.decisions import Decision, decide
 from proxy.lifecycle import Lifecycle
@@ -20,7 +26,7 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Forward, Response, Routed
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
-SESSION_COOKIES = frozenset({PLAIN_COOKIE.encode(), HOST_COOKIE.encode()})
+OUR_COOKIES = tuple(prefix.lower().encode() for prefix in RESERVED_COOKIES)
 TOKEN_PREFIX = API_TOKEN_PREFIX.encode()
 
 
@@ -33,16 +39,15 @@ class WorkspaceHandler:
     board: ProgressBoard
     activity_log: ActivityLog
     responses: Responses
+    # How many bytes of a target precede the IDE's own path: none on a workspace's own origin.
+    prefix_length: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
 
     async def serve(self, admitted: Admitted) -> Routed:
         workspace = admitted.workspace
         decision = decide(workspace.lifecycle, admitted.kind)
         if decision is Decision.FORWARD:
-            upstream = await self.workspaces.find_upstream(workspace)
-            if upstream is None:
-                return self.not_answering(admitted.kind, admitted.visit)
-            return self.forward(admitted.head, admitted.cached_caller, workspace, upstream)
+            return await self.open(admitted)
         if decision is Decision.WAKE:
             return await self._wake(admitted)
         if decision is Decision.FOLLOW:
@@ -53,17 +58,25 @@ class WorkspaceHandler:
             decision.value, self.responses.not_running(admitted.kind, admitted.visit, decision)
         )
 
+    async def open(self, admitted: Admitted) -> Routed:
+        """Forward to the IDE of a running workspace."""
+        upstream = await self.workspaces.find_upstream(admitted.workspace)
+        if upstream is None:
+            return self.not_answering(admitted.kind, admitted.visit)
+        return self.forward(admitted.head, admitted.cached_caller, admitted.workspace, upstream)
+
     def forward(
         self, head: RequestHead, cached: CachedCaller, workspace: CachedWorkspace, upstream: Upstream
     ) -> Forward:
-        rest = head.target[ID_END:]
+        target = head.target
+        rest = target[self.prefix_length :]
         workspace_id = workspace.view.workspace_id
         authorization = head.authorization
         return Forward(
             upstream=upstream,
             pool_key=workspace_id,
-            target=head.target if upstream.keep_prefix else rest,
-            drop_cookies=SESSION_COOKIES,
+            target=target if upstream.keep_prefix else rest,
+            drop_cookies=OUR_COOKIES,
             drop_authorization=authorization is not None and TOKEN_PREFIX in authorization,
             observer=self.activity_log.observe(workspace_id, upstream.ide, rest.partition(b"?")[0]),
             credential=cached.credential,
@@ -83,6 +96,9 @@ class WorkspaceHandler:
         except LimitExceeded as refused:
             response = self.responses.limit_reached(admitted.kind, admitted.visit, refused)
             return self._count("limit", response)
+        except DiskLimitExceeded as refused:
+            response = self.responses.disk_limit_reached(admitted.kind, admitted.visit, refused)
+            return self._count("disk_limit", response)
         except (OperationInProgress, InvalidState):
             # Another request was faster; respond with what it has led to.
             pass

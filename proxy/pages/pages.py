@@ -12,11 +12,13 @@ from codehub.services.recovery import ArchiveToRestore
 from codehub.words import CHOICES, NOTABLE_STEPS, PHASES, STEPS
 from proxy.pages import words
 from proxy.pages.formatting import bar_values, progress_text
-from proxy.pages.rendering import render
+from proxy.pages.rendering import policy, render
 from proxy.pages.safety import choosable, known_archive, safety
 from proxy.transport.routing import Response
 
 RETRY_AFTER_SECONDS = 5
+# A server that was just started opens soon.
+PORT_SECONDS = 2
 SLOW_AFTER = timedelta(seconds=90)
 
 
@@ -28,13 +30,21 @@ class Visit:
     form_token: str
     path: str
     now: datetime
+    # Of a program in the workspace; None is the IDE.
+    port: int | None = None
 
 
 class Pages:
-    """Pages for people with a browser; `base_path` is the path of the public URL, without a final slash."""
+    """Pages for people with a browser.
 
-    def __init__(self, base_path: str = "") -> None:
+    Links to the main origin start with `base_path`: the path of the public URL without a final slash, or all
+    of the URL on pages of a workspace's own origin. Forms may lead on to `form_targets`.
+    """
+
+    def __init__(self, base_path: str = "", *, on_own_origin: bool = False, form_targets: str = "") -> None:
         self._base_path = base_path
+        self._on_own_origin = on_own_origin
+        self._headers = (("Content-Security-Policy", policy(form_targets)),)
 
     def following(self, visit: Visit, progress: Progress | None, *, then_open: bool) -> Response:
         """Show the progress of an operation, then open the IDE.
@@ -98,6 +108,10 @@ class Pages:
             everyone=everyone,
         )
 
+    def disk_limit_reached(self, visit: Visit, message: str) -> Response:
+        """Explain that the workspace uses too much disk space to start."""
+        return self._render_visit(502, "disk_limit_reached.html", visit, message=message)
+
     def confirm_stop(self, visit: Visit) -> Response:
         """Ask before stopping a workspace; only this page has the form token for that."""
         return self._render_visit(200, "confirm_stop.html", visit)
@@ -114,17 +128,54 @@ class Pages:
 
     def unavailable(self) -> Response:
         """Explain that a service which CodeHub needs does not answer."""
-        wait = (("Retry-After", str(RETRY_AFTER_SECONDS)),)
+        wait = (*self._headers, ("Retry-After", str(RETRY_AFTER_SECONDS)))
         return render(
             503, "unavailable.html", wait, base_path=self._base_path, reload_after=RETRY_AFTER_SECONDS
         )
+
+    def port_silent(self, port: int) -> Response:
+        """Explain that nothing answers on a port, and try again until something does."""
+        message = (
+            f"No program answers on port {port} of this workspace. Start one there. This page opens it then."
+        )
+        return self._render_port(502, f"Nothing is at port {port} yet", message, reload_after=PORT_SECONDS)
+
+    def port_stopped(self, entrance: str) -> Response:
+        """Tell a guest that the workspace does not run; the owner enters through the main origin."""
+        message = "Only its owner can start it."
+        return self._render_port(
+            503, "This workspace is not running", message, link=(entrance, "I am the owner")
+        )
+
+    def port_unavailable(self, message: str) -> Response:
+        return self._render_port(409, "This port cannot be opened", message)
+
+    def port_not_shared(self, username: str) -> Response:
+        message = f"You are signed in as {username}. Its owner can share it with you."
+        return self._render_port(403, "This port is not shared", message, link=("/", "Your workspaces"))
 
     def rejected_form(self) -> Response:
         """Refuse a form that is too old or did not come from CodeHub."""
         return self._render(403, "rejected_form.html")
 
+    def cookies(self, status: int, message: str) -> Response:
+        return self._render(status, "cookies.html", message=message)
+
     def _render(self, status: int, template: str, **values: object) -> Response:
-        return render(status, template, base_path=self._base_path, **values)
+        return render(status, template, self._headers, base_path=self._base_path, **values)
+
+    def _render_port(
+        self,
+        status: int,
+        headline: str,
+        message: str,
+        *,
+        reload_after: int = 0,
+        link: tuple[str, str] | None = None,
+    ) -> Response:
+        return self._render(
+            status, "port.html", headline=headline, message=message, reload_after=reload_after, link=link
+        )
 
     def _render_visit(self, status: int, template: str, visit: Visit, **values: object) -> Response:
         return self._render(
@@ -132,7 +183,12 @@ class Pages:
             template,
             visit=visit,
             view=visit.view,
-            address=self._base_path + visit.path,
+            address=visit.path if self._on_own_origin else self._base_path + visit.path,
+            internal=self._internal_path(visit),
             archive=known_archive(visit.view),
             **values,
         )
+
+    def _internal_path(self, visit: Visit) -> str:
+        prefix = "" if self._on_own_origin else f"{self._base_path}/w/{visit.view.workspace_id}"
+        return f"{prefix}/.codehub/"

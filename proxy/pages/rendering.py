@@ -31,19 +31,24 @@ _STYLE = re.sub(r"\s*([{};])\s*", r"\1", _read("style.css"))
 _SCRIPT = _read("page.js")
 _FAVICON = quote(_read("icon.svg").replace('"', "'").replace("\n", ""), safe="/:=' ")
 
-POLICY = (
-    f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; "
-    "img-src data:; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
-)
 HEADERS = (
     ("Content-Type", "text/html; charset=utf-8"),
     ("Cache-Control", "no-store"),
-    ("Content-Security-Policy", POLICY),
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "same-origin"),
     ("X-Frame-Options", "DENY"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
 )
+
+
+def policy(form_targets: str) -> str:
+    """Return the policy of a page. Browsers check also where the response to a form redirects."""
+    forms = " ".join(["form-action 'self'", *form_targets.split()])
+    return (
+        f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; "
+        f"img-src data:; {forms}; frame-ancestors 'none'; base-uri 'none'"
+    )
+
 
 _environment = Environment(
     loader=PackageLoader("proxy", "pages/templates"),

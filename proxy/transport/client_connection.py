@@ -5,10 +5,11 @@ import logging
 import math
 from typing import TYPE_CHECKING, cast
 
-from proxy.transport.exchange import Exchange
+from proxy.transport.client_addresses import group_of
+from proxy.transport.exchange import TOO_MANY_OF_ADDRESS, Exchange
 from proxy.transport.local_responses import plain_response, render_response
 from proxy.transport.request_head import HeadRefused, RequestHead
-from proxy.transport.routing import Forward
+from proxy.transport.routing import Forward, Response
 from proxy.transport.tunnel import Tunnel
 
 if TYPE_CHECKING:
@@ -16,20 +17,27 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+TOO_LARGE = 431
+
 
 class ClientConnection(asyncio.Protocol):
     """Serves one request at a time; data that arrives meanwhile is held."""
 
     __slots__ = (
-        "_exchange", "_lingering", "_tunnel", "blocked", "credential", "deadline", "ended", "held", "peer",
-        "state", "transport", "user",
+        "_exchange", "_lingering", "_proxy", "_tunnel", "address", "blocked", "credential", "deadline",
+        "ended", "held", "peer", "state", "transport", "user",
     )  # fmt: skip
 
     transport: asyncio.Transport
 
     def __init__(self, state: "ServerState") -> None:
         self.state = state
+        # The client's address; behind a trusted proxy, that of the last request.
         self.peer = ""
+        # The trusted proxy at the other end, if it is one.
+        self._proxy: str | None = None
+        # What the connection is counted by.
+        self.address: str | None = None
         self.credential: str | None = None
         self.user: str | None = None
         self.deadline = math.inf
@@ -52,8 +60,12 @@ class ClientConnection(asyncio.Protocol):
         self.peer = str(peer[0]) if peer else ""
         self.state.counters.connections += 1
         self.expire_in(self.state.timeouts.head)
+        if self.state.trusted_proxies.includes(self.peer):
+            self._proxy = self.peer
         if not self.state.registry.add(self):
-            self._refuse(503, "too many connections")
+            self._turn_away(503, "too many connections")
+        elif self._proxy is None and not self.state.registry.place(self, group_of(self.peer)):
+            self._turn_away(429, TOO_MANY_OF_ADDRESS)
 
     def data_received(self, data: bytes) -> None:
         self.state.counters.bytes_from_clients += len(data)
@@ -112,7 +124,7 @@ class ClientConnection(asyncio.Protocol):
             self.deadline = self._tunnel.expire(now)
         elif self._exchange is not None:
             self._exchange.expire()
-        elif self.held and not self._lingering:
+        elif self.held and not self._lingering and not self.blocked:
             self._refuse(408, "the request's head did not arrive in time")
         else:
             self.transport.abort()
@@ -164,6 +176,18 @@ class ClientConnection(asyncio.Protocol):
     def expire_in(self, seconds: float) -> None:
         self.deadline = self.state.loop.time() + seconds
 
+    def extend(self, seconds: float, at_most: float) -> None:
+        """Postpone the deadline, but not to more than `at_most` from now."""
+        self.deadline = min(self.deadline + seconds, self.state.loop.time() + at_most)
+
+    def identify(self, head: RequestHead) -> bool:
+        """Note whose request a trusted proxy forwards; return False if the address has too many."""
+        if self._proxy is None:
+            return True
+        self.peer = self.state.trusted_proxies.client_of(self._proxy, head.get(b"x-forwarded-for"))
+        address = group_of(self.peer)
+        return address == self.address or self.state.registry.place(self, address)
+
     def assign(self, credential: str | None, user: str | None) -> bool:
         """Count the connection for these; return False if the user has too many."""
         if credential == self.credential and user == self.user:
@@ -179,6 +203,8 @@ class ClientConnection(asyncio.Protocol):
         if not keep_alive:
             self._end(linger=linger or bool(self.held))
         elif self.held:
+            # A client that reads no responses must not stay for ever.
+            self.expire_in(self.state.timeouts.idle)
             # Not a direct call: a thousand requests in one packet would be a thousand calls deep.
             self.state.loop.call_soon(self._continue)
         elif self.ended:
@@ -228,7 +254,9 @@ class ClientConnection(asyncio.Protocol):
                 return
             head = self.state.request_heads.read(data if end == len(data) else data[:end])
         except HeadRefused as refused:
-            self._refuse(refused.status, refused.reason)
+            too_large = refused.status == TOO_LARGE
+            explained = self.state.router.explain_too_large(data) if too_large else None
+            self._refuse(refused.status, refused.reason, explained)
             return
         self.deadline = math.inf
         self.held = b""
@@ -249,11 +277,19 @@ class ClientConnection(asyncio.Protocol):
         self.held = data
         self.resume_reading()
 
-    def _refuse(self, status: int, reason: str) -> None:
-        self.state.counters.refusals[reason] += 1
-        response = plain_response(status, reason)
-        self.write(render_response(response, method=b"", http11=True, keep_alive=False))
+    def _turn_away(self, status: int, reason: str) -> None:
+        """Refuse a connection that is one too many; lingering would keep it."""
+        self._write_refusal(status, reason)
+        self._end(linger=False)
+
+    def _refuse(self, status: int, reason: str, explained: Response | None = None) -> None:
+        self._write_refusal(status, reason, explained)
         self._end(linger=True)
+
+    def _write_refusal(self, status: int, reason: str, explained: Response | None = None) -> None:
+        self.state.counters.refusals[reason] += 1
+        response = (explained or plain_response(status, reason)).with_defaults(self.state.default_headers)
+        self.write(render_response(response, method=b"", http11=True, keep_alive=False))
 
     def _end(self, *, linger: bool) -> None:
         """Close. Linger over unread data: closing at once could reset the client before it reads."""

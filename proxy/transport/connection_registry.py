@@ -1,4 +1,4 @@
-"""The open client connections, by credential and user."""
+"""The open client connections, by address, credential and user."""
 
 import asyncio
 import math
@@ -11,10 +11,12 @@ if TYPE_CHECKING:
 class ConnectionRegistry:
     """Knows every client connection and limits how many there are."""
 
-    def __init__(self, max_connections: int, max_per_user: int) -> None:
+    def __init__(self, max_connections: int, max_per_address: int, max_per_user: int) -> None:
         self._max_connections = max_connections
+        self._max_per_address = max_per_address
         self._max_per_user = max_per_user
         self._connections: set[ClientConnection] = set()
+        self._by_address: dict[str, set[ClientConnection]] = {}
         self._by_credential: dict[str, set[ClientConnection]] = {}
         self._by_user: dict[str, set[ClientConnection]] = {}
         self._empty = asyncio.Event()
@@ -38,6 +40,16 @@ class ConnectionRegistry:
         self._empty.clear()
         return not self.draining and len(self._connections) <= self._max_connections
 
+    def place(self, connection: "ClientConnection", address: str) -> bool:
+        """Count the connection for an address instead of its last one; return False if that has too many."""
+        self._displace(connection)
+        group = self._by_address.setdefault(address, set())
+        if len(group) >= self._max_per_address:
+            return False
+        group.add(connection)
+        connection.address = address
+        return True
+
     def assign(self, connection: "ClientConnection", credential: str | None, user: str | None) -> bool:
         """Count the connection for these instead of its last ones; return False if the user has too many."""
         self._unassign(connection)
@@ -53,6 +65,7 @@ class ConnectionRegistry:
 
     def remove(self, connection: "ClientConnection") -> None:
         self._unassign(connection)
+        self._displace(connection)
         self._connections.discard(connection)
         if not self._connections:
             self._empty.set()
@@ -82,6 +95,11 @@ class ConnectionRegistry:
     def abort(self) -> None:
         for connection in list(self._connections):
             connection.abort()
+
+    def _displace(self, connection: "ClientConnection") -> None:
+        if connection.address is not None:
+            _discard(self._by_address, connection.address, connection)
+            connection.address = None
 
     def _unassign(self, connection: "ClientConnection") -> None:
         if connection.credential is not None:

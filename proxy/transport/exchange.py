@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+TOO_MANY_OF_ADDRESS = "too many connections from this address"
 ROUTED_TYPES = (Forward, Response, Stream, Collect)
 
 
@@ -59,6 +60,9 @@ class Exchange:
         self._handler: Handler | None = None
 
     def start(self) -> None:
+        if not self.client.identify(self.head):
+            self._refuse_connection(TOO_MANY_OF_ADDRESS)
+            return
         routed = self.state.router.route(self.head, self.client.peer)
         if isinstance(routed, ROUTED_TYPES):
             self.dispatch(routed)
@@ -141,9 +145,12 @@ class Exchange:
                 self.fail_internally()
 
     def _refuse_user(self, routed: Forward | Stream) -> None:
-        self.state.counters.refusals["connections of one user"] += 1
         release(routed, self.state)
-        self.respond(plain_response(429, "too many connections"))
+        self._refuse_connection("too many connections of this user")
+
+    def _refuse_connection(self, reason: str) -> None:
+        self.state.counters.refusals[reason] += 1
+        self.respond(plain_response(429, reason))
 
     # Responses.
 
@@ -176,6 +183,7 @@ class Exchange:
 
     def _respond(self, response: Response, *, keep_alive: bool) -> None:
         http11 = self.head.block.version == b"HTTP/1.1"
+        response = response.with_defaults(self.state.default_headers)
         rendered = render_response(response, method=self.head.method, http11=http11, keep_alive=keep_alive)
         self.response_started = True
         self.client.write(rendered)

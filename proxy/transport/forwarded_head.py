@@ -22,6 +22,7 @@ NEVER_PASSED = HOP_BY_HOP | FORWARDING | {b"host"}
 # The treatment of a field: one of these, or its lowercase name if its value must be checked.
 PASS, DROP = b"pass", b"drop"
 CHECKED = frozenset({b"authorization", b"cookie", b"sec-websocket-extensions"})
+COOKIE_LINE = b"\r\ncookie: "
 # By name as sent: the treatment, and the start of the field's line, after the end of the previous line.
 _treatments: dict[bytes, tuple[bytes, bytes]] = {}
 
@@ -47,10 +48,11 @@ class ForwardedHeads:
 
     def _build(self, head: RequestHead, route: Forward, peer: str, *, upgrade: bool) -> bytes:
         host = head.host or address_of(route.upstream)
-        extra_names, extra_lines = encode_headers(route.upstream.headers)
+        extra_names, extra_lines, cookie = encode_headers(route.upstream.headers)
         dropped = extra_names | (head.block.connection - CONNECTION_OPTIONS - NEVER_DROPPED)
+        kept = kept_fields(head, route, dropped, upgrade=upgrade)
         # Host first, as RFC 9110 recommends.
-        parts = [b"Host: ", host, *kept_fields(head, route, dropped, upgrade=upgrade)]
+        parts = [b"Host: ", host, *(add_cookie(kept, cookie) if cookie else kept)]
         if upgrade:
             parts.append(b"\r\nConnection: Upgrade\r\nUpgrade: websocket")
         parts.append(
@@ -66,10 +68,30 @@ def asks_for_websocket(head: RequestHead) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def encode_headers(headers: tuple[tuple[str, str], ...]) -> tuple[frozenset[bytes], bytes]:
-    """Return the lowercase names of these headers, and their lines."""
-    lines = [(encode(name), encode(value)) for name, value in headers]
-    return frozenset(name.lower() for name, _ in lines), b"".join([b"%b: %b\r\n" % line for line in lines])
+def encode_headers(headers: tuple[tuple[str, str], ...]) -> tuple[frozenset[bytes], bytes, bytes]:
+    """Return the lowercase names of these headers and their lines, and the cookie apart from them."""
+    encoded = [(encode(name), encode(value)) for name, value in headers]
+    lines = [(name, value) for name, value in encoded if name.lower() != b"cookie"]
+    cookie = b"; ".join([value for name, value in encoded if name.lower() == b"cookie"])
+    names = frozenset(name.lower() for name, _ in lines)
+    return names, b"".join([b"%b: %b\r\n" % line for line in lines]), cookie
+
+
+def add_cookie(kept: list[bytes], cookie: bytes) -> list[bytes]:
+    """Put the upstream's cookie before the client's, and drop cookies of the client that start like it."""
+    own = (cookie_name(cookie),)
+    theirs = [
+        remaining
+        for start, value in zip(kept[::2], kept[1::2], strict=True)
+        if start.lower() == COOKIE_LINE and (remaining := without_cookies(value, own))
+    ]
+    others = [
+        part
+        for start, value in zip(kept[::2], kept[1::2], strict=True)
+        if start.lower() != COOKIE_LINE
+        for part in (start, value)
+    ]
+    return [*others, b"\r\nCookie: ", b"; ".join([cookie, *theirs])]
 
 
 def kept_fields(
@@ -111,16 +133,10 @@ def check_value(treatment: bytes, value: bytes, route: Forward, *, upgrade: bool
     return None
 
 
-def without_cookies(value: bytes, dropped: frozenset[bytes]) -> bytes:
-    """Return the value of a Cookie field without these names."""
-    lower = lower_names(dropped)
+def without_cookies(value: bytes, dropped: tuple[bytes, ...]) -> bytes:
+    """Return the value of a Cookie field without the names that start like these."""
     pairs = [pair.strip(b" \t") for pair in value.split(b";")]
-    return b"; ".join([pair for pair in pairs if cookie_name(pair) not in lower])
-
-
-@lru_cache(maxsize=64)
-def lower_names(names: frozenset[bytes]) -> frozenset[bytes]:
-    return frozenset(name.lower() for name in names)
+    return b"; ".join([pair for pair in pairs if not cookie_name(pair).startswith(dropped)])
 
 
 def address_of(upstream: Upstream) -> bytes:

@@ -81,7 +81,8 @@ class StreamResponder:
         bodiless = exchange.head.method == b"HEAD" or self._stream.status in BODILESS
         self._keep_alive = (self._chunked or bodiless) and exchange.can_keep_alive()
         exchange.response_started = True
-        client.write(render_stream_head(self._stream, http11=self._chunked, keep_alive=self._keep_alive))
+        head = self._stream.with_defaults(exchange.state.default_headers)
+        client.write(render_stream_head(head, http11=self._chunked, keep_alive=self._keep_alive))
         self._task = exchange.state.start_task(self._run())
         if bodiless:
             self._stopped = True

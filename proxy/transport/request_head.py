@@ -24,7 +24,7 @@ SINGLE = frozenset({
     b"authorization", b"content-length", b"expect", b"host", b"origin", b"sec-fetch-dest", b"sec-fetch-mode",
     b"sec-fetch-site", b"sec-websocket-key", b"sec-websocket-version", b"transfer-encoding",
 })  # fmt: skip
-JOINED = {b"connection": b",", b"cookie": b"; ", b"upgrade": b","}
+JOINED = {b"connection": b",", b"cookie": b"; ", b"upgrade": b",", b"x-forwarded-for": b","}
 
 Faults = tuple[tuple[re.Pattern[bytes], int, str], ...]
 

@@ -26,7 +26,7 @@ MAX_CACHED_BYTES = 2048
 # Listing these in `Connection` removes no field.
 NOT_REMOVABLE = NEVER_DROPPED | CONNECTION_OPTIONS
 
-# All IDEs share one origin with CodeHub, so none may set policy for the whole origin.
+# An IDE must not set policy beyond itself: for its whole domain, or for pages of CodeHub on its origin.
 ORIGIN_WIDE = frozenset({
     b"alt-svc", b"clear-site-data", b"service-worker-allowed", b"strict-transport-security",
 })  # fmt: skip
@@ -191,7 +191,13 @@ def may_pass(treatment: bytes, value: bytes, route: Forward) -> bool:
     return treatment is KEEP_IF_TRUSTED and route.trusted
 
 
-def may_set(cookie: bytes, reserved: frozenset[bytes]) -> bool:
-    """Return whether a Set-Cookie sets no reserved cookie; one without a name could pose as any."""
-    name = cookie_name(cookie.partition(b";")[0])
-    return bool(name) and all(name != each.lower() for each in reserved)
+def may_set(cookie: bytes, reserved: tuple[bytes, ...]) -> bool:
+    """Return whether a Set-Cookie sets no reserved cookie, and none for other hosts.
+
+    One without a name could pose as any.
+    """
+    pair, *attributes = cookie.split(b";")
+    name = cookie_name(pair)
+    if not name or name.startswith(reserved):
+        return False
+    return all(cookie_name(each) != b"domain" for each in attributes)

@@ -1,14 +1,17 @@
 """The interface between the transport and a router, which decides where each request goes."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from proxy.transport.request_head import RequestHead
 
 
 class Upstream(Protocol):
-    """A server to forward to: its address, or a Unix socket's path as `host`, and headers to add."""
+    """A server to forward to: its address, or a Unix socket's path as `host`, and headers to add.
+
+    Every connection starts with the preamble.
+    """
 
     @property
     def host(self) -> str: ...
@@ -18,6 +21,9 @@ class Upstream(Protocol):
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]: ...
+
+    @property
+    def preamble(self) -> bytes: ...
 
 
 class ActivityObserver(Protocol):
@@ -40,13 +46,14 @@ class Forward:
 
     Routes with the same pool key share connections. `plain_messages` turns WebSocket compression off, so
     that the observer can read the messages. Connections are limited per user and ended by credential.
+    Cookies whose lowercase names start with one of `drop_cookies` pass in neither direction.
     A `trusted` upstream is part of CodeHub: its responses may set any header.
     """
 
     upstream: Upstream
     pool_key: str
     target: bytes
-    drop_cookies: frozenset[bytes] = frozenset()
+    drop_cookies: tuple[bytes, ...] = ()
     drop_authorization: bool = False
     observer: ActivityObserver | None = None
     credential: str | None = None
@@ -55,13 +62,19 @@ class Forward:
     trusted: bool = False
 
 
+Headers = tuple[tuple[str, str], ...]
+
+
 @dataclass(frozen=True)
 class Response:
     """Respond without an upstream; the transport adds the length and `Connection`."""
 
     status: int
-    headers: tuple[tuple[str, str], ...] = ()
+    headers: Headers = ()
     body: bytes = b""
+
+    def with_defaults(self, defaults: Headers) -> "Response":
+        return replace(self, headers=with_defaults(self.headers, defaults))
 
 
 @dataclass(frozen=True)
@@ -73,10 +86,13 @@ class Stream:
     """
 
     status: int
-    headers: tuple[tuple[str, str], ...]
+    headers: Headers
     chunks: AsyncGenerator[bytes, None]
     credential: str | None = None
     user: str | None = None
+
+    def with_defaults(self, defaults: Headers) -> "Stream":
+        return replace(self, headers=with_defaults(self.headers, defaults))
 
 
 @dataclass(frozen=True)
@@ -85,6 +101,12 @@ class Collect:
 
     limit: int
     then: "Callable[[bytes], Awaitable[Routed]]"
+
+
+def with_defaults(headers: Headers, defaults: Headers) -> Headers:
+    """Return the headers, and the default of each name that they lack."""
+    names = {name.lower() for name, _ in headers}
+    return (*headers, *((name, value) for name, value in defaults if name.lower() not in names))
 
 
 Routed = Forward | Response | Stream | Collect
@@ -101,3 +123,6 @@ class Router(Protocol):
 
     def unreachable(self, head: RequestHead, failed: Forward) -> Response:
         """Return the response after the second upstream could not be reached either."""
+
+    def explain_too_large(self, start: bytes) -> Response | None:
+        """Return the response to the start of a head that is too large; None for a plain one."""

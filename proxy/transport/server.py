@@ -5,7 +5,7 @@ import logging
 
 from proxy.transport.client_connection import ClientConnection
 from proxy.transport.routing import Router
-from proxy.transport.server_state import Counters, Limits, ServerState, Timeouts
+from proxy.transport.server_state import Counters, Edge, Limits, ServerState, Timeouts
 
 logger = logging.getLogger(__name__)
 
@@ -17,19 +17,16 @@ CLOSING_SECONDS = 5.0
 
 
 class ProxyServer:
-    """Forwards HTTP and WebSockets as its router says. Create it in its event loop, preferably uvloop's.
-
-    `scheme` is the one in the clients' URLs.
-    """
+    """Forwards HTTP and WebSockets as its router says. Create it in its event loop, preferably uvloop's."""
 
     def __init__(
         self,
         router: Router,
         limits: Limits | None = None,
         timeouts: Timeouts | None = None,
-        scheme: str = "http",
+        edge: Edge | None = None,
     ) -> None:
-        self._state = ServerState(router, limits or Limits(), timeouts or Timeouts(), scheme)
+        self._state = ServerState(router, limits or Limits(), timeouts or Timeouts(), edge or Edge())
         self._servers: list[asyncio.Server] = []
         self._next_check: asyncio.TimerHandle | None = None
 

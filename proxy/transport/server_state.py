@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Coroutine
 from dataclasses import dataclass, field
 
+from proxy.transport.client_addresses import TrustedProxies
 from proxy.transport.connection_registry import ConnectionRegistry
 from proxy.transport.forwarded_head import ForwardedHeads
 from proxy.transport.request_head import RequestHeadReader
@@ -24,7 +25,10 @@ class Limits:
     fields: int = 100
     response_head_bytes: int = 64 * 1024
     connections: int = 10_000
+    connections_per_address: int = 10_000
     connections_per_user: int = 1_000
+    # A body may pause for `Timeouts.body` in all, and gains time only by arriving at this rate.
+    body_bytes_per_second: int = 1024
     # As many as one user's browsers and programs may need at once.
     idle_upstreams_per_key: int = 512
 
@@ -44,6 +48,19 @@ class Timeouts:
     # Node closes idle connections after five seconds; requests must not meet a closed connection.
     upstream_idle: float = 4
     upstream_age: float = 300
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What the proxy is to its clients: the scheme of their URLs, and the headers of its own responses.
+
+    A response of the router overrides a header by naming it. `X-Forwarded-For` is believed only from
+    `trusted_proxies`, which are addresses or networks.
+    """
+
+    scheme: str = "http"
+    headers: tuple[tuple[str, str], ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
 
 
 class Latencies:
@@ -86,16 +103,20 @@ class Counters:
 class ServerState:
     """The parts of one server; create it in the server's event loop."""
 
-    def __init__(self, router: Router, limits: Limits, timeouts: Timeouts, scheme: str) -> None:
+    def __init__(self, router: Router, limits: Limits, timeouts: Timeouts, edge: Edge) -> None:
         self.loop = asyncio.get_running_loop()
         self.router = router
         self.limits = limits
         self.timeouts = timeouts
+        self.default_headers = edge.headers
+        self.trusted_proxies = TrustedProxies(edge.trusted_proxies)
         self.counters = Counters()
-        self.registry = ConnectionRegistry(limits.connections, limits.connections_per_user)
+        self.registry = ConnectionRegistry(
+            limits.connections, limits.connections_per_address, limits.connections_per_user
+        )
         self.tasks: set[asyncio.Task[None]] = set()
         self.request_heads = RequestHeadReader(limits.head_bytes, limits.fields)
-        self.forwarded_heads = ForwardedHeads(scheme)
+        self.forwarded_heads = ForwardedHeads(edge.scheme)
         self.response_heads = ResponseHeadReader(limits.response_head_bytes)
         self.pool = UpstreamPool(
             max_idle=limits.idle_upstreams_per_key,

@@ -58,7 +58,7 @@ class UpstreamExchange:
             self._client.hold(data)
         elif passed := self._exchange.read_body(data):
             upstream.transport.write(passed)
-            self._reset_deadline()
+            self._extend_deadline(len(data))
 
     def request_ended(self) -> None:
         if self._upstream is not None and self._exchange.awaits_body():
@@ -130,6 +130,8 @@ class UpstreamExchange:
 
     def upstream_ready(self) -> None:
         if self._exchange.awaits_body():
+            # The client could not send while the upstream did not read.
+            self._reset_deadline()
             self._client.resume_reading()
 
     # The request.
@@ -186,6 +188,14 @@ class UpstreamExchange:
     def _reset_deadline(self) -> None:
         timeouts = self._state.timeouts
         self._client.expire_in(timeouts.body if self._exchange.awaits_body() else timeouts.response)
+
+    def _extend_deadline(self, received: int) -> None:
+        """Let bytes buy time at the lowest rate, so that a byte now and then keeps nothing open."""
+        if self._exchange.awaits_body():
+            seconds = received / self._state.limits.body_bytes_per_second
+            self._client.extend(seconds, at_most=self._state.timeouts.body)
+        else:
+            self._client.expire_in(self._state.timeouts.response)
 
     # The response.
 

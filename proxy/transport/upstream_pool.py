@@ -1,10 +1,12 @@
 """Connections to upstreams, kept for the next request."""
 
 import asyncio
+import socket
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Collect, Forward, Response, Router, Stream, Upstream
+from proxy.transport.unix_sockets import connectable
 
 if TYPE_CHECKING:
     from proxy.transport.server_state import Counters
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
 
 # A request that cannot be retried gets only connections this fresh: the upstream rarely closes those.
 FRESH_SECONDS = 1.0
+# A UNIX socket does not queue a connection beyond its backlog, so ask again.
+BACKLOG_SECONDS = 0.02
 
 
 class UpstreamConnection(asyncio.Protocol):
@@ -94,9 +98,11 @@ class UpstreamPool:
         connection = UpstreamConnection(self, route.pool_key, upstream, loop.time())
         async with asyncio.timeout(self._connect_timeout):
             if upstream.host.startswith("/"):
-                await loop.create_unix_connection(lambda: connection, upstream.host)
+                await _connect_unix(connection, upstream.host)
             else:
                 await loop.create_connection(lambda: connection, upstream.host, upstream.port)
+        if upstream.preamble:
+            connection.transport.write(upstream.preamble)
         return connection
 
     def release(self, connection: UpstreamConnection, now: float) -> None:
@@ -144,6 +150,30 @@ class UpstreamPool:
             and now - connection.opened_at < self._max_age
             and not connection.transport.is_closing()
         )
+
+
+async def _connect_unix(connection: UpstreamConnection, path: str) -> None:
+    loop = asyncio.get_running_loop()
+    with connectable(path) as address:
+        # Nothing tells when there is room again.
+        while (opened := _open_unix(address)) is None:  # noqa: ASYNC110
+            await asyncio.sleep(BACKLOG_SECONDS)
+    await loop.create_unix_connection(lambda: connection, sock=opened)
+
+
+def _open_unix(address: str) -> socket.socket | None:
+    """Connect, or return None if the server's queue is full. Event loops take that for a connection."""
+    opened = socket.socket(socket.AF_UNIX)
+    opened.setblocking(False)
+    try:
+        opened.connect(address)
+    except BlockingIOError:
+        opened.close()
+        return None
+    except OSError:
+        opened.close()
+        raise
+    return opened
 
 
 class Connected(NamedTuple):

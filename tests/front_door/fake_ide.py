@@ -2,18 +2,26 @@
 
 import os
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from aiohttp import WSMsgType, web
 
-from codehub.adapters.local.instance_files import LOCK_NAME, InstanceState
+from codehub.adapters.local.instance_files import LOCK_NAME, SOCKETS_NAME, InstanceState
 from codehub.adapters.local.locks import acquire_alive_lock
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import WorkspaceId
 
-COOKIES = ("codehub_session=stolen; Path=/", "__Host-codehub_session=stolen; Path=/", "theirs=1; Path=/")
+COOKIES = (
+    "codehub_session=stolen; Path=/",
+    "__Host-codehub_session=stolen; Path=/",
+    "Codehub_Workspace=stolen; Path=/",
+    "__Host-codehub_workspace=stolen; Path=/",
+    "wide=1; Path=/; Domain=localhost",
+    "theirs=1; Path=/",
+)
 
 
 @dataclass
@@ -26,9 +34,8 @@ class FakeIde:
     requests: list[web.BaseRequest] = field(default_factory=list)
 
     def last_request(self, path: str) -> web.BaseRequest:
-        """Return the last request for this path below the prefix."""
-        prefix = f"/w/{self.workspace_id}"
-        return next(each for each in reversed(self.requests) if each.path == prefix + path)
+        """Return the last request for this path."""
+        return next(each for each in reversed(self.requests) if each.path == path)
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         is_known = request.headers.get("Authorization") == f"token {self.token}"
@@ -53,6 +60,16 @@ class FakeIde:
         return socket
 
 
+@contextmanager
+def short_path(directory: Path) -> Iterator[str]:
+    """Return a path of a directory that is short enough for a socket in it."""
+    descriptor = os.open(directory, os.O_PATH)
+    try:
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
 @asynccontextmanager
 async def running_ide(
     root: LocalRoot, workspace_id: WorkspaceId, name: str = "jupyterlab"
@@ -61,13 +78,13 @@ async def running_ide(
     ide = FakeIde(workspace_id, name)
     runner = web.ServerRunner(web.Server(ide.handle))
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
     directory = root.instance(workspace_id)
-    directory.mkdir(parents=True, exist_ok=True)
+    (directory / SOCKETS_NAME).mkdir(parents=True, exist_ok=True)
+    with short_path(directory / SOCKETS_NAME) as sockets:
+        state = InstanceState(name, ide.token)
+        await web.UnixSite(runner, f"{sockets}/{state.socket}").start()
     life = acquire_alive_lock(directory / LOCK_NAME)
-    bound = runner.addresses[0][1]
-    InstanceState(name, bound, ide.token).write(directory)
+    state.write(directory)
     try:
         yield ide
     finally:

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from codehub.embedded.free_ports import choose_ports
 from testkit.processes import free_port
 from testkit.service_process import ServiceProcess, running_service, spawn_service
 
@@ -38,11 +39,8 @@ def free_pair() -> int:
     """Return the first of two adjacent free ports."""
     while True:
         first = free_port()
-        try:
-            with socket.create_server(("127.0.0.1", first + 1)):
-                return first
-        except (OSError, OverflowError):
-            continue
+        if choose_ports(["next"], {"next": first + 1})["next"] == first + 1:
+            return first
 
 
 def is_listening(port: int) -> bool:

@@ -15,15 +15,17 @@ from codehub.adapters.redis.events import RedisEventBus, user_channel
 from codehub.adapters.redis.subscription import RedisEventSubscription
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
+from codehub.domain.port_shares import Sharing
 from codehub.services.identity import sign_out
 from proxy.cache_refresher import CacheRefresher
 from proxy.caller_cache import CallerCache
+from proxy.port_access import Guests
 from proxy.request_kind import Credentials
 from proxy.workspace_cache import WorkspaceCache
 from testkit.fake_world import FakeWorld
 from testkit.fakes import FakeInstances
 from testkit.redis_server import RedisServer, running_redis
-from testkit.rows import add_workspace
+from testkit.rows import BY, add_workspace
 from testkit.waiting import until
 from tests.front_door.held_database import Clock
 from tests.identities import add, enter
@@ -90,7 +92,7 @@ class Harness:
     async def sign_out(self, guest: Guest) -> None:
         found = self.callers.get(guest.credentials)
         assert found is not None
-        await sign_out(self.database, found.caller.credential_id, now=datetime.now(UTC))
+        await sign_out(self.database, found.caller.credential_id, by=BY, now=datetime.now(UTC))
 
     async def wait_until_ended_for(self, guest: Guest) -> None:
         async def ended() -> bool:
@@ -105,7 +107,13 @@ async def running_refresher(database: Database, redis: RedisServer) -> AsyncIter
     async with create_client(redis.url) as client:
         harness = Harness(database, client)
         subscription = RedisEventSubscription(redis.url)
-        refresher = CacheRefresher(harness.callers, harness.cache, subscription, period_seconds=NEVER)
+        refresher = CacheRefresher(
+            harness.callers,
+            harness.cache,
+            subscription,
+            Guests(harness.cache, Sharing.PUBLIC),
+            period_seconds=NEVER,
+        )
         running = asyncio.create_task(refresher.run(harness.connections))
         try:
             yield harness

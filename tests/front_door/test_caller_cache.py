@@ -14,6 +14,7 @@ from codehub.services.identity import SignedIn, sign_out
 from proxy import caller_cache
 from proxy.caller_cache import FRESH_SECONDS, MAX_SECONDS, CallerCache
 from proxy.request_kind import Credentials
+from testkit.rows import BY
 from tests.front_door.held_database import Clock, HeldDatabase, recorded_statements
 from tests.identities import add, enter
 
@@ -74,7 +75,7 @@ async def test_invalid_credentials_are_not_cached(harness: Harness) -> None:
 async def test_a_caller_whose_session_ended_is_refused_after_that(harness: Harness) -> None:
     credentials, entered = await harness.enter()
     await harness.callers.find(credentials)
-    await sign_out(harness.database, entered.caller.credential_id, now=datetime.now(UTC))
+    await sign_out(harness.database, entered.caller.credential_id, by=BY, now=datetime.now(UTC))
     harness.clock.now += FRESH_SECONDS + 1
     assert await harness.callers.find(credentials) is None
     assert harness.callers.users == set()
@@ -99,7 +100,7 @@ async def test_invalid_callers_are_forgotten_and_returned(harness: Harness) -> N
         await harness.callers.find(each)
     ids = [entered.caller.credential_id for entered in (gone, held)]
     for credential_id in ids:
-        await sign_out(harness.database, credential_id, now=datetime.now(UTC))
+        await sign_out(harness.database, credential_id, by=BY, now=datetime.now(UTC))
     # An open connection may use a credential that is no longer cached.
     assert await harness.callers.revalidate({str(ids[1])}) == set(map(str, ids))
     assert harness.callers.get(goes) is None

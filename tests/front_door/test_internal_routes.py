@@ -241,8 +241,8 @@ class Follower:
         self.events: list[dict[str, Any]] = []
 
     async def run(self, harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId) -> None:
-        url = f"{harness.url}/w/{workspace_id}/.codehub/progress"
-        async with harness.client.get(url, headers=person.cookie) as response:
+        path, headers = await harness.locate(f"/w/{workspace_id}/.codehub/progress", person.cookie)
+        async with harness.client.get(harness.url + path, headers=headers) as response:
             assert response.headers["Content-Type"].startswith("text/event-stream")
             async for line in response.content:
                 if line.startswith(b"data: "):

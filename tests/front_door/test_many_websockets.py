@@ -15,12 +15,14 @@ async def test_many_websockets_idle_together_then_all_echo_and_close(
     harness: FrontDoorHarness, ann: Person
 ) -> None:
     workspace_id = await harness.workspace(ann)
-    url = f"{harness.url}/w/{workspace_id}/socket"
     async with (
         running_ide(harness.root, workspace_id),
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as browser,
     ):
-        headers = {**ann.cookie, "Origin": harness.url}
+        path, headers = await harness.locate(
+            f"/w/{workspace_id}/socket", {**ann.cookie, "Origin": harness.url}
+        )
+        url = harness.url + path
         sockets = await asyncio.gather(*(browser.ws_connect(url, headers=headers) for _ in range(SOCKETS)))
         assert harness.proxy.server.open_connections == SOCKETS
         for number, socket in enumerate(sockets):

@@ -63,6 +63,15 @@ async def test_metrics_count_what_happened(
         assert await sample(port, "errors") == 0
 
 
+async def test_a_proxy_is_alive_while_the_api_is_down(
+    harness: FrontDoorHarness, environment: dict[str, str]
+) -> None:
+    async with running_proxy(environment) as proxy:
+        front = through(harness, proxy)
+        assert (await front.request("/livez")).status == 200
+        assert (await front.request("/healthz")).status == 503
+
+
 async def test_latencies_are_a_histogram(
     harness: FrontDoorHarness, environment: dict[str, str], port: int, ann: Person
 ) -> None:
@@ -82,16 +91,26 @@ async def test_latencies_are_a_histogram(
     assert 0 < rest["sum"] < 5 * 30
 
 
-async def test_metrics_are_served_on_loopback_only_and_not_by_the_front_door(
-    harness: FrontDoorHarness, environment: dict[str, str], port: int, ann: Person
+@pytest.mark.parametrize(
+    ("more", "interface"),
+    [({}, "127.0.0.1"), ({"CODEHUB_PROXY_METRICS_HOST": "127.0.0.2"}, "127.0.0.2")],
+    ids=["by-default", "as-set"],
+)
+async def test_metrics_are_served_on_one_interface_and_not_by_the_front_door(
+    harness: FrontDoorHarness,
+    environment: dict[str, str],
+    port: int,
+    ann: Person,
+    more: dict[str, str],
+    interface: str,
 ) -> None:
-    async with running_proxy({**environment, "CODEHUB_PROXY_HOST": "0.0.0.0"}) as proxy:  # noqa: S104
+    async with running_proxy({**environment, **more, "CODEHUB_PROXY_HOST": "0.0.0.0"}) as proxy:  # noqa: S104
         listening = {
             (each.laddr.ip, each.laddr.port)
             for each in psutil.Process(proxy.process.pid).net_connections("inet")
             if each.status == psutil.CONN_LISTEN
         }
-        assert listening == {("127.0.0.1", port), ("0.0.0.0", proxy.port)}  # noqa: S104
+        assert listening == {(interface, port), ("0.0.0.0", proxy.port)}  # noqa: S104
         for path in ("/metrics", "/metrics?x=1"):
             response = await through(harness, proxy).request(path, ann.bearer)
             assert (response.status, "codehub_proxy" in response.text) == (404, False)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -17,6 +17,7 @@ from codehub.services.identity import sign_out
 from testkit.deployment import Servers, open_deployment
 from testkit.network_faults import FaultRelay
 from testkit.processes import free_port
+from testkit.rows import BY
 from testkit.service_process import ServiceProcess, running_service
 from testkit.waiting import until
 from tests.api.process import running_api
@@ -24,6 +25,7 @@ from tests.front_door.fake_ide import FakeIde, running_ide
 from tests.front_door.harness import FrontDoorHarness, Person, open_front_door
 from tests.front_door.load_generator import generating_load
 from tests.front_door.proxy_process import running_proxy
+from tests.front_door.test_process import through
 
 FLUSH_OFTEN = {"CODEHUB_PROXY_ACTIVITY_SECONDS": "1"}
 
@@ -40,7 +42,7 @@ class Scene:
     api_port: int
 
     def through(self, proxy: ServiceProcess) -> FrontDoorHarness:
-        return replace(self.harness, url=proxy.base_url)
+        return through(self.harness, proxy)
 
     async def request(self, proxy: ServiceProcess) -> int:
         return (await self.through(proxy).request(f"/w/{self.workspace_id}/x", self.ann.cookie)).status
@@ -136,7 +138,7 @@ async def test_a_session_revoked_during_an_outage_is_never_admitted_again(scene:
         async with running_proxy(environment) as proxy:
             assert await scene.request(proxy) == 200
             await relay.close()
-            await sign_out(scene.harness.database, scene.ann.session_id, now=datetime.now(UTC))
+            await sign_out(scene.harness.database, scene.ann.session_id, by=BY, now=datetime.now(UTC))
             # Cached for seconds; after that, nothing can validate it.
             seen = await scene.wait_for_status(proxy, 503)
             forwarded = len(scene.ide.requests)

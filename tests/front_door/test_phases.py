@@ -1,6 +1,7 @@
 """The response in each phase, and which requests start a workspace."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -109,7 +110,21 @@ async def test_a_waking_request_is_held_until_the_workspace_runs(
         await until(started, "the request has started the workspace")
         await harness.move(workspace_id, "RUNNING")
         response = await held
-    assert (response.status, response.text) == (200, f"GET /w/{workspace_id}/x ")
+    assert (response.status, response.text) == (200, "GET /x ")
+
+
+async def test_a_program_waits_for_an_ide_that_does_not_answer_yet(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
+    workspace_id = await harness.workspace(ann, "RUNNING")
+    held = asyncio.create_task(harness.request(f"/w/{workspace_id}/x", {**ann.bearer, **WAKE}))
+
+    async def was_tried() -> bool:
+        return harness.proxy.front_door.handler.outcomes["not_answering"] > 0
+
+    await until(was_tried, "the IDE was tried")
+    async with running_ide(harness.root, workspace_id):
+        assert (await held).status == 200
 
 
 async def test_running_limit_shows_what_runs_and_a_way_to_stop_it(
@@ -124,6 +139,18 @@ async def test_running_limit_shows_what_runs_and_a_way_to_stop_it(
         assert f"/w/{other}/.codehub/stop" in page.text
     program = await harness.request(f"/w/{workspace_id}/", {**ann.bearer, **WAKE})
     assert (program.status, '"LIMIT_EXCEEDED"' in program.text) == (502, True)
+    assert await desired(harness, workspace_id) == "STANDBY"
+
+
+async def test_too_much_disk_space_is_explained_and_nothing_starts(
+    harness: FrontDoorHarness, ann: Person
+) -> None:
+    measured = {"disk_used_bytes": 2**40, "disk_measured_at": datetime.now(UTC) + timedelta(minutes=1)}
+    workspace_id = await harness.workspace(ann, "STANDBY", **measured)
+    page = await harness.request(f"/w/{workspace_id}/", ann.browser)
+    assert (page.status, "Ask an administrator for more space" in page.text) == (502, True)
+    program = await harness.request(f"/w/{workspace_id}/", {**ann.bearer, **WAKE})
+    assert (program.status, '"DISK_LIMIT_EXCEEDED"' in program.text) == (502, True)
     assert await desired(harness, workspace_id) == "STANDBY"
 
 

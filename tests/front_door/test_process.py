@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.domain.conditions import WorkspaceId
+from codehub.origins import Origins
 from testkit.processes import free_port
 from testkit.service_process import ServiceProcess
 from testkit.waiting import until
@@ -33,13 +34,13 @@ async def workspace_id(harness: FrontDoorHarness, ann: Person) -> AsyncIterator[
 
 def through(harness: FrontDoorHarness, proxy: ServiceProcess) -> FrontDoorHarness:
     """Return a harness that sends its requests to this process."""
-    return replace(harness, url=proxy.base_url)
+    return replace(harness, url=proxy.base_url, origins=Origins(f"http://localhost:{proxy.port}"))
 
 
 async def open_socket(
     harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId
 ) -> aiohttp.ClientWebSocketResponse:
-    opened = await harness.client.ws_connect(f"{harness.url}/w/{workspace_id}/ws", headers=person.bearer)
+    opened = await harness.connect(f"/w/{workspace_id}/ws", person.bearer)
     assert await echoes(opened)
     return opened
 
@@ -121,14 +122,16 @@ async def test_an_open_request_ends_normally(
         yield b"two"
 
     async with running_proxy({**proxy_environment, **PATIENT}) as proxy:
-        url = f"{proxy.base_url}/w/{workspace_id}/slow"
-        sending = asyncio.create_task(harness.client.post(url, headers=ann.bearer, data=body()))
+        path, headers = await through(harness, proxy).locate(f"/w/{workspace_id}/slow", ann.bearer)
+        sending = asyncio.create_task(
+            harness.client.post(proxy.base_url + path, headers=headers, data=body())
+        )
         await started.wait()
         proxy.stop()
         await wait_until_refusing(proxy)
         rest.set()
         async with await sending as response:
-            assert (response.status, await response.text()) == (200, f"POST /w/{workspace_id}/slow one two")
+            assert (response.status, await response.text()) == (200, "POST /slow one two")
         # No other request is open, so the deadline does not matter.
         assert await proxy.wait_ended() == 0
 
@@ -136,7 +139,7 @@ async def test_an_open_request_ends_normally(
 async def test_a_websocket_stays_open_until_the_deadline(
     harness: FrontDoorHarness, proxy_environment: dict[str, str], ann: Person, workspace_id: WorkspaceId
 ) -> None:
-    async with running_proxy({**proxy_environment, "CODEHUB_PROXY_DRAIN_SECONDS": "3"}) as proxy:
+    async with running_proxy({**proxy_environment, "CODEHUB_PROXY_DRAIN_SECONDS": "8"}) as proxy:
         opened = await open_socket(through(harness, proxy), ann, workspace_id)
         proxy.stop()
         await wait_until_refusing(proxy)

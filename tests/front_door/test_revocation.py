@@ -8,21 +8,22 @@ import pytest
 from codehub.services.credentials import revoke_token
 from codehub.services.identity import sign_out
 from codehub.services.users import disable_user
+from testkit.rows import BY
 from testkit.waiting import until
 from tests.front_door.fake_ide import running_ide
 from tests.front_door.harness import FrontDoorHarness, Person
 
 
 async def end_session(harness: FrontDoorHarness, person: Person) -> None:
-    await sign_out(harness.database, person.session_id, now=datetime.now(UTC))
+    await sign_out(harness.database, person.session_id, by=BY, now=datetime.now(UTC))
 
 
 async def end_token(harness: FrontDoorHarness, person: Person) -> None:
-    await revoke_token(harness.database, person.user_id, person.token_id, now=datetime.now(UTC))
+    await revoke_token(harness.database, person.user_id, person.token_id, by=BY, now=datetime.now(UTC))
 
 
 async def disable(harness: FrontDoorHarness, person: Person) -> None:
-    await disable_user(harness.database, person.user_id, now=datetime.now(UTC))
+    await disable_user(harness.database, person.user_id, by=BY, now=datetime.now(UTC))
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ async def test_open_websockets_and_new_requests_end(
     workspace_id = await harness.workspace(ann)
     credential = ann.bearer if with_token else {**ann.cookie, "Origin": harness.url}
     async with running_ide(harness.root, workspace_id):
-        socket = await harness.client.ws_connect(f"{harness.url}/w/{workspace_id}/ws", headers=credential)
+        socket = await harness.connect(f"/w/{workspace_id}/ws", credential)
         await socket.send_str("hello")
         assert (await socket.receive()).data == "hello"
         await revoke(harness, ann)  # type: ignore[operator]
@@ -50,7 +51,7 @@ async def test_open_websockets_and_new_requests_end(
 async def test_other_credentials_of_the_user_still_work(harness: FrontDoorHarness, ann: Person) -> None:
     workspace_id = await harness.workspace(ann)
     async with running_ide(harness.root, workspace_id):
-        kept = await harness.client.ws_connect(f"{harness.url}/w/{workspace_id}/ws", headers=ann.bearer)
+        kept = await harness.connect(f"/w/{workspace_id}/ws", ann.bearer)
         assert (await harness.request(f"/w/{workspace_id}/", ann.cookie)).status == 200
         await end_session(harness, ann)
 
@@ -83,6 +84,6 @@ async def test_websockets_of_other_origins_are_refused(
     headers = {**ann.cookie, **({"Origin": origin} if origin else {})}
     async with running_ide(harness.root, workspace_id) as ide:
         with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
-            await harness.client.ws_connect(f"{harness.url}/w/{workspace_id}/ws", headers=headers)
+            await harness.connect(f"/w/{workspace_id}/ws", headers)
         assert refused.value.status == 403
         assert ide.requests == []

@@ -65,9 +65,12 @@ def workers_of(proxy: ServiceProcess) -> list[psutil.Process]:
 
 async def request_status(proxy: ServiceProcess, workspace_id: WorkspaceId, person: Person) -> int | None:
     """Send a request on a new connection to any worker; return None if that worker has just died."""
-    url = f"{proxy.base_url}/w/{workspace_id}/x"
+    url, host = f"{proxy.base_url}/x", f"{workspace_id}.localhost:{proxy.port}"
     try:
-        async with aiohttp.ClientSession() as client, client.get(url, headers=person.bearer) as response:
+        async with (
+            aiohttp.ClientSession() as client,
+            client.get(url, headers={**person.bearer, "Host": host}) as response,
+        ):
             return response.status
     except aiohttp.ClientConnectionError:
         return None

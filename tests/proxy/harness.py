@@ -13,7 +13,7 @@ from codehub.ports import Upstream
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import ActivityObserver, Forward, Response, Routed
 from proxy.transport.server import ProxyServer
-from proxy.transport.server_state import Limits, Timeouts
+from proxy.transport.server_state import Edge, Limits, Timeouts
 from testkit.waiting import DEADLINE_SECONDS, until
 from tests.proxy.raw_sockets import RawConnection, RawUpstream
 
@@ -25,7 +25,7 @@ class ScriptedRouter:
 
     def __init__(self, upstream: Upstream) -> None:
         self.forward = Forward(
-            upstream, pool_key="workspace", target=b"/", drop_cookies=frozenset({b"codehub_session"})
+            upstream, pool_key="workspace", target=b"/", drop_cookies=(b"codehub_session",)
         )
         self.decide: Callable[[RequestHead], Routed | Awaitable[Routed]] | None = None
         self.decide_again: Callable[[RequestHead], Routed] | None = None
@@ -43,6 +43,10 @@ class ScriptedRouter:
     async def route_again(self, head: RequestHead, failed: Forward) -> Routed:
         self.reroutes += 1
         return failed if self.decide_again is None else self.decide_again(head)
+
+    def explain_too_large(self, start: bytes) -> Response | None:
+        del start
+        return None
 
     def unreachable(self, head: RequestHead, failed: Forward) -> Response:
         return Response(502, body=b"unreachable: " + head.target + failed.target)
@@ -83,9 +87,14 @@ class Harness:
         self.server: ProxyServer
         self.port = 0
 
-    def start(self, limits: Limits | None = None, timeouts: Timeouts | None = None) -> None:
+    def start(
+        self,
+        limits: Limits | None = None,
+        timeouts: Timeouts | None = None,
+        edge: Edge = Edge(scheme="https"),  # noqa: B008 - frozen
+    ) -> None:
         async def start() -> None:
-            self.server = ProxyServer(self.router, limits, timeouts, scheme="https")
+            self.server = ProxyServer(self.router, limits, timeouts, edge)
             self.port = await self.server.listen("127.0.0.1", 0)
 
         self.run(start())

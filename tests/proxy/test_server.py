@@ -40,7 +40,7 @@ def test_connections_of_one_user_above_the_limit_are_refused(idle_harness: Harne
     # Another credential does not help.
     idle_harness.router.change(credential="token")
     client.send(GET)
-    assert client.receive_to(b"connections\n").startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
+    assert client.receive_to(b"of this user\n").startswith(b"HTTP/1.1 429 Too Many Requests\r\n")
     assert idle_harness.call(lambda: idle_harness.server.count_connections("ada")) == 1
     assert idle_harness.call(lambda: idle_harness.server.credentials) == {"session"}
     idle_harness.router.change(user="bob")

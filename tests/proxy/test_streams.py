@@ -244,7 +244,7 @@ def test_a_stream_for_a_user_with_too_many_connections_is_refused_and_closed(idl
     idle_harness.router.decide = lambda _head: Stream(200, (), generator, user="ada")
     other = idle_harness.connect()
     other.send(GET)
-    assert other.receive_to(b"connections\n").startswith(b"HTTP/1.1 429 ")
+    assert other.receive_to(b"of this user\n").startswith(b"HTTP/1.1 429 ")
     idle_harness.wait_until(lambda: second.closed, "the refused generator is closed")
 
 

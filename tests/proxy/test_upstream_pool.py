@@ -10,6 +10,7 @@ from codehub.ports import Upstream
 from proxy.transport.routing import Response
 from proxy.transport.server_state import Limits, Timeouts
 from testkit.processes import free_port
+from testkit.waiting import DEADLINE_SECONDS
 from tests.proxy.harness import Harness
 from tests.proxy.raw_sockets import RawConnection, RawUpstream, without_dates
 
@@ -219,6 +220,66 @@ def test_an_upstream_may_be_a_unix_socket(harness: Harness, tmp_path: Path) -> N
         harness.router.change(upstream=Upstream(path, 0, keep_prefix=True))
         client = harness.connect()
         client.send(GET)
+        with listening.accept()[0] as upstream:
+            assert upstream.recv(4).startswith(b"GET ")
+            upstream.sendall(OK)
+            assert client.receive_to(b"hi") == OK
+
+
+def test_every_connection_starts_with_the_preamble_and_later_requests_do_not(
+    harness: Harness, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "ports.sock")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        harness.router.change(upstream=Upstream(path, 0, keep_prefix=True, preamble=b"CONNECT 3000\n"))
+        client = harness.connect()
+        client.send(GET)
+        with listening.accept()[0] as upstream, upstream.makefile("rb") as received:
+            assert received.readline() == b"CONNECT 3000\n"
+            for _ in range(2):
+                assert received.readline().startswith(b"GET ")
+                while received.readline() != b"\r\n":
+                    pass
+                upstream.sendall(OK)
+                assert client.receive_to(b"hi") == OK
+                client.send(GET)
+
+
+def test_a_symlink_to_another_socket_is_not_followed(harness: Harness, tmp_path: Path) -> None:
+    """A workspace can replace its socket by a symlink, for example to the socket of its neighbor."""
+    neighbor, own = tmp_path / "neighbor.sock", tmp_path / "ide.sock"
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(neighbor))
+        listening.listen()
+        listening.settimeout(DEADLINE_SECONDS)
+        own.symlink_to(neighbor)
+        # The attempt itself works: a plain connect follows the symlink.
+        with socket.socket(socket.AF_UNIX) as attempt:
+            attempt.connect(str(own))
+        listening.accept()[0].close()
+        harness.router.change(upstream=Upstream(str(own), 0, keep_prefix=True))
+        client = harness.connect()
+        client.send(GET)
+        assert client.receive_head().startswith(b"HTTP/1.1 502 Bad Gateway\r\n")
+        listening.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            listening.accept()
+
+
+def test_an_upstream_with_a_full_backlog_is_asked_again(harness: Harness, tmp_path: Path) -> None:
+    path = str(tmp_path / "ide.sock")
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as other:
+        listening.bind(path)
+        listening.listen(0)
+        other.connect(path)
+        harness.router.change(upstream=Upstream(path, 0, keep_prefix=True))
+        client = harness.connect()
+        client.send(GET)
+        # Only now is there room.
+        listening.accept()[0].close()
+        listening.settimeout(DEADLINE_SECONDS)
         with listening.accept()[0] as upstream:
             assert upstream.recv(4).startswith(b"GET ")
             upstream.sendall(OK)
