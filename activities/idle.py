@@ -11,12 +11,13 @@ from activities.sweep_time import sweep_time
 from codehub.clock import Clock, utc_now
 from codehub.contracts import SweepRequest
 from codehub.db.session import Database
-from codehub.db.sweeps import count_unfinished, due_for_archive, due_for_standby
+from codehub.db.sweeps import Ttl, count_unfinished, due_for_archive, due_for_standby
 from codehub.db.usage import load_owner_ids, record_usage, store_last_access
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.limits import IdleTimes, RunningLimits
 from codehub.domain.states import DesiredState
 from codehub.ports import ActivityBuffer, Convergence
+from codehub.services.disabled_users import stop_workspaces_of_disabled
 from codehub.services.errors import RequestRefused
 from codehub.services.requests import RequestContext
 from codehub.services.workspaces import request_state
@@ -36,6 +37,7 @@ class IdleActivities:
     buffer: ActivityBuffer
     convergence: Convergence
     times: IdleTimes
+    longest: IdleTimes
     limits: RunningLimits
     archive_slots: int
     clock: Clock = utc_now
@@ -65,11 +67,21 @@ class IdleActivities:
 
     @activity.defn
     async def stop_unused(self, request: SweepRequest) -> int:
-        """Request STANDBY for running workspaces that are idle."""
+        """Request STANDBY for running workspaces that are idle, or whose owner is disabled."""
         now = sweep_time(request, self.clock)
+        stopped = await self._stop_those_of_disabled(now)
         async with self.database.transaction() as session:
-            due = await due_for_standby(session, now, self.times.standby, BATCH)
-        return await self._request(due, DesiredState.STANDBY, now)
+            due = await due_for_standby(session, now, Ttl(self.times.standby, self.longest.standby), BATCH)
+        return stopped + await self._request(due, DesiredState.STANDBY, now)
+
+    async def _stop_those_of_disabled(self, now: datetime) -> int:
+        async with heartbeats("stop the workspaces of disabled users"):
+            asked = await stop_workspaces_of_disabled(
+                self.database, context=RequestContext(ACTOR, self.limits, now)
+            )
+            for each in asked:
+                await self.convergence.wake(each.workspace_id, each.owner_id)
+        return len(asked)
 
     @activity.defn
     async def archive_unused(self, request: SweepRequest) -> int:
@@ -79,7 +91,7 @@ class IdleActivities:
             # Count requested ones, not only claimed ones: while S3 is down, none are claimed.
             requested = await count_unfinished(session, DesiredState.ARCHIVED)
             room = max(0, ARCHIVES_PER_SLOT * self.archive_slots - requested)
-            due = await due_for_archive(session, now, self.times.archive, room)
+            due = await due_for_archive(session, now, Ttl(self.times.archive, self.longest.archive), room)
         return await self._request(due, DesiredState.ARCHIVED, now)
 
     async def _request(self, due: Iterable[WorkspaceId], desired: DesiredState, now: datetime) -> int:

@@ -61,7 +61,13 @@ class RetentionActivities:
 
     @activity.defn
     async def remove_old_usage(self, request: SweepRequest) -> int:
-        return await self._remove_kind(retention.remove_usage, request, self.periods.usage)
+        """Remove what workspaces did: when they were used, and which names they connected to."""
+        log = await self._remove_kind(retention.remove_egress_log, request, self.periods.egress_log)
+        return log + await self._remove_kind(retention.remove_usage, request, self.periods.usage)
+
+    @activity.defn
+    async def remove_old_audit_log(self, request: SweepRequest) -> int:
+        return await self._remove_kind(retention.remove_audit_log, request, self.periods.audit_log)
 
     async def _remove_kind(self, remove: RemoveOld, request: SweepRequest, period: timedelta) -> int:
         async with heartbeats("remove old rows"):

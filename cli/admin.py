@@ -1,23 +1,28 @@
 """`codehub admin`: the whole system, for administrators."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from itertools import islice
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from cli.client import connect
-from cli.errors import EPILOG, printable
+from cli.control_characters import printable
+from cli.errors import EPILOG
 from cli.formatting import ago, local_time, now, parse_time, upcoming
 from cli.options import AsJson, Search, Url
 from cli.terminal import console, new_table, print_json, print_note
 from cli.words import phase_cell, phase_label, progress_text
 from cli.workspace.list import Phases
+from codehub.formatting import STEP, UNITS, format_size
 
 admin = typer.Typer(no_args_is_help=True, help="Show the whole system (administrators only).", epilog=EPILOG)
 
 Document = Mapping[str, Any]
+SIZE = re.compile(rf"(\d+(?:\.\d+)?) ?({'|'.join(UNITS)})")
 
 
 @admin.command()
@@ -63,6 +68,74 @@ def workspaces(
         print_note("No workspaces.")
     else:
         console().print(render_workspaces(found))
+
+
+@admin.command()
+def disk(
+    workspace_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a workspace of any user.")],
+    limit: Annotated[str, typer.Argument(help="Such as 50GB; `any`, or `default` for the installation's.")],
+    as_json: AsJson = False,
+    url: Url = None,
+) -> None:
+    """Set how much disk space a workspace may use; it counts at the next start."""
+    wanted = _parse_limit(limit)
+    with connect(url) as client:
+        changed = client.patch(f"/admin/workspaces/{workspace_id}/disk", {"limit_bytes": wanted})
+    if as_json:
+        print_json(changed)
+    else:
+        allowed = changed["disk"]["limit_bytes"]
+        space = format_size(allowed) if allowed else "any amount"
+        print_note(f"{printable(changed['name'])} may use {space} of disk space.")
+
+
+def _parse_limit(text: str) -> int | None:
+    if text in {"default", "any"}:
+        return None if text == "default" else 0
+    found = SIZE.fullmatch(text)
+    if found is None:
+        raise typer.BadParameter("use a size such as 50GB, `any` or `default`")
+    return round(float(found[1]) * float(STEP) ** UNITS.index(found[2]))
+
+
+@admin.command()
+def egress(
+    *,
+    workspace: Annotated[str | None, typer.Option("--workspace", metavar="ID", help="Only this one.")] = None,
+    user: Annotated[str | None, typer.Option("--user", metavar="NAME", help="Only this user's.")] = None,
+    name: Annotated[str | None, typer.Option("--name", metavar="TEXT", help="Part of the name.")] = None,
+    refused: Annotated[bool, typer.Option("--refused", help="Only what was refused.")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many entries to print.")] = 50,
+    as_json: AsJson = False,
+    url: Url = None,
+) -> None:
+    """List the names that workspaces connected to or were refused, by hour, newest first."""
+    filters = {"workspace": workspace, "user": user, "name": name, "refused": refused or None}
+    wanted: dict[str, Any] = {key: value for key, value in filters.items() if value is not None}
+    with connect(url) as client:
+        found = list(islice(client.items("/admin/egress", **wanted), limit))
+    if as_json:
+        print_json({"items": found, "next_cursor": None})
+    elif not found:
+        print_note("No connections match.")
+    else:
+        console().print(render_egress(found))
+
+
+def render_egress(found: Iterable[Document]) -> Table:
+    table = new_table("hour", "owner", "workspace", "name", "port", "", "count")
+    for each in found:
+        refused = each["verdict"] == "refused"
+        table.add_row(
+            local_time(each["hour"]),
+            Text(printable(each["owner"] or "")),
+            Text(printable(each["workspace"] or each["workspace_id"])),
+            Text(printable("other names" if each["name"] == "*" else each["name"])),
+            str(each["port"] or ""),
+            Text(each["verdict"], "red" if refused else ""),
+            str(each["count"]),
+        )
+    return table
 
 
 def render_dependencies(found: Iterable[Document]) -> Table:

@@ -50,6 +50,9 @@ class Client:
     def post(self, path: str, form: Document | None = None, **headers: str) -> Any:  # noqa: ANN401
         return self._request("POST", path, json=form, headers=headers)
 
+    def put(self, path: str, form: Document) -> Any:  # noqa: ANN401
+        return self._request("PUT", path, json=form)
+
     def patch(self, path: str, form: Document) -> Any:  # noqa: ANN401
         return self._request("PATCH", path, json=form)
 
@@ -138,7 +141,13 @@ def error_from_response(response: httpx.Response, address: Address) -> CommandEr
     code = API_EXIT_CODES.get(document["code"], ExitCode.FAILED)
     describe = NEXT_STEPS.get(document["code"])
     next_step = describe(document) if describe else ""
-    return CommandError(str(document["message"]), next_step, code=code, details=_running(document))
+    return CommandError(
+        str(document["message"]),
+        next_step,
+        code=code,
+        details=_running(document),
+        api_code=str(document["code"]),
+    )
 
 
 def _error_document(response: httpx.Response) -> Document | None:
@@ -169,6 +178,7 @@ def _follow_operation(document: Document) -> str:
 
 NEXT_STEPS: Mapping[str, Callable[[Document], str]] = {
     "UNAUTHORIZED": lambda _document: "Sign in with: codehub login",
+    "REAUTHENTICATION_REQUIRED": lambda _document: "Use `codehub token create`, which asks for the password.",
     "OPERATION_IN_PROGRESS": _follow_operation,
     "LIMIT_EXCEEDED": lambda _document: "Stop one with: codehub ws stop NAME",
     "TOO_MANY_REQUESTS": _try_again,

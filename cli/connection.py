@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from cli.errors import CommandError, ExitCode
 from codehub.embedded.data_dir import DataDir, make_private_directory, read_json, write_private
 
-DEFAULT_URL = "http://127.0.0.1:8080"
+DEFAULT_URL = "http://localhost:8080"
 API = "/api/v1"
 
 

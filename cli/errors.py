@@ -5,6 +5,8 @@ from enum import IntEnum
 
 import typer
 
+from cli.control_characters import printable
+
 
 class ExitCode(IntEnum):
     """How a command that talks to the API ended."""
@@ -36,7 +38,10 @@ EXIT_CODE_HELP = {
 API_EXIT_CODES = {
     "INVALID_REQUEST": ExitCode.USAGE,
     "UNAUTHORIZED": ExitCode.NOT_SIGNED_IN,
+    "SECOND_FACTOR_REQUIRED": ExitCode.NOT_SIGNED_IN,
     "FORBIDDEN": ExitCode.REFUSED,
+    "REAUTHENTICATION_REQUIRED": ExitCode.REFUSED,
+    "WRONG_PASSWORD": ExitCode.REFUSED,
     "CSRF_TOKEN_MISSING": ExitCode.FAILED,
     "NOT_FOUND": ExitCode.NOT_FOUND,
     "WORKSPACE_NOT_FOUND": ExitCode.NOT_FOUND,
@@ -48,6 +53,7 @@ API_EXIT_CODES = {
     "BODY_TOO_LARGE": ExitCode.USAGE,
     "UNSUPPORTED_MEDIA_TYPE": ExitCode.FAILED,
     "LIMIT_EXCEEDED": ExitCode.LIMIT,
+    "DISK_LIMIT_EXCEEDED": ExitCode.LIMIT,
     "TOO_MANY_REQUESTS": ExitCode.LIMIT,
     "INTERNAL_ERROR": ExitCode.FAILED,
     "UPSTREAM_UNAVAILABLE": ExitCode.UNAVAILABLE,
@@ -68,19 +74,17 @@ class CommandError(Exception):
         *,
         code: ExitCode = ExitCode.FAILED,
         details: Sequence[str] = (),
+        api_code: str = "",
     ) -> None:
         super().__init__(message)
         self.message = message
         self.next_step = next_step
         self.code = code
         self.details = tuple(details)
+        # The code in the error document of the API, if it comes from there.
+        self.api_code = api_code
 
     def show(self) -> None:
         lines = (self.message, *(f"  {line}" for line in self.details), self.next_step)
         for line in filter(None, lines):
             typer.echo(printable(line), err=True)
-
-
-def printable(text: str) -> str:
-    """Replace control characters, which could manipulate the terminal."""
-    return "".join(character if character.isprintable() or character in "\n\t" else "�" for character in text)

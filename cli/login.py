@@ -18,7 +18,8 @@ from cli.connection import (
 )
 from cli.errors import CommandError, ExitCode
 from cli.options import PasswordStdin, Url
-from cli.terminal import print_note, read_first_line, require_terminal
+from cli.password_session import password_session, read_password
+from cli.terminal import can_prompt, print_note, read_first_line, require_terminal
 
 MAX_TOKEN_NAME = 100
 
@@ -29,6 +30,12 @@ def login(
         typer.Option("--user", "-u", metavar="NAME", help="Your user name. Default: ask for it."),
     ] = None,
     password_stdin: PasswordStdin = False,
+    token: Annotated[
+        bool,
+        typer.Option(
+            "--token", help="Save a token that you created on the account page; for single sign-on."
+        ),
+    ] = False,
     days: Annotated[
         int, typer.Option("--days", metavar="DAYS", min=1, max=3650, help="How many days the token is valid.")
     ] = 90,
@@ -38,12 +45,7 @@ def login(
     address = find_address(url)
     print_note(f"Signing in to {address.url}")
     _warn_if_unencrypted(address)
-    if user is None:
-        require_terminal("your user name", "Use --user and --password-stdin.")
-        user = str(typer.prompt("User", err=True))
-    password = read_first_line() if password_stdin else _ask_password()
-    with Client(address) as client:
-        created = _create_token(client, user, password, days)
+    created = _check_token(address) if token else _sign_in(address, user, days, password_stdin=password_stdin)
     _revoke(load_login())
     _save(created)
     if os.environ.get("CODEHUB_TOKEN"):
@@ -51,11 +53,22 @@ def login(
     typer.echo(f"Signed in as {created.username}. The token is in {login_file()}")
 
 
-def logout() -> None:
+def logout(
+    everywhere: Annotated[
+        bool,
+        typer.Option("--everywhere", help="Also end all browser sessions and revoke all of your tokens."),
+    ] = False,
+) -> None:
     """Sign out: revoke the token of this machine and delete it."""
     saved = load_login()
     if saved is None:
         typer.echo("You are not signed in.")
+        return
+    if everywhere:
+        with Client(Address(saved.url, "codehub login"), saved.token) as client:
+            client.delete("/sessions", tokens=True)
+        delete_login()
+        typer.echo(f"Signed out of {saved.url} everywhere: all sessions are ended, all tokens are revoked.")
         return
     revoked = _revoke(saved)
     delete_login()
@@ -67,14 +80,44 @@ def logout() -> None:
         )
 
 
+def _sign_in(address: Address, user: str | None, days: int, *, password_stdin: bool) -> SavedLogin:
+    with Client(address) as client:
+        if user is None:
+            _mention_single_sign_on(client)
+            require_terminal("your user name", "Use --user and --password-stdin.")
+            user = str(typer.prompt("User", err=True))
+        return _create_token(client, user, read_password(from_input=password_stdin), days)
+
+
+def _mention_single_sign_on(client: Client) -> None:
+    provider = client.get("/sign-in")["provider"]
+    if provider is not None:
+        print_note(
+            f"If you sign in with {provider}: create a token on {client.address.url}/account, "
+            "then run: codehub login --token"
+        )
+
+
+def _check_token(address: Address) -> SavedLogin:
+    """Read a token that was created in the browser; CodeHub says whose it is."""
+    token = str(typer.prompt("Token", hide_input=True, err=True)) if can_prompt() else read_first_line()
+    token = token.strip()
+    if not (token and token.isascii() and token.isprintable()):
+        raise CommandError(
+            "This is not a token.", f"Create one on {address.url}/account.", code=ExitCode.USAGE
+        )
+    with Client(address, token) as client:
+        session = client.get("/session")
+    return SavedLogin(address.url, session["user"]["username"], token, session["id"])
+
+
 def _create_token(client: Client, user: str, password: str, days: int) -> SavedLogin:
-    session = client.post("/login", {"username": user, "password": password})
-    headers = {"X-CSRF-Token": session["csrf_token"]}
     form = {"name": f"codehub on {socket.gethostname()}"[:MAX_TOKEN_NAME], "expires_in_days": days}
-    created = client.post("/tokens", form, **headers)
-    # Only the token is needed from here on.
-    client.post("/logout", **headers)
-    return SavedLogin(client.address.url, session["user"]["username"], created["token"], created["id"])
+    with password_session(client, user, password) as session:
+        # The command can do whatever its user can.
+        scopes = ["workspaces", *(["admin"] if session.is_admin else [])]
+        created = session.post("/tokens", {**form, "scopes": scopes})
+    return SavedLogin(client.address.url, session.username, created["token"], created["id"])
 
 
 def _save(login: SavedLogin) -> None:
@@ -104,8 +147,3 @@ def _revoke(saved: SavedLogin | None) -> bool:
 def _warn_if_unencrypted(address: Address) -> None:
     if not address.is_local and not address.is_encrypted:
         print_note("Warning: this connection is not encrypted (https), so others can read your password.")
-
-
-def _ask_password() -> str:
-    require_terminal("a password", "Use --password-stdin.")
-    return str(typer.prompt("Password", hide_input=True, err=True))

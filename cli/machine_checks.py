@@ -1,13 +1,16 @@
 """Checks of what local workspaces need on this machine, for `codehub doctor` and `codehub up`."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codehub.adapters.local.sandbox import bubblewrap, find_bubblewrap
+from codehub.adapters.local.sandbox import NoSandbox, require_bubblewrap
+from codehub.providers import local_uids_of
+from codehub.settings import Settings
 
 COMMAND_SECONDS = 60
 
@@ -23,11 +26,11 @@ class Finding:
     required: bool = True
 
 
-def local_findings(*, required: bool) -> Iterator[Finding]:
+def local_findings(settings: Settings, *, required: bool) -> Iterator[Finding]:
     yield _tar(required=required)
     yield _storage_job(required=required)
     yield _ide(required=required)
-    yield _bubblewrap()
+    yield _sandbox(settings, required=required and not settings.local.unsafe_no_sandbox)
 
 
 def _tar(*, required: bool) -> Finding:
@@ -56,14 +59,13 @@ def _ide(*, required: bool) -> Finding:
     return Finding("web IDE", False, "neither code-server nor JupyterLab", remedy, required)
 
 
-def _bubblewrap() -> Finding:
-    path = find_bubblewrap()
-    if path is None:
-        remedy = "apt-get install bubblewrap, to isolate workspaces from each other's files"
-        return Finding("bubblewrap", False, "not found", remedy, required=False)
-    works = bubblewrap() is not None
-    remedy = "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1"
-    return Finding("bubblewrap", works, path if works else "found, but does not work", remedy, required=False)
+def _sandbox(settings: Settings, *, required: bool) -> Finding:
+    # As for an instance: root gives each workspace a user of its own.
+    uids = local_uids_of(settings) if os.geteuid() == 0 else None
+    try:
+        return Finding("sandbox", True, require_bubblewrap(uids), required=required)
+    except NoSandbox as error:
+        return Finding("sandbox", False, "none works", str(error).rstrip("."), required)
 
 
 def _run(path: str, *arguments: str) -> str:

@@ -1,10 +1,13 @@
 """The database, S3 and backend that local commands use: configured ones, or those of `codehub up`."""
 
+from pydantic import SecretStr
+
 from codehub.embedded.backends import configured_backend, recorded_backend
 from codehub.embedded.child_process import ChildState
 from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import read_running_stack
 from codehub.settings import SecretUrl, Settings, load_settings
+from codehub.settings.processes import Egress
 
 
 class NoDatabase(Exception):
@@ -30,7 +33,20 @@ def effective_settings(settings: Settings) -> Settings:
         embedded = load_settings(_s3_environment(settings)).s3
         s3 = s3.model_copy(update=embedded.model_dump(exclude_unset=True))
     database = settings.database.model_copy(update={"url": SecretUrl(database_url(settings))})
-    return settings.model_copy(update={"database": database, "s3": s3, "workspaces": workspaces})
+    return settings.model_copy(
+        update={
+            "database": database,
+            "s3": s3,
+            "workspaces": workspaces,
+            "egress": _effective_egress(settings.egress, data),
+        }
+    )
+
+
+def _effective_egress(egress: Egress, data: DataDir) -> Egress:
+    if egress.key is not None or not data.egress_key.exists():
+        return egress
+    return egress.model_copy(update={"key": SecretStr(data.egress_key.read_text().strip())})
 
 
 def database_url(settings: Settings) -> str:

@@ -10,7 +10,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from cli.errors import CommandError, ExitCode, printable
+from cli.control_characters import printable, printable_json
+from cli.errors import CommandError, ExitCode
 
 # Do not wrap lines that go into a file or another program.
 WIDE = 500
@@ -46,11 +47,11 @@ def print_note(text: str) -> None:
 
 
 def print_json(document: Any) -> None:  # noqa: ANN401
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    typer.echo(printable_json(json.dumps(document, indent=2, ensure_ascii=False)))
 
 
 def print_json_line(document: Any) -> None:  # noqa: ANN401
-    typer.echo(json.dumps(document, ensure_ascii=False))
+    typer.echo(printable_json(json.dumps(document, ensure_ascii=False)))
 
 
 def print_result(document: Any, sentence: str, *, as_json: bool) -> None:  # noqa: ANN401

@@ -8,16 +8,37 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.client import Client, connect
-from cli.errors import EPILOG, CommandError, ExitCode, printable
-from cli.formatting import ago, local_time, now, parse_time, upcoming
-from cli.options import AsJson, Url
+from cli.control_characters import printable
+from cli.errors import EPILOG
+from cli.formatting import ago, local_time, upcoming
+from cli.options import AsJson, PasswordStdin, Url
+from cli.password_session import password_session, read_password
 from cli.terminal import console, new_table, print_json, print_note
-from cli.workspace.lookup import find_by_name, is_id
+from cli.workspace.lookup import find_by_name, find_workspace, is_id
+from codehub.domain.scopes import Scope
 
 tokens = typer.Typer(no_args_is_help=True, help="Manage your personal tokens.", epilog=EPILOG)
 
 Token = dict[str, Any]
 DEFAULT_DAYS = 90
+DEFAULT = (Scope.WORKSPACES,)
+Scopes = Annotated[
+    list[Scope] | None,
+    typer.Option(
+        "--scope",
+        help="What it may do; may be repeated. Default: workspaces, which includes read.",
+        show_default=False,
+    ),
+]
+OnlyWorkspaces = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--workspace",
+        metavar="WORKSPACE",
+        help="Only for this workspace; may be repeated.",
+        show_default=False,
+    ),
+]
 
 
 @tokens.command()
@@ -34,29 +55,32 @@ def ls(as_json: AsJson = False, url: Url = None) -> None:
 @tokens.command()
 def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for.", show_default=False)],
+    *,
     days: Annotated[
-        int | None,
+        int,
         typer.Option(
             "--days",
             metavar="DAYS",
             min=1,
             max=3650,
-            help="How many days it is valid. Default: 90, or less if your own token expires earlier.",
-            show_default=False,
+            help="How many days it is valid.",
         ),
-    ] = None,
+    ] = DEFAULT_DAYS,
+    scopes: Scopes = None,
+    only: OnlyWorkspaces = None,
+    password_stdin: PasswordStdin = False,
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Create a token and print it once; programs use it in CODEHUB_TOKEN."""
+    """Ask for your password, create a token and print it once; programs use it in CODEHUB_TOKEN."""
     with connect(url) as client:
-        valid_days = days or _default_days(client)
-        try:
-            created = client.post("/tokens", {"name": name, "expires_in_days": valid_days})
-        except CommandError as error:
-            if error.code is ExitCode.REFUSED:
-                error.next_step = f"Sign in for longer with: codehub login --days {valid_days + 1}"
-            raise
+        user = client.get("/session")["user"]["username"]
+        workspaces = [find_workspace(client, each)["id"] for each in only or []]
+        address = client.address
+    password = read_password(from_input=password_stdin)
+    with Client(address) as client, password_session(client, user, password) as session:
+        form = {"name": name, "expires_in_days": days, "scopes": [each.value for each in scopes or DEFAULT]}
+        created = session.post("/tokens", {**form, "workspaces": workspaces or None})
     if as_json:
         print_json(created)
         return
@@ -81,17 +105,20 @@ def revoke(
     typer.echo(printable(f"Revoked {token['name']}."))
 
 
-def _default_days(client: Client) -> int:
-    """Return the default, or less: a token cannot create one that outlives it."""
-    expires = client.get("/session")["expires_at"]
-    left = DEFAULT_DAYS if expires is None else (parse_time(expires) - now()).days
-    return max(1, min(DEFAULT_DAYS, left))
-
-
 def render_table(found: Iterable[Token]) -> Table:
-    table = new_table("name", "id", "created", "expires", "last used")
+    table = new_table("name", "id", "scopes", "created", "expires", "last used")
     for each in found:
         expires = upcoming(each["expires_at"]) if each["expires_at"] else "never"
         name = Text(printable(each["name"]))
-        table.add_row(name, each["id"], ago(each["created_at"]), expires, ago(each["last_used_at"]))
+        table.add_row(
+            name, each["id"], _scopes(each), ago(each["created_at"]), expires, ago(each["last_used_at"])
+        )
     return table
+
+
+def _scopes(token: Token) -> str:
+    scopes = "everything" if token["scopes"] is None else ", ".join(token["scopes"])
+    only = token["workspaces"]
+    if only is None:
+        return scopes
+    return f"{scopes}, for {len(only)} workspace{'s' if len(only) > 1 else ''}"

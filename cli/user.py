@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from getpass import getuser
 from typing import Annotated, TypeVar
 
 import typer
@@ -20,7 +22,9 @@ from cli.options import PasswordStdin
 from cli.stack import NoDatabase, database_url
 from cli.terminal import new_table, read_first_line
 from codehub.db.session import Database, DatabaseUnavailable, create_engine
-from codehub.services import users
+from codehub.providers import unsafe_workspaces
+from codehub.services import totp, users
+from codehub.services.audit import Actor
 from codehub.services.errors import RequestRefused, UsernameTaken, UserNotFound
 from codehub.services.passwords import Passwords, check_password_rules, generate_password
 from codehub.services.users import UserView
@@ -51,32 +55,56 @@ def add(
     _run(lambda database: _require_unused(database, name))
     password = _new_password(from_input=password_stdin, generated=generate)
     role = "admin" if admin else "user"
-    added = _run(lambda database: users.add_user(database, Passwords(), name, password, role=role, now=now()))
+    by = console_actor()
+    single = unsafe_workspaces(load_settings())
+    added = _run(
+        lambda database: users.add_user(
+            database, Passwords(), name, password, role=role, single=single, by=by, now=now()
+        )
+    )
     _report(f"Added {added.username} ({added.role}).", password if generate else None)
 
 
 @user.command()
 def passwd(name: Name, password_stdin: PasswordStdin = False, generate: Generate = False) -> None:
-    """Set a user's password, end all of their sessions and unlock the account."""
+    """Set a user's password, end all of their sessions and tokens, and unlock the account."""
     found = _run(lambda database: users.find_user(database, name))
     password = _new_password(from_input=password_stdin, generated=generate)
-    _run(lambda database: users.set_password(database, Passwords(), found.id, password, now=now()))
+    by = console_actor()
+    _run(lambda database: users.set_password(database, Passwords(), found.id, password, by=by, now=now()))
     _report(
-        f"Changed the password of {found.username}; they must sign in again.",
+        f"Changed the password of {found.username}; all of their sessions and tokens are revoked.",
         password if generate else None,
+    )
+
+
+@user.command("remove-authenticator")
+def remove_authenticator(name: Name) -> None:
+    """Remove the authenticator app of a user who has lost it; the password alone signs in again."""
+    found = _run(lambda database: users.find_user(database, name))
+    by = console_actor()
+    removed = _run(lambda database: totp.reset(database, found.id, by=by, now=now()))
+    _report(
+        f"Removed the authenticator app of {found.username}."
+        if removed
+        else f"{found.username} has no authenticator app.",
+        None,
     )
 
 
 @user.command()
 def disable(name: Name) -> None:
-    """Disable a user immediately; their workspaces and files are kept."""
+    """Disable a user immediately; their workspaces stop, and their files are kept."""
 
     async def change(database: Database) -> UserView:
         found = await users.find_user(database, name)
-        return await users.disable_user(database, found.id, now=now())
+        return await users.disable_user(database, found.id, by=console_actor(), now=now())
 
     disabled = _run(change)
-    _report(f"Disabled {disabled.username}; all of their sessions and tokens are revoked.")
+    _report(
+        f"Disabled {disabled.username}; all of their sessions and tokens are revoked, and "
+        "their workspaces stop."
+    )
 
 
 @user.command()
@@ -85,7 +113,7 @@ def enable(name: Name) -> None:
 
     async def change(database: Database) -> UserView:
         found = await users.find_user(database, name)
-        return await users.enable_user(database, found.id, now=now())
+        return await users.enable_user(database, found.id, by=console_actor(), now=now())
 
     enabled = _run(change)
     _report(f"Enabled {enabled.username}; they can sign in again.")
@@ -99,6 +127,15 @@ def ls(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = Fa
         typer.echo(render_json(found))
     else:
         Console().print(render_table(found, now()))
+
+
+def console_actor() -> Actor:
+    """Return who runs this command on the server, as the audit log names them."""
+    try:
+        return Actor(f"console:{getuser()}")
+    except (KeyError, OSError):
+        # A container may run as a uid without a name.
+        return Actor(f"console:{os.getuid()}")
 
 
 def render_table(found: Sequence[UserView], at: datetime) -> Table:

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.text import Text
 
-from cli.errors import printable
+from cli.control_characters import printable
 from cli.formatting import now, parse_time, round_duration, upcoming
 from codehub.domain.conditions import Status
 from codehub.domain.states import Operation, Phase

@@ -13,24 +13,25 @@ from typing import NoReturn
 
 from storage_job.errors import EXIT_CODES, EXIT_INVALID_REQUEST, InvalidRequest, JobError, action_failed
 from storage_job.job import perform
-from storage_job.progress import emit
+from storage_job.lease import Lease, watch
+from storage_job.progress import emit_last
 from storage_job.request import JobRequest, Operation, parse_request
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def main() -> int:
+    arguments = _parse_arguments()
     try:
-        arguments = _parse_arguments()
-        return asyncio.run(_run(_read_request(arguments), attended=arguments.attended))
+        return asyncio.run(_run(_read_request(arguments), arguments))
     except InvalidRequest as error:
-        return _report(error, EXIT_INVALID_REQUEST)
+        return _report(error, EXIT_INVALID_REQUEST, arguments.result)
     except JobError as error:
-        return _report(error, EXIT_CODES[error.reason])
+        return _report(error, EXIT_CODES[error.reason], arguments.result)
     except Exception:  # noqa: BLE001 (outermost frame: the caller needs a last line in every case)
         traceback.print_exc()
         unexpected = action_failed("The job failed unexpectedly. See its log for details, then try again.")
-        return _report(unexpected, EXIT_CODES[unexpected.reason])
+        return _report(unexpected, EXIT_CODES[unexpected.reason], arguments.result)
 
 
 def _parse_arguments() -> argparse.Namespace:
@@ -41,9 +42,12 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--request", type=Path, help="file with the request, such as a mounted secret (default: stdin)"
     )
+    parser.add_argument("--result", type=Path, help="file that also gets the last line of the output")
     parser.add_argument(
         "--attended", action="store_true", help="read the request as one line; stop when stdin is closed"
     )
+    parser.add_argument("--lease", type=Path, help="stop when this file stays the same for too long")
+    parser.add_argument("--lease-seconds", type=float, default=60.0, help="how long (default: 60)")
     return parser.parse_args()
 
 
@@ -56,12 +60,12 @@ def _read_request(arguments: argparse.Namespace) -> JobRequest:
     return parse_request(document, arguments.operation)
 
 
-async def _run(request: JobRequest, *, attended: bool) -> int:
+async def _run(request: JobRequest, arguments: argparse.Namespace) -> int:
     work = asyncio.create_task(perform(request))
-    received: list[signal.Signals] = []
+    received: list[int] = []
     loop = asyncio.get_running_loop()
 
-    def stop(number: signal.Signals) -> None:
+    def stop(number: int) -> None:
         received.append(number)
         work.cancel()
 
@@ -71,21 +75,24 @@ async def _run(request: JobRequest, *, attended: bool) -> int:
 
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, stop, number)
-    if attended:
+    if arguments.attended:
         # Nothing follows the request, so stdin becomes readable only when it is closed.
         loop.add_reader(sys.stdin.fileno(), stop_unattended)
+    if arguments.lease:
+        lease = Lease(arguments.lease, arguments.lease_seconds)
+        watch(lease, lambda: loop.call_soon_threadsafe(stop, signal.SIGHUP))
     try:
-        emit("done", **asdict(await work))
+        emit_last(arguments.result, "done", **asdict(await work))
     except asyncio.CancelledError:
         error = action_failed("The job was stopped before it finished. Run it again.")
-        return _report(error, 128 + (received[0] if received else signal.SIGPIPE))
+        return _report(error, 128 + (received[0] if received else signal.SIGPIPE), arguments.result)
     return 0
 
 
-def _report(error: JobError, status: int) -> int:
+def _report(error: JobError, status: int, result: Path | None) -> int:
     # The reader may already be gone.
     with suppress(OSError):
-        emit("error", reason=error.reason, message=error.message)
+        emit_last(result, "error", reason=error.reason, message=error.message)
     return status
 
 

@@ -10,14 +10,22 @@ from storage_job.errors import JobError, action_failed
 from storage_job.home_stream import HomeStream
 from storage_job.meta import ArchiveMeta, parse_meta
 from storage_job.progress import Outcome, Progress
-from storage_job.request import JobRequest
+from storage_job.request import JobRequest, Operation
+from storage_job.unreadable import Modes, made_readable
 
 if TYPE_CHECKING:
     from storage_job.upload import ArchiveObject
 
 
 async def archive(request: JobRequest, progress: Progress) -> Outcome:
-    with HomeStream(request) as stream:
+    if request.operation is Operation.CREATE_EMPTY:
+        return await _archive(request, progress, {})
+    async with made_readable(request.data_dir) as modes:
+        return await _archive(request, progress, modes)
+
+
+async def _archive(request: JobRequest, progress: Progress, modes: Modes) -> Outcome:
+    with HomeStream(request, modes) as stream:
         progress.counters.append(lambda: stream.scanner.bytes)
         # Importing the S3 client takes half a second; the first part is compressed meanwhile.
         open_archive = await asyncio.to_thread(_import_client)

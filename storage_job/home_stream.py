@@ -9,9 +9,11 @@ from storage_job.compression import new_compressor
 from storage_job.concurrency import Pipeline
 from storage_job.errors import CorruptedArchive, action_failed
 from storage_job.request import JobRequest, Operation
+from storage_job.tar.headers import BLOCK
 from storage_job.tar.scanner import TarScanner
 from storage_job.tar_process import PIPE_BYTES, TarProcess
-from storage_job.volume import WORK_NAME
+from storage_job.unreadable import Modes
+from storage_job.volume import WORK_NAME, foreign_names
 
 _CREATE = (
     "tar",
@@ -36,14 +38,14 @@ _CREATE = (
 class HomeStream:
     """A stream that starts at once; use as `with`, and none of its processes outlives the block."""
 
-    def __init__(self, request: JobRequest) -> None:
+    def __init__(self, request: JobRequest, modes: Modes) -> None:
         # tar exits with 1 if a file changes while it is read. The instance is stopped, so nothing should be
         # writing. The home is deleted after archiving, so an inconsistent archive counts as a failure.
         advice = "The home was not archived. Check that file, then try again."
         self._tar = TarProcess(_tar_command(request), advice)
         self._pipeline = Pipeline(self._tar)
         # Scan here too: an archive that a restore would refuse must not be committed.
-        self.scanner = TarScanner()
+        self.scanner = TarScanner(modes=modes)
         self._compressor = new_compressor(request.compression_level)
         self._buffer = memoryview(bytearray(PIPE_BYTES))
         self._compressed = bytearray()
@@ -81,11 +83,18 @@ class HomeStream:
     def _compress(self, size: int) -> None:
         """Compress until `size` bytes are ready or the home ends: only the last part may be small."""
         while len(self._compressed) < size and not self._complete:
-            if count := self._tar.read_into(self._buffer):
+            if count := self._read_blocks():
                 self._scan(self._buffer[:count])
                 self._compressed += self._compressor.compress(self._buffer[:count])
             else:
                 self._finish()
+
+    def _read_blocks(self) -> int:
+        """Read whole blocks, because the scanner changes headers in the buffer; return 0 at the end."""
+        count = self._tar.read_into(self._buffer)
+        while count % BLOCK and (more := self._tar.read_into(self._buffer[count:])):
+            count += more
+        return count
 
     def _scan(self, chunk: memoryview) -> None:
         with _blaming_the_home():
@@ -115,5 +124,8 @@ def _tar_command(request: JobRequest) -> Sequence[str]:
     if request.operation is Operation.CREATE_EMPTY:
         # Without any member, not even the root, a restored home keeps the owner and mode of its volume.
         return (*_CREATE, "--files-from=/dev/null")
-    own_files = ("--anchored", "--no-wildcards", f"--exclude=./{WORK_NAME}")
-    return (*_CREATE, f"--directory={request.data_dir}", *own_files, ".")
+    uid = request.archived_owner
+    owner = () if uid is None else (f"--owner=:{uid}", f"--group=:{uid}")
+    left_out = (f"--exclude=./{name}" for name in (WORK_NAME, *foreign_names(request.data_dir)))
+    names = ("--anchored", "--no-wildcards", *left_out)
+    return (*_CREATE, *owner, f"--directory={request.data_dir}", *names, ".")

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 INTERVAL_SECONDS = 0.5
 
@@ -37,7 +38,19 @@ class Outcome:
 
 
 def emit(event: str, **values: object) -> None:
-    sys.stdout.write(json.dumps({"event": event, **values}) + "\n")
+    _print(json.dumps({"event": event, **values}))
+
+
+def emit_last(result: Path | None, event: str, **values: object) -> None:
+    """Emit how the job ended, also to a file: whoever reads the output of a Pod can miss its end."""
+    line = json.dumps({"event": event, **values})
+    if result is not None:
+        result.write_text(line)
+    _print(line)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(line + "\n")
     sys.stdout.flush()
 
 

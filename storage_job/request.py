@@ -17,6 +17,7 @@ MIN_PART_SIZE = 5 * MIB
 MAX_PART_SIZE = 512 * MIB
 MAX_COMPRESSION_LEVEL = 19
 MAX_PARTS_IN_FLIGHT = 64
+MAX_UID = 2**32 - 2
 _AMBIGUOUS = {"", ".", ".."}
 
 
@@ -43,6 +44,8 @@ class JobRequest:
     # Recorded by the control plane when the archive was committed; the meta must agree.
     expected_size: int | None = None
     expected_sha256: str | None = None
+    # The user and group of every file in a new archive, instead of those on the disk.
+    archived_owner: int | None = None
 
     def __post_init__(self) -> None:
         _check(self.access_key != "" and self.secret_key != "", "access_key and secret_key must not be empty")
@@ -66,6 +69,8 @@ class JobRequest:
         _check(MIN_PART_SIZE <= self.part_size <= MAX_PART_SIZE, "part_size must be 5 MiB to 512 MiB")
         _check(1 <= self.parts_in_flight <= MAX_PARTS_IN_FLIGHT, "parts_in_flight must be 1 to 64")
         _check(self.max_bytes is None or self.max_bytes > 0, "max_bytes must be positive")
+        owner = self.archived_owner
+        _check(owner is None or 0 <= owner <= MAX_UID, f"archived_owner must be 0 to {MAX_UID}")
         self._check_expectations()
 
     def _check_expectations(self) -> None:
@@ -113,6 +118,16 @@ def parse_request(document: str, operation: str | None) -> JobRequest:
     return JobRequest(**_typed(values))
 
 
+NUMBERS = (
+    "compression_level",
+    "part_size",
+    "parts_in_flight",
+    "max_bytes",
+    "expected_size",
+    "archived_owner",
+)
+
+
 def _typed(values: dict[str, Any]) -> dict[str, Any]:
     known = {entry.name for entry in fields(JobRequest)}
     unknown = sorted(values.keys() - known)
@@ -121,7 +136,7 @@ def _typed(values: dict[str, Any]) -> dict[str, Any]:
         _check(isinstance(values.get(name), str), f"{name} is missing or not a string")
     for name in ("data_dir", "endpoint_url", "region", "expected_sha256"):
         _check(isinstance(values.get(name, ""), str | None), f"{name} must be a string")
-    for name in ("compression_level", "part_size", "parts_in_flight", "max_bytes", "expected_size"):
+    for name in NUMBERS:
         _check(type(values.get(name, 0)) in (int, type(None)), f"{name} must be a whole number")
     _check(values["operation"] in set(Operation), f"unknown operation {values['operation']!r}")
     # null means the default, so callers need not leave fields out.

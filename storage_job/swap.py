@@ -3,14 +3,14 @@
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Self
 
 from storage_job.remove_tree import remove_tree
-from storage_job.volume import WORK_NAME
+from storage_job.volume import WORK_NAME, foreign_names
 from storage_job.writeback import sync_file_system
 
 _DEFAULT_ACL = "system.posix_acl_default"
@@ -72,14 +72,16 @@ def swap(work: WorkDirectory, has_root: bool) -> None:
 
 def _exchange(work: WorkDirectory) -> None:
     """Move the old entries away and the new ones in; undo everything if one cannot be moved."""
+    # An archived entry with one of these names stays in staging and is removed with it.
+    kept = {WORK_NAME, *foreign_names(work.data_dir)}
     done: list[DirectoryMove] = []
     try:
         for move in directory_moves(work):
             done.insert(0, move)
-            _move_all(entry_moves(*move))
+            _move_all(entry_moves(*move, kept))
     except OSError:
         for source, target in done:
-            _move_all(entry_moves(target, source))
+            _move_all(entry_moves(target, source, kept))
         raise
 
 
@@ -88,17 +90,18 @@ def directory_moves(work: WorkDirectory) -> tuple[DirectoryMove, DirectoryMove]:
     return (work.data_dir, work.trash), (work.staging, work.data_dir)
 
 
-def entry_moves(directory: Path, target: Path) -> Iterator[tuple[Path, Path]]:
+def entry_moves(
+    directory: Path, target: Path, kept: Set[str] = frozenset({WORK_NAME})
+) -> Iterator[tuple[Path, Path]]:
     """Yield what to rename to what, in batches, so that a million names are never in memory at once."""
-    while names := _next_names(directory):
+    while names := _next_names(directory, kept):
         for name in names:
             yield directory / name, target / name
 
 
-def _next_names(directory: Path) -> list[str]:
+def _next_names(directory: Path, kept: Set[str]) -> list[str]:
     with os.scandir(directory) as entries:
-        # An archived entry with this name stays in staging and is removed with it.
-        return list(islice((entry.name for entry in entries if entry.name != WORK_NAME), _MAX_NAMES))
+        return list(islice((entry.name for entry in entries if entry.name not in kept), _MAX_NAMES))
 
 
 def _move_all(moves: Iterator[tuple[Path, Path]]) -> None:
@@ -137,6 +140,9 @@ class RootAttributes:
         return cls(path.stat(), _extended_attributes(path))
 
     def apply_to(self, path: Path) -> None:
+        """Apply them, unless the root belongs to somebody else: then they are the volume's own."""
+        if os.geteuid() not in (0, path.stat().st_uid):
+            return
         if os.geteuid() == 0:
             os.chown(path, self.status.st_uid, self.status.st_gid)
         for name in _extended_attributes(path).keys() - self.extended.keys():

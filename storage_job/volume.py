@@ -17,6 +17,24 @@ _LOCKS_UNSUPPORTED = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
+# ext4 keeps one in the root of every volume.
+_FOREIGN = ("lost+found",)
+
+
+def foreign_names(data_dir: Path) -> tuple[str, ...]:
+    """Return the names in the root that belong to the file system: no part of a home, and not to be moved.
+
+    A directory of this name that this user owns, or that root can read, is the home's like any other.
+    """
+    return tuple(name for name in _FOREIGN if _is_foreign(data_dir / name))
+
+
+def _is_foreign(path: Path) -> bool:
+    try:
+        return os.geteuid() not in (0, path.lstat().st_uid)
+    except FileNotFoundError:
+        return False
+
 
 @contextlib.contextmanager
 def locked(data_dir: Path) -> Iterator[None]:

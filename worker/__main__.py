@@ -61,7 +61,7 @@ def main(interceptors: Sequence[Interceptor] = ()) -> int:
 
 
 async def run(settings: Settings, interceptors: Sequence[Interceptor]) -> None:
-    client = await connect_temporal(settings, runtime=_runtime(settings.worker.metrics_port))
+    client = await connect_temporal(settings, runtime=_runtime(settings))
     await prepare(client, settings)
     async with open_ports(settings, client) as ports, open_bus(settings) as bus:
         workers = create_workers(
@@ -102,6 +102,7 @@ async def prepare(client: Client, settings: Settings) -> None:
         ttl=timedelta(seconds=sweeps.ttl_seconds),
         gc=timedelta(seconds=sweeps.gc_seconds),
         observe=timedelta(seconds=sweeps.observe_seconds),
+        disk=timedelta(seconds=sweeps.disk_seconds),
         retention=timedelta(seconds=sweeps.retention_seconds),
     )
     await ensure_schedules(client, settings.temporal.task_queue, periods)
@@ -124,10 +125,11 @@ async def require_own_backend(settings: Settings) -> None:
         raise SettingsError([str(error)]) from error
 
 
-def _runtime(metrics_port: int | None) -> Runtime | None:
-    if metrics_port is None:
+def _runtime(settings: Settings) -> Runtime | None:
+    host, port = settings.worker.metrics_host, settings.worker.metrics_port
+    if port is None:
         return None
-    metrics = PrometheusConfig(bind_address=f"127.0.0.1:{metrics_port}")
+    metrics = PrometheusConfig(bind_address=f"{host}:{port}")
     return Runtime(telemetry=TelemetryConfig(metrics=metrics))
 
 

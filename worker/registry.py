@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from activities.archive import ArchiveActivities
+from activities.disk import DiskActivities
 from activities.drift import DriftActivities
 from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
@@ -26,7 +27,7 @@ from workflows.operations import (
     Starting,
     Stopping,
 )
-from workflows.sweeps import ArchiveGcWorkflow, ObserveWorkflow, RetentionWorkflow, TtlWorkflow
+from workflows.sweeps import ArchiveGcWorkflow, DiskWorkflow, ObserveWorkflow, RetentionWorkflow, TtlWorkflow
 
 WORKFLOWS: list[type] = [
     WorkspaceWorkflow,
@@ -40,6 +41,7 @@ WORKFLOWS: list[type] = [
     TtlWorkflow,
     ArchiveGcWorkflow,
     ObserveWorkflow,
+    DiskWorkflow,
     RetentionWorkflow,
 ]
 
@@ -51,7 +53,7 @@ def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activi
     """Bind the activities to their ports. Return them by queue; None is the main one."""
     workspace = WorkspaceActivities(ports.database, Observer(ports.instances, ports.volumes, ports.archives))
     monitor = StepMonitor(ports.board, policy.stall)
-    instance = InstanceActivities(ports.database, ports.instances, monitor)
+    instance = InstanceActivities(ports.database, ports.instances, policy.allowed_images, monitor)
     volume = VolumeActivities(ports.database, ports.volumes, ports.archives, monitor)
     archive = ArchiveActivities(ports.database, ports.jobs, monitor)
     idle = IdleActivities(
@@ -59,6 +61,7 @@ def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activi
         ports.buffer,
         ports.convergence,
         policy.idle_times,
+        policy.longest_idle_times,
         policy.limits,
         policy.steps.archives,
         ports.clock,
@@ -68,6 +71,7 @@ def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activi
         ports.database, ports.archives, policy.retention, policy.graces.undelete, ports.clock
     )
     drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.archives, ports.convergence)
+    disk = DiskActivities(ports.database, ports.volumes, policy.limits, ports.clock)
     return {
         None: [
             workspace.observe,
@@ -81,12 +85,14 @@ def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activi
             idle.archive_unused,
             garbage.collect,
             drift.wake_what_drifted,
+            disk.measure_homes,
             retention.remove_deleted_workspaces,
             retention.remove_collected_archives,
             retention.remove_old_events,
             retention.remove_ended_sessions,
             retention.remove_ended_tokens,
             retention.remove_old_usage,
+            retention.remove_old_audit_log,
         ],
         StepQueue.ARCHIVES: [archive.upload_archive, archive.upload_empty_archive],
         StepQueue.RESTORES: [archive.restore_archive],

@@ -1,12 +1,15 @@
 """The scheduled workflows."""
 
+from dataclasses import replace
+
 from temporalio import workflow
 
+from activities.disk import DiskActivities
 from activities.drift import DriftActivities
 from activities.garbage import GarbageActivities
 from activities.idle import IdleActivities
 from activities.retention import RetentionActivities
-from codehub.contracts import GcResult, ObserveResult, RetentionResult, SweepRequest, TtlResult
+from codehub.contracts import DiskResult, GcResult, ObserveResult, RetentionResult, SweepRequest, TtlResult
 from workflows.policies import SWEEP
 from workflows.steps import run_step
 
@@ -43,13 +46,22 @@ class ArchiveGcWorkflow:
 
 
 @workflow.defn
+class DiskWorkflow:
+    """Measure the disk usage of a few workspaces."""
+
+    @workflow.run
+    async def run(self) -> DiskResult:
+        return await run_step(DiskActivities.measure_homes, SweepRequest(workflow.now()), policy=SWEEP)
+
+
+@workflow.defn
 class RetentionWorkflow:
     """Remove workspaces before archives: the row of an archive outlives its workspace."""
 
     @workflow.run
     async def run(self) -> RetentionResult:
         request = SweepRequest(workflow.now())
-        return RetentionResult(
+        result = RetentionResult(
             workspaces=await run_step(RetentionActivities.remove_deleted_workspaces, request, policy=SWEEP),
             archives=await run_step(RetentionActivities.remove_collected_archives, request, policy=SWEEP),
             events=await run_step(RetentionActivities.remove_old_events, request, policy=SWEEP),
@@ -57,3 +69,7 @@ class RetentionWorkflow:
             tokens=await run_step(RetentionActivities.remove_ended_tokens, request, policy=SWEEP),
             usage=await run_step(RetentionActivities.remove_old_usage, request, policy=SWEEP),
         )
+        if not workflow.patched("audit-log"):
+            return result
+        audit_log = await run_step(RetentionActivities.remove_old_audit_log, request, policy=SWEEP)
+        return replace(result, audit_log=audit_log)

@@ -21,7 +21,9 @@ from codehub.embedded.backends import (
 )
 from codehub.embedded.docker_probe import probe_and_pull
 from codehub.embedded.stack import EmbeddedStack
+from codehub.providers import unsafe_workspaces
 from codehub.services.home_store import require_backend, require_homes_imported
+from codehub.services.users import require_single_account
 from codehub.settings import Settings, load_settings
 
 
@@ -30,7 +32,7 @@ async def choose_backend(stack: EmbeddedStack, settings: Settings, view: View) -
     choice = await _choose(stack, settings, view)
     view.print(choice.sentence)
     if choice.backend == LOCAL:
-        await asyncio.to_thread(_check_local, view)
+        await asyncio.to_thread(_check_local, settings, view)
     stack.instance_backend = choice.backend
 
 
@@ -41,13 +43,16 @@ async def record_choice(stack: EmbeddedStack, database: Database) -> None:
     async with database.transaction() as session:
         await require_homes_imported(session)
         await require_backend(session, backend)
-    await ensure_homes(load_settings({**os.environ, **stack.environment}), database)
+    settings = load_settings({**os.environ, **stack.environment})
+    if unsafe_workspaces(settings):
+        await require_single_account(database)
+    await ensure_homes(settings, database)
     record_backend(stack.data, backend)
 
 
-def _check_local(view: View) -> None:
+def _check_local(settings: Settings, view: View) -> None:
     """Raise BackendUnavailable if something that workspaces need is missing."""
-    missing = [finding for finding in local_findings(required=True) if not finding.found]
+    missing = [each for each in local_findings(settings, required=True) if not each.found]
     for finding in missing:
         if not finding.required:
             view.print(f"{finding.name} is missing ({finding.detail}): {finding.remedy}.")
@@ -60,5 +65,7 @@ async def _choose(stack: EmbeddedStack, settings: Settings, view: View) -> Backe
     images = docker_images(settings)
     docker = DockerStatus()
     if needs_docker_probe(chosen, recorded):
-        docker = await probe_and_pull(settings.docker.url, images, view.print)
+        docker = await probe_and_pull(
+            settings.docker.url, images, view.print, publish_ports=settings.docker.publish_ports
+        )
     return decide_backend(chosen, recorded, docker, images[0])

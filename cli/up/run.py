@@ -17,6 +17,8 @@ from codehub.embedded.free_ports import NoFreePort
 from codehub.embedded.processes import CodeHubProcess
 from codehub.embedded.stack import EmbeddedStack
 from codehub.embedded.state import AlreadyRunning
+from codehub.origins import origins_warning
+from codehub.services.errors import SingleAccountOnly
 from codehub.services.home_store import HomesNotImported, WrongBackend
 from codehub.services.users import ensure_admin
 from codehub.settings import Settings, SettingsError
@@ -34,6 +36,7 @@ FAILURES = (
     HomesNotImported,
     MigrationError,
     NoFreePort,
+    SingleAccountOnly,
     WrongBackend,
     SettingsError,
     StartFailed,
@@ -71,7 +74,7 @@ async def _run_until_stopped(
     with view.starting():
         started = await _run_unless(stopping, _start(stack, processes, view))
     if started:
-        view.ready(stack.urls, stack.data)
+        view.ready(stack.urls, stack.data, origins_warning(settings.origins))
         await stopping.wait()
 
 

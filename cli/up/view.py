@@ -9,6 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from cli.control_characters import printable
 from cli.formatting import format_duration, now
 from cli.up.status import STATE_MARKS
 from codehub.embedded.child_process import ChildState, ChildStatus, StartFailed, last_lines
@@ -63,24 +64,26 @@ class View:
         self.console.print(Text.assemble("  user      ", ("admin", "bold")))
         self.console.print(Text.assemble("  password  ", (password, "bold")))
 
-    def ready(self, urls: Mapping[str, str], data: DataDir) -> None:
+    def ready(self, urls: Mapping[str, str], data: DataDir, warning: str | None = None) -> None:
         self.console.print(
             Text.assemble(("CodeHub is ready", "bold green"), f" after {monotonic() - self._started:.1f} s.")
         )
         for name, url in urls.items():
             self.console.print(f"  {name}: {url}")
         self.console.print(f"  Data and logs: {data.root}", soft_wrap=True)
+        if warning:
+            self.console.print(Text(f"  {warning}", "bold yellow"), soft_wrap=True)
         self.console.print("Press Ctrl-C to stop it, or run: codehub down")
 
     def explain(self, error: Exception) -> None:
         """Print the error; for a child that did not start also the end of its log and what to do."""
-        self.console.print(Text(str(error), "bold red"), soft_wrap=True)
+        self.console.print(Text(printable(str(error)), "bold red"), soft_wrap=True)
         if not isinstance(error, StartFailed):
             return
         if lines := last_lines(error.log, SHOWN_LOG_LINES):
             self.console.print(f"The end of {error.log}:", soft_wrap=True)
             for line in lines:
-                self.console.print(Text(f"  {line}", "dim"), soft_wrap=True)
+                self.console.print(Text(printable(f"  {line}"), "dim"), soft_wrap=True)
         self.console.print("Check this machine with: codehub doctor")
         if error.child.external_setting:
             self.console.print(f"To use an existing server instead, set {error.child.external_setting}.")

@@ -1,7 +1,7 @@
 """`codehub ws logs` and `codehub ws events`: the output of the IDE, and the audit trail."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import httpx
@@ -9,7 +9,7 @@ import typer
 from rich.text import Text
 
 from cli.client import Client, connect, unreachable_error
-from cli.errors import printable
+from cli.control_characters import LogFilter, printable
 from cli.formatting import local_time
 from cli.options import AsJson, Follow, Url, WorkspaceArgument
 from cli.terminal import console, is_interactive, print_json_line
@@ -28,9 +28,14 @@ def logs(
     tail: Annotated[
         int, typer.Option("--tail", metavar="LINES", min=0, max=10_000, help="How many of the last lines.")
     ] = 200,
+    raw: Annotated[
+        bool,
+        typer.Option("--raw", help="Also print control characters on a terminal, which they can command."),
+    ] = False,
     url: Url = None,
 ) -> None:
-    """Print the output of its IDE."""
+    """Print the output of its IDE; on a terminal, without control characters."""
+    write = _write_text(LogFilter()) if is_interactive() and not raw else _write_bytes
     with connect(url) as client:
         workspace = find_workspace(client, name)
         path = f"/workspaces/{workspace['id']}/logs"
@@ -38,10 +43,18 @@ def logs(
             # An IDE may print nothing for hours.
             with client.stream(path, read_seconds=None, tail=tail, follow=follow_) as response:
                 for content in response.iter_bytes():
-                    sys.stdout.buffer.write(content)
-                    sys.stdout.buffer.flush()
+                    write(content)
         except httpx.TransportError as error:
             raise unreachable_error(client.address, error) from error
+
+
+def _write_text(log_filter: LogFilter) -> Callable[[bytes], None]:
+    return lambda content: typer.echo(log_filter.filter(content), nl=False)
+
+
+def _write_bytes(content: bytes) -> None:
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
 
 
 def events(

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.client import connect
-from cli.errors import printable
+from cli.control_characters import printable
 from cli.formatting import ago, format_size, local_time
 from cli.options import AsJson, Search, Url
 from cli.terminal import console, new_table, print_json, print_note

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.client import Client, connect
+from cli.control_characters import printable
 from cli.errors import CommandError, ExitCode
 from cli.options import AsJson, DeletedWorkspaceArgument, Url, Wait, WorkspaceArgument, Yes
 from cli.terminal import print_json, print_note, print_result, require_terminal
@@ -50,7 +51,7 @@ def undelete(
 def _confirm(workspace: dict[str, Any], *, purge: bool) -> None:
     require_terminal("confirmation", "Use --yes to delete it without confirmation.")
     print_note(_consequence(workspace, purge=purge))
-    typed = typer.prompt(f"Type {workspace['name']} to delete it", err=True)
+    typed = typer.prompt(printable(f"Type {workspace['name']} to delete it"), err=True)
     if typed != workspace["name"]:
         raise CommandError("The name does not match; nothing was deleted.", code=ExitCode.USAGE)
 
@@ -77,4 +78,4 @@ def _finish_deletion(client: Client, deletion: dict[str, Any], *, wait: bool | N
         raise CommandError(f"Someone undid the deletion of {workspace['name']}.", code=ExitCode.REFUSED)
     if not as_json:
         undo = "" if deletion["purge"] else f". Bring it back with: {command('undelete', workspace)}"
-        typer.echo(f"{workspace['name']} is deleted{undo}")
+        typer.echo(printable(f"{workspace['name']} is deleted{undo}"))

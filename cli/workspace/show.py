@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.client import connect
-from cli.errors import printable
+from cli.control_characters import printable
 from cli.formatting import ago, format_size, local_time, now
 from cli.options import AsJson, Url, WorkspaceArgument
 from cli.terminal import console, print_json, print_note
@@ -59,7 +59,7 @@ def open_in_browser(
     """Print the address of its IDE and open it in a browser."""
     with connect(url) as client:
         workspace = find_workspace(client, name)
-    typer.echo(workspace["url"])
+    typer.echo(printable(workspace["url"]))
     if workspace["phase"] != Phase.RUNNING:
         label = phase_label(workspace["phase"]).lower()
         print_note(f"It is {label}. Start it there, or with: {command('start', workspace)}")
@@ -102,11 +102,21 @@ def _state(workspace: Workspace, at: datetime) -> Iterator[Row]:
         yield "configuration", f"{changed} Use: {command('restart', workspace)}"
     if change := next_change_text(workspace, at):
         yield "next", f"it {change}"
+    if workspace["disk"]["used_bytes"] is not None:
+        yield "disk space", disk_text(workspace["disk"])
     yield "last used", ago(workspace["last_access_at"])
     if archive := workspace["archive"]:
         yield "last archive", f"{format_size(archive['size_bytes'])}, created {ago(archive['created_at'])}"
     if workspace["undelete_until"]:
         yield "undelete", f"at least until {local_time(workspace['undelete_until'])}"
+
+
+def disk_text(disk: Workspace) -> str:
+    """Return what is used of how much, when that was measured, and what to do."""
+    least = "" if disk["complete"] else "at least "
+    of = f" of {format_size(disk['limit_bytes'])}" if disk["limit_bytes"] else ""
+    used = f"{least}{format_size(disk['used_bytes'])}{of}, measured {ago(disk['measured_at'])}"
+    return f"{used}. {disk['message']}" if disk["message"] else used
 
 
 def _error(workspace: Workspace) -> Iterator[Row]:

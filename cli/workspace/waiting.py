@@ -5,6 +5,7 @@ from typing import Any
 import typer
 
 from cli.client import Client
+from cli.control_characters import printable
 from cli.errors import CommandError, ExitCode
 from cli.terminal import is_interactive, print_json, print_result
 from cli.words import command, failure_headline, phase_label
@@ -35,7 +36,7 @@ def finish(
         print_result(workspace, f"{name} is deleted", as_json=as_json)
     elif not as_json:
         address = f": {reached['url']}" if desired is DesiredState.RUNNING else ""
-        typer.echo(f"{reached['name']} is {phase_label(desired).lower()}{address}")
+        typer.echo(printable(f"{reached['name']} is {phase_label(desired).lower()}{address}"))
 
 
 def wait_for_state(

@@ -51,6 +51,13 @@ def parse_header(block: bytes) -> Header:
     return Header(kind, name, _text(link_name), parse_number(size), posix, block)
 
 
+def set_mode(block: memoryview, mode: int) -> None:
+    """Change the mode in a header, and its checksum."""
+    block[100:108] = b"%07o\0" % mode
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % _sum_of(bytes(block))
+
+
 def _sum_of(block: bytes) -> int:
     """Return the sum of all bytes.
 

@@ -4,8 +4,9 @@ The scanner and tar must agree on the position of each header; otherwise a membe
 scanner takes for data. So the scanner refuses everything that the programs that write archives never produce.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from storage_job.errors import CorruptedArchive, action_failed
 from storage_job.tar.headers import (
@@ -17,6 +18,7 @@ from storage_job.tar.headers import (
     parse_decimal,
     parse_header,
     parse_pax,
+    set_mode,
 )
 from storage_job.tar.members import FILE, OLD_SPARSE, MemberRules
 from storage_job.tar.sparse import is_sparse, read_old_map, read_pax_map
@@ -59,11 +61,19 @@ class Limits:
 
 
 class TarScanner:
-    def __init__(self, limits: Limits = Limits()) -> None:  # noqa: B008 (frozen)
+    """Checks a stream. It also changes the modes of members, by name, in chunks of whole blocks."""
+
+    def __init__(
+        self,
+        limits: Limits = Limits(),  # noqa: B008 (frozen)
+        modes: Mapping[bytes, int] = MappingProxyType({}),
+    ) -> None:
         self.entries = 0
         self.bytes = 0
         self.members = MemberRules()
         self._limits = limits
+        self._modes = modes
+        self._block = memoryview(b"")
         self._steps = self._read()
         self._wanted = next(self._steps)
         self._collected = b""
@@ -92,7 +102,8 @@ class TarScanner:
         return count
 
     def _collect(self, chunk: memoryview, position: int) -> int:
-        part = bytes(chunk[position : position + self._wanted - len(self._collected)])
+        self._block = chunk[position : position + self._wanted - len(self._collected)]
+        part = bytes(self._block)
         data = self._collected + part
         if len(data) == self._wanted:
             self._collected = b""
@@ -122,10 +133,18 @@ class TarScanner:
         name = records.get(b"GNU.sparse.name") or records.get(b"path") or extensions.long_name or header.name
         link_name = records.get(b"linkpath") or extensions.long_link or header.link_name
         self.members.admit(header.kind, name, link_name)
+        if self._modes:
+            self._set_mode(name)
         # Refuse a file that is too large before any of it is written.
         self._limits.check(size)
         self.entries += 1
         yield from _skip_data(header, records, size)
+
+    def _set_mode(self, name: bytes) -> None:
+        mode = self._modes.get(name.rstrip(b"/"))
+        if mode is not None:
+            # The block that was read last is the header of this member.
+            set_mode(self._block, mode)
 
 
 def _read_extension(header: Header, extensions: _Extensions) -> Steps:

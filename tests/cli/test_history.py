@@ -29,6 +29,21 @@ async def test_logs_are_printed_unchanged(ann: CliUser) -> None:
     assert (followed.exit_code, followed.stdout) == (0, "three\n"), "it ends with the IDE"
 
 
+async def test_logs_cannot_command_the_terminal(ann: CliUser) -> None:
+    workspace_id = await ann.create("notes")
+    directory = LocalRoot(local_root_of(ann.harness.harness.settings)).instance(WorkspaceId(workspace_id))
+    directory.mkdir(parents=True)
+    log = "\x1b]0;owned\x07\x1b[31mred\x1b[0m \x9b2J\u202eevil\r\nover\rwritten\n"
+    (directory / "output.log").write_text(log, newline="")
+    with ann.terminal("ws", "logs", "notes") as terminal:
+        assert await terminal.wait() == 0
+        assert terminal.raw == "red �evil\r\nover\r\nwritten\r\n"
+    with ann.terminal("ws", "logs", "notes", "--raw") as terminal:
+        assert await terminal.wait() == 0
+        assert terminal.raw.startswith("\x1b]0;owned\x07\x1b[31mred")
+    assert (await ann.run("ws", "logs", "notes")).stdout_bytes == log.encode(), "a file gets every byte"
+
+
 async def test_logs_of_a_workspace_that_never_ran_are_empty(ann: CliUser) -> None:
     await ann.create("notes")
     result = await ann.run("ws", "logs", "notes")

@@ -4,6 +4,7 @@ import json
 import stat
 from pathlib import Path
 
+import pyotp
 import pytest
 
 from cli.connection import DEFAULT_URL, find_address
@@ -150,3 +151,35 @@ def test_the_codehub_on_this_machine_is_found(tmp_path: Path, monkeypatch: pytes
     with lock_data_dir(data):
         write_state(data, (), {"CodeHub": "http://127.0.0.1:1234"})
         assert find_address(None).url == "http://127.0.0.1:1234"
+
+
+async def test_a_token_from_the_account_page_is_checked_and_saved(ann: CliUser) -> None:
+    made = (await ann.person.client.post("/api/v1/tokens", json={"name": "from the browser"})).json()
+    result = await ann.run("login", "--token", stdin=f"{made['token']}\n", **NO_TOKEN)
+    assert result.exit_code == 0, result.output
+    assert f"Signed in as {ann.person.username}." in result.stdout
+    assert made["token"] not in result.output
+    saved = json.loads(ann.login_file.read_text())
+    assert (saved["token"], saved["token_id"]) == (made["token"], made["id"])
+    assert (await ann.run("logout", **NO_TOKEN)).exit_code == 0
+    assert "from the browser" not in await token_names(ann)
+
+
+@pytest.mark.parametrize(("token", "code"), [("codehub_pat_wrong", 3), ("", 2), ("a\x1bb", 2)])
+async def test_a_wrong_token_is_not_saved(ann: CliUser, token: str, code: int) -> None:
+    result = await ann.run("login", "--token", stdin=f"{token}\n", **NO_TOKEN)
+    assert result.exit_code == code
+    assert not ann.login_file.exists()
+
+
+async def test_login_asks_for_the_code_of_the_authenticator_app(ann: CliUser) -> None:
+    added = (await ann.person.client.post("/api/v1/authenticator")).json()
+    code = {"code": pyotp.TOTP(added["secret"]).now()}
+    recovery = (await ann.person.client.post("/api/v1/authenticator/enable", json=code)).json()["codes"]
+    with ann.terminal("login", "--user", ann.person.username, **NO_TOKEN) as terminal:
+        await terminal.reply("Password", PASSWORD)
+        await terminal.reply("recovery code", recovery[0])
+        assert await terminal.wait() == 0
+    arguments = ("login", "--user", ann.person.username, "--password-stdin")
+    result = await ann.run(*arguments, stdin=f"{PASSWORD}\n", **NO_TOKEN)
+    assert (result.exit_code, "codehub login --token" in result.stderr) == (ExitCode.USAGE, True)

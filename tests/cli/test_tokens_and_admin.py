@@ -6,15 +6,21 @@ import os
 import subprocess
 
 import pytest
+from typer.testing import Result
 
 from cli.errors import ExitCode
+from tests.api.harness import PASSWORD
 from tests.cli.harness import CliUser
 from tests.codehub_command import CODEHUB
 
 
+async def create_token(user: CliUser, *arguments: str) -> Result:
+    return await user.run("token", "create", *arguments, "--password-stdin", stdin=f"{PASSWORD}\n")
+
+
 async def test_a_new_token_is_the_only_output_and_works(ann: CliUser) -> None:
     await ann.create("notes")
-    result = await ann.run("token", "create", "script")
+    result = await create_token(ann, "script")
     assert result.exit_code == 0, result.output
     assert "The token is shown only once" in result.stderr
     with_it = await ann.run("ws", "ls", CODEHUB_TOKEN=result.stdout.strip())
@@ -23,7 +29,7 @@ async def test_a_new_token_is_the_only_output_and_works(ann: CliUser) -> None:
 
 
 async def test_a_revoked_token_no_longer_works(ann: CliUser) -> None:
-    created = json.loads((await ann.run("token", "create", "script", "--json")).stdout)
+    created = json.loads((await create_token(ann, "script", "--json")).stdout)
     assert (await ann.run("token", "revoke", "script")).stdout == "Revoked script.\n"
     refused = await ann.run("ws", "ls", CODEHUB_TOKEN=created["token"])
     assert refused.exit_code == ExitCode.NOT_SIGNED_IN
@@ -31,17 +37,55 @@ async def test_a_revoked_token_no_longer_works(ann: CliUser) -> None:
 
 
 async def test_tokens_with_the_same_name_are_distinguished_by_id(ann: CliUser) -> None:
-    ids = [json.loads((await ann.run("token", "create", "twin", "--json")).stdout)["id"] for _ in range(2)]
+    ids = [json.loads((await create_token(ann, "twin", "--json")).stdout)["id"] for _ in range(2)]
     result = await ann.run("token", "revoke", "twin")
     assert result.exit_code == ExitCode.USAGE
     assert all(each in result.stderr for each in ids)
     assert (await ann.run("token", "revoke", ids[0])).exit_code == 0
 
 
-async def test_a_token_does_not_outlive_its_creator(ann: CliUser) -> None:
-    result = await ann.run("token", "create", "script", "--days", "3650")
-    assert result.exit_code == ExitCode.REFUSED
-    assert result.stderr.splitlines()[-1] == "Sign in for longer with: codehub login --days 3651"
+async def test_a_token_is_not_enough_to_create_one(ann: CliUser) -> None:
+    result = await ann.run("token", "create", "script", "--password-stdin", stdin="wrong horse\n")
+    assert result.exit_code == ExitCode.NOT_SIGNED_IN
+    without = await ann.run("token", "create", "script")
+    assert without.exit_code == ExitCode.USAGE
+    assert "--password-stdin" in without.stderr
+    assert "script" not in (await ann.run("token", "ls")).stdout
+
+
+async def test_signing_out_everywhere_ends_sessions_and_tokens(ann: CliUser) -> None:
+    other = (await create_token(ann, "script")).stdout.strip()
+    name = ann.person.username
+    signed_in = await ann.run("login", "--user", name, "--password-stdin", stdin=f"{PASSWORD}\n")
+    assert signed_in.exit_code == 0, signed_in.output
+    result = await ann.run("logout", "--everywhere")
+    assert result.exit_code == 0, result.output
+    assert (await ann.run("ws", "ls", CODEHUB_TOKEN=other)).exit_code == ExitCode.NOT_SIGNED_IN
+    assert (await ann.person.client.get("/api/v1/session")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        ("50GB", "may use 50 GB"),
+        ("1.5 MB", "may use 1.5 MB"),
+        ("any", "may use any amount"),
+        ("default", "may use"),
+    ],
+)
+async def test_an_administrator_sets_a_disk_limit(
+    ann: CliUser, admin: CliUser, limit: str, said: str
+) -> None:
+    workspace_id = await ann.create("large")
+    result = await admin.run("admin", "disk", workspace_id, limit)
+    assert (result.exit_code, said in result.output) == (0, True), result.output
+    assert (await ann.run("admin", "disk", workspace_id, limit)).exit_code == ExitCode.REFUSED
+
+
+@pytest.mark.parametrize("limit", ["50", "50GX", "-1GB", "GB"])
+async def test_a_disk_limit_that_is_no_size_is_refused(admin: CliUser, limit: str) -> None:
+    result = await admin.run("admin", "disk", "x", "--", limit)
+    assert (result.exit_code, "such as 50GB" in result.output) == (ExitCode.USAGE, True)
 
 
 async def test_administrators_see_the_system(ann: CliUser, admin: CliUser) -> None:
@@ -80,7 +124,7 @@ async def complete(user: CliUser, line: str, **changed: str) -> list[str]:
 async def test_the_shell_completes_commands_and_workspace_names(ann: CliUser) -> None:
     await ann.create("compiler")
     await ann.create("other")
-    assert await complete(ann, "codehub ws sh") == ["show"]
+    assert await complete(ann, "codehub ws sho") == ["show"]
     assert await complete(ann, "codehub ws show com") == ["compiler"]
     assert await complete(ann, "codehub ws undelete com") == []
 

@@ -4,7 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from cli.errors import CommandError, printable
+from cli.control_characters import printable
+from cli.errors import CommandError
 from cli.formatting import parse_duration, round_duration, upcoming
 from cli.words import command
 from cli.workspace.live_events import Event, parse_events

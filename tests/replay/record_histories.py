@@ -80,6 +80,7 @@ async def test_record_the_sweeps(real_plane: ControlPlane) -> None:
         "ttl": "TtlWorkflow",
         "archive_gc": "ArchiveGcWorkflow",
         "observe": "ObserveWorkflow",
+        "disk": "DiskWorkflow",
         "retention": "RetentionWorkflow",
     }.items():
         workflow_id = await real_plane.run_sweep_as(workflow)

@@ -49,6 +49,18 @@ async def test_the_files_come_back_from_an_archive(plane: ControlPlane) -> None:
     assert running.restore_marker == running.archive_key
 
 
+async def test_work_done_since_the_last_archive_is_in_the_next_one(plane: ControlPlane) -> None:
+    workspace_id = await plane.reach(DesiredState.ARCHIVED)
+    await plane.want(workspace_id, DesiredState.STANDBY)
+    restored = await plane.converge(workspace_id)
+    plane.write(workspace_id, "written since")
+    await plane.want(workspace_id, DesiredState.ARCHIVED)
+    archived = await plane.converge(workspace_id)
+    assert (archived.phase, archived.error_reason) == (Phase.ARCHIVED, None)
+    assert archived.archive_key != restored.archive_key
+    assert plane.read_archived(archived.archive_key) == "written since"
+
+
 async def test_a_workflow_of_a_missing_workspace_just_ends(plane: ControlPlane) -> None:
     handle = await plane.start(WorkspaceId("99999999-9999-4999-8999-999999999999"))
     assert await handle.result() == "There is no such workspace."

@@ -19,6 +19,7 @@ from codehub.db.models import Archive, Workspace
 from codehub.db.session import Database
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
+from codehub.domain.images import AllowedImages
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.policy import Policy
 from testkit.fakes import (
@@ -45,7 +46,7 @@ class Harness:
         archives, monitor = FakeArchives(self.world), StepMonitor(FakeProgressBoard(), Policy().stall)
         volumes, instances = FakeVolumes(self.world), FakeInstances(self.world)
         self.workspace = WorkspaceActivities(database, Observer(instances, volumes, archives))
-        self.instance = InstanceActivities(database, instances, monitor)
+        self.instance = InstanceActivities(database, instances, Policy().allowed_images, monitor)
         self.volume = VolumeActivities(database, volumes, archives, monitor)
         self.archive = ArchiveActivities(database, FakeStorageJobs(self.world), monitor)
         self.call = ActivityEnvironment().run
@@ -183,6 +184,22 @@ async def test_a_purge_removes_what_exists(harness: Harness) -> None:
     harness.world.down.add(Resource.ARCHIVE)
     await harness.call(harness.volume.remove_volume, request)
     assert request.workspace_id not in harness.world.volumes
+
+
+async def test_an_image_that_is_no_longer_allowed_does_not_start_and_what_runs_is_left_alone(
+    harness: Harness,
+) -> None:
+    request = await harness.claimed(Operation.STARTING, DesiredState.RUNNING)
+    strict = replace(harness.instance, allowed_images=AllowedImages(("ours",)))
+    for step in (strict.start_instance, strict.pull_image):
+        with pytest.raises(Permanent, match="is not allowed\\. Ask an administrator") as caught:
+            await harness.call(step, request)
+        assert caught.value.reason is ErrorReason.IMAGE_PULL_FAILED
+    assert harness.world.instances == {}
+    await harness.call(harness.instance.start_instance, request)
+    # Only a start is refused; nobody looks at the list again while the IDE runs.
+    await harness.call(harness.workspace.observe, request.workspace_id)
+    assert list(harness.world.instances) == [request.workspace_id]
 
 
 async def test_claiming_twice_is_one_claim(harness: Harness) -> None:

@@ -23,7 +23,7 @@ from tests.workflows.harness import ControlPlane, skipping_server
 pytestmark = pytest.mark.usefixtures("own_time")
 
 GC, RETENTION, TTL = "ArchiveGcWorkflow", "RetentionWorkflow", "TtlWorkflow"
-NOTHING = dict.fromkeys(("workspaces", "archives", "events", "sessions", "tokens", "usage"), 0)
+NOTHING = dict.fromkeys(("workspaces", "archives", "events", "sessions", "tokens", "usage", "audit_log"), 0)
 
 
 @pytest.fixture

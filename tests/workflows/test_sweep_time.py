@@ -87,6 +87,6 @@ async def test_a_time_years_ahead_makes_nothing_idle(plane: ControlPlane, desire
 
 
 async def sweep_idle(plane: ControlPlane, now: datetime) -> None:
-    idle = IdleActivities(plane.database, plane.buffer, plane.convergence, TIMES, LIMITS, 1)
+    idle = IdleActivities(plane.database, plane.buffer, plane.convergence, TIMES, TIMES, LIMITS, 1)
     for sweep in (idle.store_last_access, idle.stop_unused, idle.archive_unused):
         await ActivityEnvironment().run(sweep, SweepRequest(now))

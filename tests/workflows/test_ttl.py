@@ -5,12 +5,14 @@ from datetime import timedelta
 
 import pytest
 from redis.asyncio import Redis
+from sqlalchemy import update
 from temporalio.runtime import MetricBuffer, Runtime, TelemetryConfig
 from temporalio.testing import ActivityEnvironment, WorkflowEnvironment
 
 from activities.idle import ARCHIVES_PER_SLOT, BATCH, REJECTED_METRIC, IdleActivities
 from codehub.adapters.redis.activity import ACTIVITY_KEY
 from codehub.contracts import SweepRequest
+from codehub.db.models import User
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.policy import Policy
@@ -35,6 +37,13 @@ async def sweep_until_settled(plane: ControlPlane, workspace_id: WorkspaceId) ->
     return (await plane.converge(workspace_id)).phase
 
 
+async def reach_running_with_late_archive(plane: ControlPlane) -> WorkspaceId:
+    """Only the sweep's clock skips ahead: with the usual TTL it could archive what it has just stopped."""
+    workspace_id = await plane.create(archive_ttl_seconds=int(timedelta(days=2).total_seconds()))
+    assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
+    return workspace_id
+
+
 async def test_an_unused_workspace_is_stopped_and_days_later_archived(
     plane: ControlPlane, skipping: WorkflowEnvironment
 ) -> None:
@@ -54,6 +63,20 @@ async def test_an_unused_workspace_is_stopped_and_days_later_archived(
     assert plane.read_archived(snapshot.archive_key) == "precious"
 
 
+async def test_a_disabled_users_workspace_is_stopped_by_the_next_sweep_and_archived_after_its_time(
+    plane: ControlPlane, skipping: WorkflowEnvironment
+) -> None:
+    workspace_id = await plane.create(archive_ttl_seconds=int(timedelta(days=2).total_seconds()))
+    assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
+    assert await sweep_until_settled(plane, workspace_id) is Phase.RUNNING
+    async with plane.database.transaction() as session:
+        await session.execute(update(User).values(disabled_at=plane.now))
+    assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
+    assert not plane.world.instances
+    await skipping.sleep(timedelta(days=3))
+    assert await sweep_until_settled(plane, workspace_id) is Phase.ARCHIVED
+
+
 async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: WorkflowEnvironment) -> None:
     workspace_id = await plane.reach(DesiredState.RUNNING)
     await skipping.sleep(timedelta(hours=5))
@@ -68,9 +91,7 @@ async def test_use_keeps_a_workspace_running(plane: ControlPlane, skipping: Work
 async def test_an_invalid_entry_does_not_stop_the_sweep(
     plane: ControlPlane, skipping: WorkflowEnvironment, redis_client: Redis
 ) -> None:
-    # Only the sweep's clock skips ahead: with the usual TTL it could archive what it has just stopped.
-    workspace_id = await plane.create(archive_ttl_seconds=int(timedelta(days=2).total_seconds()))
-    assert (await plane.converge(workspace_id)).phase is Phase.RUNNING
+    workspace_id = await reach_running_with_late_archive(plane)
     await skipping.sleep(timedelta(hours=5))
     await redis_client.zadd(ACTIVITY_KEY, {"not a workspace": 1.0, workspace_id: float("inf")})
     assert await sweep_until_settled(plane, workspace_id) is Phase.STANDBY
@@ -93,7 +114,15 @@ async def test_invalid_entries_are_counted(plane: ControlPlane, redis_client: Re
     metrics = MetricBuffer(100)
     environment = ActivityEnvironment()
     environment.metric_meter = Runtime(telemetry=TelemetryConfig(metrics=metrics)).metric_meter
-    idle = IdleActivities(plane.database, plane.buffer, plane.convergence, Policy().idle_times, LIMITS, 1)
+    idle = IdleActivities(
+        plane.database,
+        plane.buffer,
+        plane.convergence,
+        Policy().idle_times,
+        Policy().longest_idle_times,
+        LIMITS,
+        1,
+    )
     assert await environment.run(idle.store_last_access, SweepRequest(plane.now)) == 0
     [counted] = [each for each in metrics.retrieve_updates() if each.metric.name == REJECTED_METRIC]
     assert counted.value == 2
@@ -106,7 +135,7 @@ async def test_use_of_a_workspace_that_does_not_exist_is_dropped(plane: ControlP
 
 
 async def test_use_in_the_future_counts_as_now(plane: ControlPlane, skipping: WorkflowEnvironment) -> None:
-    workspace_id = await plane.reach(DesiredState.RUNNING)
+    workspace_id = await reach_running_with_late_archive(plane)
     await plane.buffer.record({workspace_id: plane.now + timedelta(days=3000)})
     assert await sweep_until_settled(plane, workspace_id) is Phase.RUNNING
     await skipping.sleep(timedelta(hours=5))
