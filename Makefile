@@ -4,13 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
 PACKAGES_SYNCED := node_modules/.synced
-PACKAGES := codehub activities workflows api proxy worker storage_job cli migrations benchmarks gameday testkit tests
+PACKAGES := codehub activities workflows api proxy worker storage_job workspace_agent cli migrations benchmarks gameday testkit tests
 # Tests start thousands of processes: cache the bytecode of their modules even if the caller's shell turns that off.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header
 
 .DEFAULT_GOAL := help
-.PHONY: help up test t check static unit fmt lint types contracts js scripts screenshots docs gameday fixed-game new-game search histories lock env images clean
+.PHONY: help up test t check static unit fmt lint types contracts js scripts screenshots docs gameday fixed-game new-game search histories lock env images cluster clean
 
 help: ## List the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -18,7 +18,8 @@ help: ## List the targets
 $(SYNCED): requirements/bootstrap.lock requirements/dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "CodeHub needs Python 3.11 or newer; choose one: make PYTHON=python3.12 ..."; exit 1; }
-	@test -x $(BIN)/uv || { $(PYTHON) -m venv --clear $(VENV) \
+	@# Without pyvenv.cfg, which an interrupted run can leave behind, uv would change the Python of the machine.
+	@test -x $(BIN)/uv -a -f $(VENV)/pyvenv.cfg || { $(PYTHON) -m venv --clear $(VENV) \
 	  || { echo "python3 has no venv module; on Debian: apt-get install python3-venv"; exit 1; }; \
 	  $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bootstrap.lock; }
 	@$(BIN)/uv pip sync --quiet --python $(BIN)/python --require-hashes requirements/bootstrap.lock requirements/dev.lock
@@ -31,6 +32,8 @@ up: $(SYNCED) ## Start CodeHub on this machine
 	@$(BIN)/codehub up
 
 test: $(SYNCED) ## Run every test
+	@# The tests in a browser use these packages and cannot fetch them: their network ends at the loopback.
+	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(PACKAGES_SYNCED); fi
 	$(BIN)/coverage erase
 	$(BIN)/python -m tests.run
 	$(BIN)/coverage report
@@ -111,6 +114,9 @@ env: ## Generate the passwords for the compose deployment
 
 images: ## Build the Docker images
 	@images/build
+
+cluster: ## Build the servers of the Kubernetes test cluster (needs Go)
+	@testkit/kubernetes/build
 
 clean: ## Remove what the other targets created
 	rm -rf $(VENV) node_modules build dist .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache

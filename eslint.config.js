@@ -20,5 +20,11 @@ export default [
     languageOptions: { globals: globals.browser, sourceType: "script" },
     rules,
   },
+  {
+    // The attempts use what it defines.
+    files: ["tests/attacks/attempts/prelude.js"],
+    languageOptions: { globals: { ...globals.browser, t: "readonly" }, sourceType: "script" },
+    rules: { ...rules, "no-unused-vars": "off" },
+  },
   { files: ["tests/dashboard/*.mjs", "eslint.config.js"], languageOptions: { globals: globals.node }, rules },
 ];

@@ -1,4 +1,4 @@
-"""A worker that kills itself once, before or after a given activity."""
+"""A worker that kills itself once, before or after a given activity of one workspace."""
 
 import multiprocessing
 import os
@@ -14,6 +14,8 @@ from typing import Any
 from temporalio import activity
 from temporalio.worker import ActivityInboundInterceptor, ExecuteActivityInput, Interceptor
 
+from codehub.contracts import workspace_workflow_id
+from codehub.domain.conditions import WorkspaceId
 from worker.__main__ import main
 
 _processes = multiprocessing.get_context("forkserver")
@@ -27,16 +29,21 @@ class CrashPoint:
 
     moment: str
     activity_name: str
+    workspace_id: WorkspaceId
     crashed_file: Path
 
     @classmethod
-    def parse(cls, text: str, crashed_file: Path) -> "CrashPoint":
+    def parse(cls, text: str, workspace_id: WorkspaceId, crashed_file: Path) -> "CrashPoint":
         """Read `before:upload_archive`."""
         moment, _, activity_name = text.partition(":")
-        return cls(moment, activity_name, crashed_file)
+        return cls(moment, activity_name, workspace_id, crashed_file)
 
-    def reached(self, moment: str, activity_name: str) -> None:
-        if (moment, activity_name) != (self.moment, self.activity_name):
+    def reached(self, moment: str) -> None:
+        info = activity.info()
+        if (moment, info.activity_type) != (self.moment, self.activity_name):
+            return
+        # The workflows of other workspaces and the sweeps have other ids.
+        if not (info.workflow_id or "").startswith(workspace_workflow_id(self.workspace_id)):
             return
         try:
             self.crashed_file.touch(exist_ok=False)
@@ -61,10 +68,9 @@ class _Crash(ActivityInboundInterceptor):
         self._point = point
 
     async def execute_activity(self, input: ExecuteActivityInput) -> Any:  # noqa: A002, ANN401
-        name = activity.info().activity_type
-        self._point.reached("before", name)
+        self._point.reached("before")
         result = await super().execute_activity(input)
-        self._point.reached("after", name)
+        self._point.reached("after")
         return result
 
 

@@ -24,19 +24,17 @@ from codehub.db.session import Connection, Database, DatabaseUnavailable, connec
 from codehub.db.snapshots import load_snapshot
 from codehub.domain.conditions import Snapshot, Status, WorkspaceId
 from codehub.domain.limits import RunningLimits
-from codehub.domain.naming import volume_name
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.embedded.stack import EmbeddedStack
 from codehub.policy import policy_of
-from codehub.providers import local_root_of
 from codehub.services.deletion import delete_workspace
 from codehub.services.requests import RequestContext
 from codehub.services.workspaces import request_state
 from codehub.settings import Settings, load_settings
 from migrations import runner
-from testkit.docker_engine import volume_path
+from testkit.homes import homes_of
 from testkit.rows import add_user, add_workspace
-from testkit.trees import make_rich_home
+from testkit.trees import Description
 from testkit.waiting import until
 from worker.workers import create_workers
 
@@ -133,7 +131,7 @@ class Deployment:
         workspace_id = await self.create(DesiredState.STANDBY)
         await self.wake(workspace_id)
         await self.wait_for_phase(workspace_id, Phase.STANDBY)
-        make_rich_home(self.home(workspace_id))
+        self.fill_home(workspace_id)
         # Random bytes do not compress.
         (self.home(workspace_id) / "ballast").write_bytes(os.urandom(ballast_bytes))
         return workspace_id
@@ -144,19 +142,22 @@ class Deployment:
         await self.wait_for_phase(workspace_id, Phase(desired.value))
 
     @property
-    def on_docker(self) -> bool:
-        return self.settings.workspaces.instance_backend == "local-docker"
-
-    @property
     def image_ref(self) -> str:
         """Return the default image; on the local backend, the name under which the tiny IDE is installed."""
-        return self.settings.workspaces.default_image_ref if self.on_docker else "code-server"
+        workspaces = self.settings.workspaces
+        return "code-server" if workspaces.instance_backend == "local" else workspaces.default_image_ref
 
     def home(self, workspace_id: WorkspaceId) -> Path:
-        """Return the directory of the home, whether or not the volume exists."""
-        if self.on_docker:
-            return volume_path(workspace_id)
-        return local_root_of(self.settings) / "volumes" / volume_name(workspace_id)
+        """Return the directory of the home; it exists only if the volume does."""
+        return homes_of(self.settings).path(workspace_id)
+
+    def fill_home(self, workspace_id: WorkspaceId) -> None:
+        """Make every kind of entry that a home can have, in an empty home."""
+        homes_of(self.settings).fill(workspace_id)
+
+    def describe_home(self, workspace_id: WorkspaceId) -> Description:
+        """Return all attributes of the home that must survive."""
+        return homes_of(self.settings).describe(workspace_id)
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[None]:

@@ -3,11 +3,13 @@
 import functools
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from uuid import uuid4
 
@@ -15,6 +17,7 @@ from aiodocker import Docker
 
 from codehub.adapters.docker.engine import open_engine
 from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions, Timeouts
+from codehub.adapters.docker.sockets import SocketDirectory
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import container_name, volume_name
 from testkit.needs import do_without, do_without_engine, need_program, need_root
@@ -25,7 +28,9 @@ NETWORK = "codehub-tests"
 JOB_IMAGE = "codehub-storage-job:latest"
 WORKSPACE_IMAGE = "codehub-workspace:latest"
 STALLED_JOB_IMAGE = "codehub-test-stalled-job"
-CONTEXT = Path(__file__).parent
+REPOSITORY = Path(__file__).parents[1]
+# For what starts no instances.
+NO_SOCKETS = SocketDirectory(Path("/nonexistent/sockets"))
 # Long enough for a loaded machine; only failures take this long.
 PATIENCE = Timeouts(start=120, stop=5, health=10)
 
@@ -54,11 +59,20 @@ def need_docker(*images: str) -> None:
 def build(name: str, dockerfile: str, *build_args: str) -> None:
     """Build an image that only tests use, within seconds and without a network."""
     arguments = [word for each in build_args for word in ("--build-arg", each)]
-    path = CONTEXT / "docker_images" / dockerfile
+    path = REPOSITORY / "testkit" / "docker_images" / dockerfile
     environment = {**os.environ, "DOCKER_BUILDKIT": "0"}
-    command = ("docker", "build", "--quiet", "--tag", name, *arguments, "--file", str(path), str(CONTEXT))
-    run = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    with TemporaryDirectory() as context:
+        _fill_context(Path(context))
+        command = ("docker", "build", "--quiet", "--tag", name, *arguments, "--file", str(path), context)
+        run = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert run.returncode == 0, run.stderr
+
+
+def _fill_context(context: Path) -> None:
+    shutil.copy(REPOSITORY / "testkit" / "tiny_ide.py", context)
+    shutil.copy(REPOSITORY / "images" / "workspace" / "run-agent", context)
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(REPOSITORY / "workspace_agent", context / "workspace_agent", ignore=ignored)
 
 
 @functools.cache
@@ -99,11 +113,7 @@ class Engine:
     """The engine for one test: what the test creates carries its label and is removed with it."""
 
     client: Docker
-    options: DockerOptions = field(
-        default_factory=lambda: DockerOptions(
-            project=new_project(), network=NETWORK, job_image=JOB_IMAGE, timeouts=PATIENCE
-        )
-    )
+    options: DockerOptions
 
     def inspect(self, workspace_id: WorkspaceId) -> dict[str, Any]:
         [found] = json.loads(docker("inspect", container_name(workspace_id)))
@@ -133,9 +143,21 @@ class Engine:
 
 @asynccontextmanager
 async def opened_engine() -> AsyncIterator[Engine]:
-    async with open_engine(URL) as client:
-        engine = Engine(client)
-        try:
-            yield engine
-        finally:
-            engine.clean_up()
+    with TemporaryDirectory(prefix="codehub-sockets-") as directory:
+        async with open_engine(URL) as client:
+            engine = Engine(client, _new_options(Path(directory)))
+            try:
+                yield engine
+            finally:
+                engine.clean_up()
+
+
+def _new_options(sockets: Path) -> DockerOptions:
+    return DockerOptions(
+        sockets=SocketDirectory(sockets),
+        network=NETWORK,
+        project=new_project(),
+        base_path="/w/{id}/",
+        job_image=JOB_IMAGE,
+        timeouts=PATIENCE,
+    )

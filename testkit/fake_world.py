@@ -11,7 +11,7 @@ from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import meta_key
 from codehub.domain.states import ErrorReason
-from codehub.ports import StoredArchive
+from codehub.ports import Measurement, StoredArchive
 
 Home = dict[str, bytes]
 IMAGE = "codehub-test-ide"
@@ -26,6 +26,7 @@ class FakeInstance:
     answers: bool = True
     made_from: dict[str, str] = field(default_factory=dict)
     log: list[bytes] = field(default_factory=lambda: [b"listening\n"])
+    ports: dict[int, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -48,6 +49,8 @@ class FakeWorld:
     """
 
     volumes: dict[WorkspaceId, Home] = field(default_factory=dict)
+    # What a measurement finds; nothing by default.
+    sizes: dict[WorkspaceId, Measurement] = field(default_factory=dict)
     instances: dict[WorkspaceId, FakeInstance] = field(default_factory=dict)
     objects: dict[str, FakeObject] = field(default_factory=dict)
     uploads: dict[str, datetime] = field(default_factory=dict)

@@ -13,12 +13,16 @@ from codehub.domain.conditions import ArchiveFact, ContainerFact, Resource, Volu
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.naming import ARCHIVE_ROOT, meta_key
 from codehub.domain.states import ErrorReason
+from codehub.instance_ports import RESERVED_PORTS, explain_reserved
 from codehub.ports import (
     ArchiveObject,
     ExpectedArchive,
     ImageMissing,
     InstanceRequest,
+    ListeningPort,
+    Measurement,
     Outdated,
+    PortUnavailable,
     Progress,
     Report,
     StoredArchive,
@@ -108,6 +112,19 @@ class FakeInstances:
         ready = self._fact(workspace_id) is ContainerFact.READY
         return Upstream("127.0.0.1", 8080, keep_prefix=False) if ready else None
 
+    async def find_port(self, workspace_id: WorkspaceId, port: int) -> Upstream | None:
+        await self._world.enter("instances.find_port", workspace_id, Resource.CONTAINER)
+        if port in RESERVED_PORTS:
+            raise PortUnavailable(explain_reserved(port))
+        alive = self._is_alive(workspace_id)
+        return Upstream("127.0.0.1", port, keep_prefix=True) if alive else None
+
+    async def list_ports(self, workspace_id: WorkspaceId) -> Sequence[ListeningPort]:
+        await self._world.enter("instances.list_ports", workspace_id, Resource.CONTAINER)
+        alive = self._is_alive(workspace_id)
+        ports = self._world.instances[workspace_id].ports if alive else {}
+        return [ListeningPort(port, ports[port]) for port in sorted(ports)]
+
     async def read_log(self, workspace_id: WorkspaceId, *, tail: int, follow: bool) -> AsyncIterator[bytes]:
         await self._world.enter("instances.read_log", workspace_id, Resource.CONTAINER)
         instance = self._world.instances.get(workspace_id)
@@ -154,6 +171,13 @@ class FakeVolumes:
         if workspace_id in self._world.instances or workspace_id in self._world.jobs:
             raise Transient(ErrorReason.ACTION_FAILED, "The volume is in use.")
         self._world.volumes.pop(workspace_id, None)
+
+    async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
+        del seconds
+        await self._world.enter("volumes.measure", workspace_id, Resource.VOLUME)
+        if workspace_id not in self._world.volumes:
+            return None
+        return self._world.sizes.get(workspace_id, Measurement(0, complete=True))
 
 
 class FakeHomeStore:

@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import pytest
 
-from codehub.adapters.local.sandbox import bubblewrap
+from codehub.adapters.local.sandbox import NoSandbox, require_bubblewrap
 
 # The Debian package of each program.
 PACKAGES = {
@@ -20,12 +20,14 @@ PACKAGES = {
     "mkfs.ext4": "e2fsprogs",
     "mmdebstrap": "mmdebstrap",
     "mount": "mount",
+    "node": "nodejs",
     "npm": "npm",
     "openssl": "openssl",
     "nsenter": "util-linux",
     "promtool": "prometheus",
     "setpriv": "util-linux",
     "tar": "tar",
+    "umount": "mount",
     "unshare": "util-linux",
 }
 
@@ -52,7 +54,9 @@ def need_root() -> None:
 
 
 def need_bubblewrap() -> None:
-    if bubblewrap() is None:
+    try:
+        require_bubblewrap()
+    except NoSandbox:
         do_without("a working bubblewrap", "apt-get install bubblewrap, and allow user namespaces")
 
 

@@ -4,13 +4,13 @@ import ctypes
 import os
 import select
 import signal
-import socket
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 
 import psutil
+
+from codehub.embedded.free_ports import choose_ports
 
 WAIT_SECONDS = 120.0
 _PR_SET_PDEATHSIG = 1
@@ -38,12 +38,8 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Return different ports that nothing listens on; another process may still take one."""
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return tuple(each.getsockname()[1] for each in sockets)
+    """Return different ports that nothing listens on, reserved for this process among all test runs."""
+    return tuple(choose_ports(map(str, range(count)), {}).values())
 
 
 def free_port() -> int:

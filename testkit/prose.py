@@ -13,7 +13,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 GIT = shutil.which("git") or "git"
-PRODUCT = ("activities", "api", "cli", "codehub", "gameday", "proxy", "storage_job", "worker", "workflows")
+PRODUCT = (
+    "activities",
+    "api",
+    "cli",
+    "codehub",
+    "egress",
+    "gameday",
+    "proxy",
+    "storage_job",
+    "worker",
+    "workflows",
+)
 DIRECTIVE = re.compile(r"#\s*(noqa|type:|pragma|!)")
 # A text for people in JavaScript starts with a capitalized word and has at least two words.
 UI_TEXT = re.compile(r"""(["'`])([A-Z][a-z]+ [^"'`\n]*)\1""")

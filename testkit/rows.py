@@ -10,8 +10,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.models import User, Workspace
 from codehub.domain.conditions import Snapshot, WorkspaceId, conditions_to_json
 from codehub.domain.states import Operation
+from codehub.services.audit import Actor
 
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
+# Whom the audit log names when a test changes accounts.
+BY = Actor("test")
 
 
 def new_workspace_id() -> WorkspaceId:

@@ -79,7 +79,7 @@ def spawn_service(
     """Start a service without waiting; it writes `log` and, once ready, `ready` into the directory."""
     (directory / "ready").unlink(missing_ok=True)
     everything = {
-        **{name: os.environ[name] for name in INHERITED if name in os.environ},
+        **inherited_environment(),
         **environment,
         f"CODEHUB_{module.upper()}_PORT": str(port),
         f"CODEHUB_{module.upper()}_READY_FILE": str(directory / "ready"),
@@ -87,6 +87,11 @@ def spawn_service(
     log = directory / "log"
     process = spawn((sys.executable, "-m", module, *arguments), log, everything)
     return ServiceProcess(f"http://127.0.0.1:{port}", port, process, log)
+
+
+def inherited_environment() -> dict[str, str]:
+    """Return what a process needs of this one's environment, without its CODEHUB_ variables."""
+    return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 
 async def _becomes_ready(service: ServiceProcess, ready_file: Path) -> bool:

@@ -1,14 +1,16 @@
 """A minimal IDE: it serves requests within milliseconds and does a few things on request.
 
-Usage: tiny_ide.py PORT PREFIX [mute|deaf]: `mute` never listens, `deaf` ignores SIGTERM.
+Usage: tiny_ide.py PORT|SOCKET PREFIX [mute|deaf]: `mute` never listens, `deaf` ignores SIGTERM.
 """
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 
 
 def answer(path: str) -> str:
@@ -22,14 +24,42 @@ def answer(path: str) -> str:
     if kind == "detach":
         # A child in its own session that has no inherited descriptors.
         return str(subprocess.Popen(("/bin/sleep", "1000"), start_new_session=True).pid)
+    if kind == "run":
+        # Like a terminal: the command is hexadecimal, with null bytes between its words.
+        words = bytes.fromhex(rest).decode().split("\0")
+        return subprocess.run(words, check=False, stdout=subprocess.PIPE, text=True, close_fds=False).stdout
+    if kind == "listen":
+        # Like a development server: on loopback only, on a port that is free.
+        server = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=echo, args=(server,), daemon=True).start()
+        return str(server.getsockname()[1])
     if kind == "exit":
         os._exit(1)
     return "ok"
 
 
-def serve(port: int, prefix: str) -> None:
+def echo(server: socket.socket) -> None:
+    while True:
+        connection, _ = server.accept()
+        with connection:
+            while data := connection.recv(65536):
+                connection.sendall(data)
+
+
+def listen(address: str) -> socket.socket:
+    if address.isdecimal():
+        return socket.create_server((os.environ.get("LISTEN", "127.0.0.1"), int(address)))
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(address)
+    # CodeHub may run as another user; the directory keeps all others out.
+    os.chmod(address, 0o666)  # noqa: PTH101, S103
+    server.listen()
+    return server
+
+
+def serve(address: str, prefix: str) -> None:
     token = os.environ.get("TOKEN")
-    with socket.create_server((os.environ.get("LISTEN", "127.0.0.1"), port)) as server:
+    with listen(address) as server:
         print("listening", flush=True)  # noqa: T201
         while True:
             connection, _ = server.accept()
@@ -40,7 +70,10 @@ def serve(port: int, prefix: str) -> None:
                 allowed = known and path.startswith(prefix)
                 status = "200 OK" if allowed else "403 Forbidden"
                 body = answer(path.removeprefix(prefix)) if allowed else ""
-                connection.sendall(f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+                response = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+                # The client may have given up while this IDE was frozen.
+                with contextlib.suppress(BrokenPipeError):
+                    connection.sendall(response.encode())
 
 
 if __name__ == "__main__":
@@ -49,4 +82,4 @@ if __name__ == "__main__":
     if "mute" in sys.argv:
         print("about to wait forever", flush=True)  # noqa: T201
         signal.pause()
-    serve(int(sys.argv[1]), sys.argv[2])
+    serve(sys.argv[1], sys.argv[2])

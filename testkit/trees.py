@@ -29,6 +29,17 @@ def describe_tree(root: Path) -> Description:
     return described
 
 
+def without_owners(description: Description) -> Description:
+    return {
+        name: {fact: value for fact, value in facts.items() if fact != "owner"}
+        for name, facts in description.items()
+    }
+
+
+def without_root(description: Description) -> Description:
+    return {name: facts for name, facts in description.items() if name != b"."}
+
+
 def _describe(path: bytes, status: os.stat_result) -> dict[str, object]:
     facts: dict[str, object] = {
         "type": stat.S_IFMT(status.st_mode),
@@ -69,6 +80,22 @@ def make_rich_home(root: Path, seed: int = 0) -> None:
     (root / "empty-directory").mkdir()
     os.mkfifo(root / "fifo")
     _set_times(root, generator)
+
+
+def make_home_of_user(root: Path, user_id: int) -> None:
+    """Make a home as programs of the user could: everything is theirs, and some of it unreadable."""
+    make_rich_home(root)
+    os.removexattr(root / "attributes", "security.capability")
+    for name in ("nothing", "closed/inner/file"):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(name)
+    modes = {path: stat.S_IMODE(path.lstat().st_mode) for path in root.rglob("*") if not path.is_symlink()}
+    for path in root.rglob("*"):
+        os.chown(path, user_id, user_id, follow_symlinks=False)
+    closed = {root / name: 0 for name in ("nothing", "closed/inner/file", "closed/inner", "closed")}
+    # A change of the owner removes the setuid and setgid bits.
+    for path, mode in (modes | closed).items():
+        path.chmod(mode)
 
 
 def _make_files(root: Path, generator: random.Random) -> None:

@@ -42,11 +42,15 @@ AREAS = {
     "services": Area(
         ("codehub/services",),
         (
+            "integration/test_audit_log.py",
             "integration/test_backends.py",
+            "integration/test_disabled_users.py",
             "integration/test_history.py",
             "integration/test_home_store.py",
             "integration/test_identity*.py",
             "integration/test_incomplete_archives.py",
+            "integration/test_lockout_of_others.py",
+            "integration/test_port_shares.py",
             "integration/test_recovery.py",
             "integration/test_retention.py",
             "integration/test_tokens.py",
@@ -72,7 +76,7 @@ AREAS = {
         ),
     ),
     "adapters": Area(
-        ("codehub/adapters", "codehub/ports.py"),
+        ("codehub/adapters", "codehub/ports", "workspace_agent"),
         (
             "contracts",
             "integration/test_local_*.py",
@@ -81,9 +85,14 @@ AREAS = {
             "integration/test_temporal_*.py",
             "unit/test_local_*.py",
             "unit/test_temporal_*.py",
+            "unit/test_instance_ports.py",
+            "unit/test_workspace_agent*.py",
         ),
     ),
     "docker": Area(("codehub/adapters/docker",), ("docker", "contracts", "integration/test_docker_probe.py")),
+    "kubernetes": Area(
+        ("codehub/adapters/kubernetes", "testkit/kubernetes"), ("kubernetes", "unit/test_kubernetes_*.py")
+    ),
     "storage": Area(
         ("storage_job", "codehub/adapters/s3", "codehub/job_protocol.py"),
         ("integration/test_storage_job_*.py", "unit/test_storage_job_*.py", "adversarial"),
@@ -92,7 +101,11 @@ AREAS = {
         ("api",), ("api", "unit/test_live_*.py", "unit/test_request_hash.py", "unit/test_shown_progress.py")
     ),
     "dashboard": Area(("api/dashboard",), ("e2e", "unit/test_dashboard_files.py", "unit/test_words.py")),
-    "proxy": Area(("proxy",), ("proxy", "front_door", "unit/test_proxy_*.py")),
+    "proxy": Area(("proxy",), ("proxy", "front_door", "unit/test_proxy_*.py", "unit/test_cookies.py")),
+    "origins": Area(
+        ("codehub/origins.py", "api/security", "proxy/entrance.py", "proxy/hosts.py"), ("attacks",)
+    ),
+    "egress": Area(("egress", "codehub/domain/egress.py"), ("egress", "unit/test_egress_*.py")),
     "cli": Area(
         ("cli",),
         ("cli", "integration/test_cli_user.py", "unit/test_cli_*.py", "unit/test_formatting.py"),
@@ -107,7 +120,10 @@ AREAS = {
             "unit/test_process_exit.py",
         ),
     ),
-    "settings": Area(("codehub/settings", "codehub/logs.py"), ("unit/test_settings.py", "unit/test_logs.py")),
+    "settings": Area(
+        ("codehub/settings", "codehub/logs.py"),
+        ("unit/test_settings.py", "unit/test_logs.py", "unit/test_allowed_images.py"),
+    ),
     "gameday": Area(("gameday",), ("gameday", "docker/test_gameday_stage.py")),
     "deploy": Area(
         ("deploy", "docker-compose.yml", "images", "monitoring"), ("deploy", "images", "bare_machine")

@@ -11,15 +11,16 @@ from codehub.db.models import User
 from codehub.db.session import Database
 from codehub.domain.lockout import Failures
 from codehub.services import users
-from codehub.services.identity import SignedIn, sign_in
+from codehub.services.identity import SessionTimes, SignedIn, SignInClient, sign_in
 from codehub.services.passwords import Passwords
 from codehub.services.users import UserView
-from testkit.rows import NOW
+from testkit.rows import BY, NOW
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 PASSWORD = "correct horse"  # noqa: S105
 WRONG = "wrong horse"
 LIFETIME = timedelta(hours=8)
+HERE = SignInClient("192.0.2.1", "Firefox")
 
 
 class CountingHasher(PasswordHasher):
@@ -51,7 +52,9 @@ class PasswordsTogether(Passwords):
 
 
 async def add(database: Database, username: str = "ann", role: str = "user") -> UserView:
-    return await users.add_user(database, Passwords(CHEAP), username, PASSWORD, role=role, now=NOW)
+    return await users.add_user(
+        database, Passwords(CHEAP), username, PASSWORD, role=role, single=False, by=BY, now=NOW
+    )
 
 
 async def enter(
@@ -61,6 +64,7 @@ async def enter(
     *,
     passwords: Passwords | None = None,
     lifetime: timedelta = LIFETIME,
+    client: SignInClient = HERE,
     now: datetime = NOW,
 ) -> SignedIn:
     return await sign_in(
@@ -68,13 +72,14 @@ async def enter(
         passwords or Passwords(CHEAP),
         username,
         password,
-        lifetime=lifetime,
-        user_agent="Firefox",
+        times=SessionTimes(lifetime),
+        client=client,
         now=now,
     )
 
 
 async def failures_of(database: Database, username: str = "ann") -> Failures:
+    """Return the failures for an account from places that it does not know, as administrators see them."""
     statement = select(User.failed_login_count, User.locked_until).where(User.username == username)
     async with database.transaction() as session:
         row = (await session.execute(statement)).one()

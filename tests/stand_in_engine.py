@@ -1,6 +1,7 @@
 """A stand-in for a Docker engine on a UNIX socket, with the calls of a probe."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from uuid import uuid4
 from aiohttp import web
 
 VERSION = {"Version": "99.1", "ApiVersion": "1.41"}
+AGENT = {"codehub.io/socket-arguments": "{socket}"}
 
 
 @dataclass
@@ -17,24 +19,28 @@ class StandInEngine:
     """Its images and volumes, the images that it can pull, and the requests that it received."""
 
     url: str
+    tcp_url: str = ""
     images: set[str] = field(default_factory=set)
     in_registry: set[str] = field(default_factory=set)
     pulled: list[str] = field(default_factory=list)
     registry_answers: asyncio.Event = field(default_factory=asyncio.Event)
     is_shutting_down: bool = False
+    kernel: str = field(default_factory=lambda: os.uname().release)
+    # Of every image.
+    labels: dict[str, str] = field(default_factory=lambda: {**AGENT})
     engine_id: str = field(default_factory=lambda: str(uuid4()))
     # By name, with their labels.
     volumes: dict[str, dict[str, str] | None] = field(default_factory=dict)
 
     async def version(self, _request: web.Request) -> web.Response:
-        return web.json_response(VERSION)
+        return web.json_response({**VERSION, "KernelVersion": self.kernel})
 
     async def info(self, _request: web.Request) -> web.Response:
         return web.json_response({"ID": self.engine_id})
 
     async def inspect(self, request: web.Request) -> web.Response:
         if request.match_info["image"] in self.images:
-            return web.json_response({"Id": "sha256:0", "Config": {"Labels": {}}})
+            return web.json_response({"Id": "sha256:0", "Config": {"Labels": self.labels}})
         return web.json_response({"message": "No such image"}, status=404)
 
     async def pull(self, request: web.Request) -> web.Response:
@@ -76,7 +82,7 @@ class StandInEngine:
 
 @asynccontextmanager
 async def stand_in_engine(socket: Path, images: Iterable[str] = ()) -> AsyncIterator[StandInEngine]:
-    engine = StandInEngine(f"unix://{socket}", set(images))
+    engine = StandInEngine(f"unix://{socket}", images=set(images))
     app = web.Application()
     app.router.add_get("/version", engine.version)
     app.router.add_get("/v1.41/version", engine.version)
@@ -91,6 +97,9 @@ async def stand_in_engine(socket: Path, images: Iterable[str] = ()) -> AsyncIter
     runner = web.AppRunner(app)
     await runner.setup()
     await web.UnixSite(runner, str(socket)).start()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port, *_ = runner.addresses[-1]
+    engine.tcp_url = f"tcp://{host}:{port}"
     engine.registry_answers.set()
     try:
         yield engine

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,13 @@ class JobProcess:
 
     @classmethod
     async def start(
-        cls, operation: str, request: dict[str, Any], path: str | None = None, *, attended: bool = False
+        cls,
+        operation: str,
+        request: dict[str, Any],
+        path: str | None = None,
+        *,
+        attended: bool = False,
+        options: Sequence[str] = (),
     ) -> "JobProcess":
         """Start a job; an attended one gets its request as one line and keeps its stdin open."""
         process = await asyncio.create_subprocess_exec(
@@ -74,6 +81,7 @@ class JobProcess:
             "storage_job",
             operation,
             *(["--attended"] if attended else []),
+            *options,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -13,7 +13,7 @@ from codehub.db.models import Workspace
 from codehub.domain.conditions import WorkspaceId
 from codehub.services.credentials import create_token
 from testkit.deployment import Deployment
-from testkit.rows import add_user
+from testkit.rows import BY, add_user
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +51,9 @@ async def populate(deployment: Deployment, workspaces: int, of_the_caller: int, 
     admin = await _add_user(deployment, [])
     async with deployment.database.transaction() as session:
         await session.execute(text("UPDATE users SET role = 'admin' WHERE id = :id"), {"id": admin.user_id})
+        # Without scopes it may do all that its owner may.
+        everything = "UPDATE api_tokens SET scopes = NULL WHERE user_id = :id"
+        await session.execute(text(everything), {"id": admin.user_id})
         await session.execute(text("ANALYZE workspaces"))
     return Population(caller, admin, other_users)
 
@@ -66,6 +69,6 @@ async def _add_user(deployment: Deployment, workspaces: Sequence[WorkspaceId]) -
             .values(owner_user_id=user_id)
         )
     created = await create_token(
-        deployment.database, user_id, "benchmark", expires_at=None, now=datetime.now(UTC)
+        deployment.database, user_id, "benchmark", expires_at=None, by=BY, now=datetime.now(UTC)
     )
     return ApiUser(user_id, created.token, workspaces)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from aiodocker.containers import DockerContainer
 
 from benchmarks.docker.testbed import START_SECONDS, Failed, Testbed
-from codehub.adapters.docker.containers import ContainerInfo, instance_configuration
+from codehub.adapters.docker.containers import ContainerInfo, instance_configuration, with_secrets
 from codehub.adapters.docker.engine import translate_change_errors
 from codehub.adapters.docker.instances import DockerInstances
 from codehub.adapters.docker.options import DockerOptions
@@ -44,15 +44,17 @@ class BareEngine:
     async def start(self, reference: str, number: int) -> None:
         workspace_id, began = self.homes[reference, number], time.perf_counter()
         image, network_id = self.testbed.images[reference], self.testbed.network_id
-        configuration = instance_configuration(
-            InstanceRequest(workspace_id, reference), image, network_id, self.options
-        )
+        request = InstanceRequest(workspace_id, reference)
+        configuration = instance_configuration(request, image, network_id, self.options)
+        configuration = with_secrets(configuration, workspace_id, image.traits, self.options)
         create = self.testbed.engine.containers.create
         with _translated():
+            self.options.sockets.prepare(workspace_id)
             container = await create(configuration, name=self._name(workspace_id))
             await container.start()
             self.launch_seconds[workspace_id] = time.perf_counter() - began
-            await self._until_healthy(container, image.traits.health_path.replace("{id}", workspace_id))
+            path = image.traits.health_path.replace("{id}", workspace_id)
+            await self._until_healthy(container, self.options.sockets.ide_socket_of(workspace_id), path)
 
     async def stop(self, reference: str, number: int) -> None:
         workspace_id = self.homes[reference, number]
@@ -60,6 +62,7 @@ class BareEngine:
         with _translated():
             await container.stop(t=self.options.timeouts.stop)
             await container.delete()
+            self.options.sockets.remove(workspace_id)
 
     async def step_seconds(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
         if operation is Operation.STARTING:
@@ -70,11 +73,11 @@ class BareEngine:
         """Return a name that the running CodeHub does not take for a workspace."""
         return f"{self.testbed.name}-{workspace_id}"
 
-    async def _until_healthy(self, container: DockerContainer, path: str) -> None:
+    async def _until_healthy(self, container: DockerContainer, socket: str, path: str) -> None:
         async with asyncio.timeout(START_SECONDS):
             while (info := ContainerInfo.from_inspect(await container.show())).running:
                 for _ in range(POLLS_PER_INSPECTION):
-                    if await is_healthy(info.host_port or 0, path, (), HEALTH_SECONDS):
+                    if await is_healthy(socket, path, info.headers, HEALTH_SECONDS):
                         return
                     await asyncio.sleep(POLL_SECONDS)
         raise Failed("the container has exited")

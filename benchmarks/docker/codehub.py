@@ -17,7 +17,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.services.credentials import create_token
 from testkit.deployment import Deployment
-from testkit.rows import add_workspace
+from testkit.rows import BY, add_workspace
 
 # The workspaces are idle, but must not be stopped.
 LONG = {"TTL_STANDBY_SECONDS": "86400", "TTL_ARCHIVE_SECONDS": "86400"}
@@ -95,7 +95,7 @@ async def codehub(testbed: Testbed) -> AsyncIterator[CodeHub]:
         open_waiter(deployment) as waiter,
     ):
         token = await create_token(
-            deployment.database, deployment.owner, "benchmark", expires_at=None, now=datetime.now(UTC)
+            deployment.database, deployment.owner, "benchmark", expires_at=None, by=BY, now=datetime.now(UTC)
         )
         headers = {"Authorization": f"Bearer {token.token}"}
         async with aiohttp.ClientSession(f"http://127.0.0.1:{api.port}", headers=headers) as session:

@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 from uuid import uuid4
 
@@ -32,6 +34,7 @@ class Testbed:
 
     engine: Docker
     name: str
+    sockets: Path
     network_id: str
     images: Mapping[str, Image]
 
@@ -45,7 +48,10 @@ class Testbed:
             "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": WORKSPACE_IMAGE,
             "CODEHUB_DOCKER_URL": URL,
             "CODEHUB_DOCKER_PROJECT": self.project(contestant),
+            # JupyterHub's containers have a network too.
+            "CODEHUB_DOCKER_EGRESS": "direct",
             "CODEHUB_DOCKER_NETWORK": self.name,
+            "CODEHUB_DOCKER_SOCKETS": str(self.sockets / contestant),
             "CODEHUB_DOCKER_START_SECONDS": str(START_SECONDS),
         }
 
@@ -78,14 +84,16 @@ class Failed(Exception):
 async def open_testbed() -> AsyncIterator[Testbed]:
     build(TINY_IMAGE, "tiny-ide.Dockerfile")
     name = f"codehub-benchmark-{uuid4().hex[:8]}"
-    async with open_engine(URL) as engine:
-        images = {
-            reference: await ensure_image(engine, reference, lambda _: None) for reference in IMAGES.values()
-        }
-        try:
-            yield Testbed(engine, name, await ensure_network(engine, name), images)
-        finally:
-            await _remove_everything(engine, name)
+    with TemporaryDirectory(prefix="codehub-sockets-") as sockets:
+        async with open_engine(URL) as engine:
+            images = {
+                reference: await ensure_image(engine, reference, lambda _: None)
+                for reference in IMAGES.values()
+            }
+            try:
+                yield Testbed(engine, name, Path(sockets), await ensure_network(engine, name), images)
+            finally:
+                await _remove_everything(engine, name)
 
 
 async def _remove_everything(engine: Docker, name: str) -> None:

@@ -1,16 +1,18 @@
 """`python -m benchmarks.lifecycle`: the cost of the control plane and of the storage job."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.command_line import run_command
 from benchmarks.lifecycle.overhead import measure_overhead
+from benchmarks.lifecycle.sandbox_start import measure_sandbox
 from benchmarks.lifecycle.throughput import measure_throughput
 from benchmarks.lifecycle.transfers import HomeSize, measure_transfers
 from benchmarks.report import MEGABYTE, Report
 from benchmarks.servers import real_deployment
 
-PARTS = ("overhead", "throughput", "transfers")
+PARTS = ("overhead", "sandbox", "throughput", "transfers")
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ async def run(size: Size, parts: Sequence[str], report: Report) -> None:
     if "overhead" in parts:
         async with real_deployment() as deployment:
             await measure_overhead(deployment, size.overhead_rounds, report)
+    if "sandbox" in parts:
+        await asyncio.to_thread(measure_sandbox, size.overhead_rounds, report)
     if "throughput" in parts:
         async with real_deployment(CODEHUB_LIMITS_MAX_RUNNING_GLOBAL="100000") as deployment:
             await measure_throughput(deployment, size.workspaces, report)

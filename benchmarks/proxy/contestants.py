@@ -38,7 +38,8 @@ async def upstreams(directory: Path) -> AsyncIterator[Testbed]:
     pages_port = ports["pages"] if installed() else ports["echo"]
     browsers = [Browser() for _ in range(BROWSERS)]
     testbed = Testbed(directory, pages_port, ports["echo"], browsers)
-    command = (sys.executable, "-m", "benchmarks.proxy.upstream", str(testbed.echo_port))
+    socket = testbed.socket(testbed.echo_port)
+    command = (sys.executable, "-m", "benchmarks.proxy.upstream", str(testbed.echo_port), str(socket))
     ready = Target(testbed.echo_port, "/", {})
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(

@@ -47,6 +47,7 @@ http {{
 UPSTREAM = """
     server {{
         listen 127.0.0.1:{port} backlog=4096;
+        listen unix:{socket} backlog=4096;
         location = /{small} {{ return 200 "{text}"; }}
         location = {prefix}{small} {{ return 200 "{text}"; }}
         location = /{large} {{ alias {large_file}; }}
@@ -103,6 +104,7 @@ async def nginx_upstream(testbed: Testbed) -> AsyncIterator[None]:
     large_file.write_bytes(b"x" * SIZES[LARGE])
     content = UPSTREAM.format(
         port=testbed.pages_port,
+        socket=testbed.socket(testbed.pages_port),
         prefix=testbed.pages_prefix,
         small=SMALL,
         text="x" * SIZES[SMALL],

@@ -48,11 +48,17 @@ class Browser:
     token: str = field(default_factory=new_session_token, repr=False)
     workspace_id: WorkspaceId = field(default_factory=new_workspace_id)
 
-    @property
-    def headers(self) -> dict[str, str]:
+    def headers(self, label: str, port: int) -> dict[str, str]:
+        """Return the headers for an origin of a workspace; other contestants ignore its name."""
+        token = self.token_for(label)
         return BROWSER_HEADERS | {
-            "Cookie": f"theme=dark; codehub_session={self.token}; _xsrf=2|1b0f|6a09e667f3bcc908"
+            "Host": f"{label}.localhost:{port}",
+            "Cookie": f"theme=dark; codehub_workspace={token}; _xsrf=2|1b0f|6a09e667f3bcc908",
         }
+
+    def token_for(self, label: str) -> str:
+        """Return the token of the cookie that the browser has for the origin with this label."""
+        return f"{self.token}-{label}"
 
 
 @dataclass(frozen=True)
@@ -69,8 +75,17 @@ class Testbed:
     def pages_prefix(self) -> str:
         return f"/w/{self.pages_id}/"
 
+    @property
+    def port_label(self) -> str:
+        """What the host of the pages starts with where they are a port of the workspace."""
+        return f"{self.pages_port}--{self.pages_id}"
+
+    def socket(self, port: int) -> Path:
+        """Return where the upstream of this port listens as well, as an instance would."""
+        return self.directory / f"{port}.sock"
+
     def page(self, port: int, name: str) -> Target:
-        return Target(port, self.pages_prefix + name, self.browsers[0].headers)
+        return Target(port, self.pages_prefix + name, self.browsers[0].headers(self.pages_id, port))
 
 
 @dataclass(frozen=True)

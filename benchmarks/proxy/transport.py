@@ -30,6 +30,10 @@ class PrefixRouter:
         del head
         return failed
 
+    def explain_too_large(self, start: bytes) -> Response | None:
+        del start
+        return None
+
     def unreachable(self, head: RequestHead, failed: Forward) -> Response:
         del head, failed
         return Response(502)

@@ -104,13 +104,17 @@ class Connection(asyncio.Protocol):
             self._transport.write(self._echo_frame * count)
 
 
-async def serve(port: int) -> None:
+async def serve(port: int, socket: str) -> None:
     loop = asyncio.get_running_loop()
-    listening = await loop.create_server(Connection, "127.0.0.1", port, backlog=BACKLOG)
-    await listening.serve_forever()
+    # Both need a name: uvloop closes a server that nobody refers to.
+    on_socket = await loop.create_unix_server(Connection, socket, backlog=BACKLOG)
+    on_port = await loop.create_server(Connection, "127.0.0.1", port, backlog=BACKLOG)
+    await asyncio.gather(on_socket.serve_forever(), on_port.serve_forever())
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("port", type=int)
-    uvloop.run(serve(parser.parse_args().port))
+    parser.add_argument("socket")
+    arguments = parser.parse_args()
+    uvloop.run(serve(arguments.port, arguments.socket))

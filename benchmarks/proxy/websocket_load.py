@@ -159,7 +159,8 @@ async def open_clients(
 
         async def connect(number: int) -> None:
             browser = testbed.browsers[number % len(testbed.browsers)]
-            headers = browser.headers | HANDSHAKE | {"Origin": f"http://127.0.0.1:{port}"}
+            headers = browser.headers(browser.workspace_id, port) | HANDSHAKE
+            headers["Origin"] = f"http://{headers['Host']}"
             handshake = Target(port, f"/w/{browser.workspace_id}/echo", headers).encode()
             async with slots, asyncio.timeout(TIMEOUT_SECONDS):
                 transport, client = await loop.create_connection(

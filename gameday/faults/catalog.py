@@ -17,6 +17,7 @@ KILL_WEIGHTS = {
     "worker-2": 4,
     "api": 1,
     "proxy": 1,
+    "egress": 1,
     "postgres": 2,
     "redis": 3,
     "s3": 3,

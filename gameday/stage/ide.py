@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiodocker import Docker, DockerError
 
-from codehub.adapters.local.sandbox import bubblewrap
+from codehub.adapters.local.sandbox import AGENT_PACKAGE
 
 TINY_IDE = Path(__file__).with_name("tiny_ide.py")
 PROGRAM = "code-server"
@@ -19,13 +19,18 @@ SYSTEM_DIRECTORIES = (Path("/usr"), Path("/opt"))
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 
 BASE_IMAGE = "codehub-storage-job:latest"
+RUN_AGENT = (
+    "import sys; sys.path.insert(0, '/opt/codehub'); "
+    "from workspace_agent.__main__ import main; sys.exit(main(sys.argv[1:]))"
+)
 DOCKERFILE = f"""\
 FROM {BASE_IMAGE}
 COPY tiny_ide.py /tiny_ide.py
+COPY workspace_agent /opt/codehub/workspace_agent
 RUN mkdir -p /home/coder && chown 1000:1000 /home/coder
 LABEL codehub.io/ide=tiny codehub.io/port=8080 codehub.io/health-path=/healthz \\
-      codehub.io/read-only-root=true
-ENTRYPOINT ["python3", "-I", "-S", "/tiny_ide.py", "--bind-addr=0.0.0.0:8080", "/home/coder"]
+      codehub.io/read-only-root=true codehub.io/socket-arguments="--socket={{socket}} /home/coder"
+ENTRYPOINT ["python3", "-I", "-S", "-c", "{RUN_AGENT}", "python3", "-I", "-S", "/tiny_ide.py"]
 """
 
 
@@ -52,7 +57,7 @@ def install_ide(directory: Path) -> Path:
 
 def _find_python() -> Path:
     own = Path(sys.executable).resolve()
-    if bubblewrap() is None or _is_below(own, SYSTEM_DIRECTORIES):
+    if _is_below(own, SYSTEM_DIRECTORIES):
         return own
     if os.access(SYSTEM_PYTHON, os.X_OK):
         return SYSTEM_PYTHON
@@ -78,9 +83,11 @@ async def build_image(engine: Docker, name: str) -> None:
 
 
 def _build_context() -> io.BytesIO:
+    agent = {f"{AGENT_PACKAGE.name}/{each.name}": each for each in AGENT_PACKAGE.glob("*.py")}
+    files = {name: path.read_bytes() for name, path in {**agent, TINY_IDE.name: TINY_IDE}.items()}
     context = io.BytesIO()
     with tarfile.open(fileobj=context, mode="w") as archive:
-        for name, content in (("Dockerfile", DOCKERFILE.encode()), (TINY_IDE.name, TINY_IDE.read_bytes())):
+        for name, content in {**files, "Dockerfile": DOCKERFILE.encode()}.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             member.mode = 0o644

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from codehub.db.session import Database
 from codehub.embedded.free_ports import choose_ports
+from codehub.services.audit import SYSTEM
 from codehub.services.credentials import create_token
 from codehub.services.passwords import Passwords, generate_password
 from codehub.services.users import add_user
@@ -57,6 +58,8 @@ def make_settings(directory: Path, backend: Mapping[str, str]) -> dict[str, str]
         "CODEHUB_DATA_DIR": str(directory),
         "CODEHUB_API_PORT": str(ports["api"]),
         "CODEHUB_PROXY_PORT": str(ports["proxy"]),
+        # Simulated users are programs, and one address for everything is enough for them.
+        "CODEHUB_WORKSPACES_ORIGINS": "path",
         **backend,
     }
 
@@ -75,8 +78,8 @@ async def add_users(database: Database, count: int) -> tuple[User, ...]:
 async def _add_user(database: Database, passwords: Passwords, name: str) -> User:
     now = datetime.now(UTC)
     password = generate_password()
-    account = await add_user(database, passwords, name, password, now=now)
-    created = await create_token(database, account.id, "game day", expires_at=None, now=now)
+    account = await add_user(database, passwords, name, password, by=SYSTEM, now=now)
+    created = await create_token(database, account.id, "game day", expires_at=None, by=SYSTEM, now=now)
     return User(str(account.id), name, created.token, password)
 
 

@@ -1,7 +1,7 @@
 """The IDE of the game day: stores files durably before it responds, and echoes WebSocket messages.
 
-Usage, like code-server: `tiny_ide.py --bind-addr=HOST:PORT … HOME`. It is one file without dependencies,
-because it runs inside the sandboxes and containers of workspaces.
+Usage, like code-server: `tiny_ide.py --bind-addr=HOST:PORT|--socket=PATH … HOME`. It is one file without
+dependencies, because it runs inside the sandboxes and containers of workspaces.
 """
 
 import base64
@@ -11,6 +11,8 @@ import hashlib
 import json
 import os
 import signal
+import socket
+import socketserver
 import struct
 import sys
 import tempfile
@@ -262,13 +264,31 @@ class Server(ThreadingHTTPServer):
     request_queue_size = 128
 
 
+class UnixServer(Server):
+    """Listens on a UNIX socket."""
+
+    address_family = socket.AF_UNIX
+
+    def server_bind(self) -> None:
+        # Not that of HTTPServer, which looks up the name of the address.
+        socketserver.TCPServer.server_bind(self)
+        # Who can connect is decided by the directory, as with code-server's `--socket-mode=666`.
+        Path(str(self.server_address)).chmod(0o666)
+
+
+def open_server(arguments: list[str]) -> Server:
+    options = dict(each.split("=", 1) for each in arguments if each.startswith("--") and "=" in each)
+    if path := options.get("--socket"):
+        return UnixServer(path, Handler)  # type: ignore[arg-type] # a path is the address of a UNIX socket
+    host, _, port = options["--bind-addr"].rpartition(":")
+    return Server((host, int(port)), Handler)
+
+
 def main(arguments: list[str]) -> None:
-    address = next(each for each in arguments if each.startswith("--bind-addr=")).partition("=")[2]
-    host, _, port = address.rpartition(":")
     Handler.home = Home(Path(arguments[-1]))
     # The first process of a container ignores signals that it does not handle.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
-    with Server((host, int(port)), Handler) as server:
+    with open_server(arguments) as server:
         server.serve_forever()
 
 

@@ -18,8 +18,6 @@ class Mutation:
 
 # Games take minutes, so mutations share one.
 GAME = Game("mutations")
-# Long enough for a home to be archived, restored, changed and archived again, even on a busy machine.
-LONG_GAME = Game("mutations", minutes=4.0)
 
 MUTATIONS = (
     Mutation(
@@ -119,7 +117,7 @@ MUTATIONS = (
         "codehub/domain/planner.py",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.conditions.volume_ready.is_true\n",
         "    return snapshot.operation is Operation.ARCHIVING and snapshot.archive_key is None\n",
-        LONG_GAME,
+        crash("RESTORING", "after:mark_restored"),
     ),
     Mutation(
         "home archived while its IDE runs",
@@ -222,7 +220,7 @@ MUTATIONS = (
     Mutation(
         "other users can enter a workspace",
         "proxy/admission.py",
-        "        if workspace.view.owner_user_id != cached.caller.user_id:\n",
+        "        if not cached.caller.may_enter(path.workspace_id, workspace.view.owner_user_id):\n",
         "        if workspace.view.owner_user_id is None:\n",
         Tests("tests/front_door/test_workspace_handler.py", "other_users_are_refused_everywhere"),
     ),

@@ -31,9 +31,10 @@ WRITERS = {
             file.write(b"A" * 100)
     """,
     "shrinking": """
-        os.truncate(home / "file", SIZE - turn * 10 % SIZE)
         if turn * 10 % SIZE == 0:
             (home / "file").write_bytes(b"A" * SIZE)
+        else:
+            os.truncate(home / "file", SIZE - turn * 10 % SIZE)
     """,
     "vanishing": """
         (home / "file").unlink()

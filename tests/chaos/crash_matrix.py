@@ -3,22 +3,33 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
+from typing import Protocol
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
 from testkit.crash_points import CrashPoint, crashing_worker
 from testkit.deployment import Deployment
-from testkit.trees import Description, describe_tree, make_rich_home
+from testkit.trees import Description
 from testkit.waiting import until
 
 ROW_STEPS = ("observe", "claim", "settle")
 # The mutation check uses only the point where a break shows, because all of them take minutes.
 ONLY_AT = "TESTKIT_ONLY_CRASH_AT"
-OpenDeployment = Callable[[Path], AbstractAsyncContextManager[Deployment]]
+# A sweep could wake a workspace before its turn.
+NO_SWEEPS = {
+    f"CODEHUB_SWEEPS_{sweep}_SECONDS": str(365 * 24 * 3600) for sweep in ("OBSERVE", "TTL", "GC", "RETENTION")
+}
+
+
+class OpenDeployment(Protocol):
+    """Opens a deployment on shared servers, with extra settings."""
+
+    def __call__(self, directory: Path, **extra: str) -> AbstractAsyncContextManager[Deployment]: ...
 
 
 @dataclass(frozen=True)
@@ -52,92 +63,139 @@ COURSES = {
 
 
 async def crash_at_every_point(
-    operation: Operation, open_deployment: OpenDeployment, place: Path, at_once: int
+    operation: Operation,
+    open_deployment: OpenDeployment,
+    place: Path,
+    at_once: int,
+    common_steps: Sequence[str] = ROW_STEPS,
 ) -> None:
-    """Start a deployment for each crash point."""
+    """Kill a worker at each crash point, in so many deployments at once."""
     path = COURSES[operation]
-    steps = [f"{moment}:{step}" for step in (*ROW_STEPS, *path.steps) for moment in ("before", "after")]
+    steps = [f"{moment}:{step}" for step in (*common_steps, *path.steps) for moment in ("before", "after")]
     points = [point for point in steps if point == os.environ.get(ONLY_AT, point)]
     assert points, f"{operation} has no such point"
-    room = asyncio.Semaphore(at_once)
+    chains = [chain for start in range(at_once) if (chain := points[start::at_once])]
 
-    async def crash(point: str) -> None:
-        directory = place / point.replace(":", "-")
+    async def crash(chain: Sequence[str]) -> None:
+        directory = place / chain[0].replace(":", "-")
         directory.mkdir()
-        async with room, open_deployment(directory) as deployment:
-            await crash_and_recover(deployment, path, CrashPoint.parse(point, directory / "crashed"))
+        async with open_deployment(directory, **NO_SWEEPS) as deployment:
+            await crash_one_after_another(deployment, path, chain, directory)
 
-    results = await asyncio.gather(*(crash(point) for point in points), return_exceptions=True)
+    results = await asyncio.gather(*(crash(chain) for chain in chains), return_exceptions=True)
     failed = {
-        point: result
-        for point, result in zip(points, results, strict=True)
+        " or ".join(chain): result
+        for chain, result in zip(chains, results, strict=True)
         if isinstance(result, BaseException)
     }
-    assert not failed, "\n".join(f"{point}: {error!r}" for point, error in failed.items())
+    assert not failed, "\n".join(f"{points}: {error!r}" for points, error in failed.items())
 
 
-async def crash_and_recover(deployment: Deployment, path: OperationPath, point: CrashPoint) -> None:
-    workspace_id, before = await prepare(deployment, path)
-    with crashing_worker(point, deployment.environment) as worker:
+@dataclass(frozen=True)
+class Trial:
+    """One workspace, its complete home, and the point at which a worker is killed."""
 
-        async def ended() -> bool:
-            return worker.exitcode is not None
+    workspace_id: WorkspaceId
+    before: Description
+    point: CrashPoint
 
-        await deployment.wake(workspace_id)
-        await until(ended, "the worker reached its crash point")
-        assert worker.exitcode == -signal.SIGKILL
-    assert point.crashed_file.exists()
-    await check_what_counts_as_complete(deployment, workspace_id, path, before)
+    def __str__(self) -> str:
+        return f"{self.point.moment}:{self.point.activity_name}"
+
+
+async def crash_one_after_another(
+    deployment: Deployment, path: OperationPath, points: Sequence[str], directory: Path
+) -> None:
+    """Kill one worker after another; each first finishes what the one before it was killed in."""
+    trials = await prepare(deployment, path, points, directory)
+    killed: Trial | None = None
+    for trial in trials:
+        with crashing_worker(trial.point, deployment.environment) as worker:
+            if killed is not None:
+                await recover(deployment, path, killed)
+            await request_end(deployment, path, trial.workspace_id)
+
+            async def ended(worker: ForkServerProcess = worker) -> bool:
+                return worker.exitcode is not None
+
+            await until(ended, f"the worker reached {trial}")
+            assert worker.exitcode == -signal.SIGKILL
+        assert trial.point.crashed_file.exists()
+        await check_what_counts_as_complete(deployment, path, trial)
+        killed = trial
+    assert killed is not None
     async with deployment.worker():
-        await deployment.wake(workspace_id)
-        await deployment.wait_for_phase(workspace_id, Phase(path.end.value))
-        await check(deployment, workspace_id, path, before)
+        await recover(deployment, path, killed)
 
 
-async def prepare(deployment: Deployment, path: OperationPath) -> tuple[WorkspaceId, Description]:
-    """Bring the workspace to the start of the operation with a complete home, and request the end state."""
+async def recover(deployment: Deployment, path: OperationPath, trial: Trial) -> None:
+    await deployment.wake(trial.workspace_id)
+    await deployment.wait_for_phase(trial.workspace_id, Phase(path.end.value))
+    await check(deployment, path, trial)
+
+
+async def prepare(
+    deployment: Deployment, path: OperationPath, points: Sequence[str], directory: Path
+) -> list[Trial]:
+    """Bring a workspace for each point to the start of the operation, with a complete home."""
+    async with deployment.worker():
+        prepared = await asyncio.gather(*(prepare_workspace(deployment, path) for _ in points))
+    return [
+        Trial(
+            workspace_id,
+            before,
+            CrashPoint.parse(point, workspace_id, directory / f"crashed-{workspace_id}"),
+        )
+        for point, (workspace_id, before) in zip(points, prepared, strict=True)
+    ]
+
+
+async def prepare_workspace(deployment: Deployment, path: OperationPath) -> tuple[WorkspaceId, Description]:
     if path.begin is None:
         return await deployment.create(path.end), {}
     workspace_id = await deployment.create(DesiredState.STANDBY)
-    async with deployment.worker():
-        await deployment.wake(workspace_id)
-        await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
-        make_rich_home(deployment.home(workspace_id))
-        before = describe_tree(deployment.home(workspace_id))
-        if path.begin is not DesiredState.STANDBY:
-            await deployment.move_to(workspace_id, path.begin)
-    if path.end is DesiredState.DELETED:
-        await deployment.delete(workspace_id, purge=True)
-    else:
-        await deployment.want(workspace_id, path.end)
+    await deployment.wake(workspace_id)
+    await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
+    deployment.fill_home(workspace_id)
+    before = deployment.describe_home(workspace_id)
+    if path.begin is not DesiredState.STANDBY:
+        await deployment.move_to(workspace_id, path.begin)
     return workspace_id, before
 
 
-async def check_what_counts_as_complete(
-    deployment: Deployment, workspace_id: WorkspaceId, path: OperationPath, before: Description
-) -> None:
+async def request_end(deployment: Deployment, path: OperationPath, workspace_id: WorkspaceId) -> None:
+    if path.end is DesiredState.DELETED:
+        await deployment.delete(workspace_id, purge=True)
+    elif path.begin is not None:
+        await deployment.want(workspace_id, path.end)
+    await deployment.wake(workspace_id)
+
+
+async def check_what_counts_as_complete(deployment: Deployment, path: OperationPath, trial: Trial) -> None:
     """Assert right after the crash that the row alone leads to the home, as for a person's recover.
 
     The next worker continues, so a later check would not notice.
     """
-    snapshot = await deployment.look(workspace_id)
+    snapshot = await deployment.look(trial.workspace_id)
     complete = snapshot.archive_key is None or snapshot.restore_marker == snapshot.archive_key
-    if before and complete and path.end is not DesiredState.DELETED:
-        assert deployment.home(workspace_id).exists(), "the row says that there is a home, and there is none"
-        assert describe_tree(deployment.home(workspace_id)) == before, "the row calls half a home complete"
+    if trial.before and complete and path.end is not DesiredState.DELETED:
+        home = deployment.home(trial.workspace_id)
+        assert home.exists(), f"{trial}: the row says that there is a home, and there is none"
+        assert deployment.describe_home(trial.workspace_id) == trial.before, (
+            f"{trial}: the row calls half a home complete"
+        )
 
 
-async def check(
-    deployment: Deployment, workspace_id: WorkspaceId, path: OperationPath, before: Description
-) -> None:
+async def check(deployment: Deployment, path: OperationPath, trial: Trial) -> None:
+    workspace_id, home = trial.workspace_id, deployment.home(trial.workspace_id)
     snapshot = await deployment.look(workspace_id)
-    assert (snapshot.error_reason, snapshot.error_count) == (None, 0)
+    assert (snapshot.error_reason, snapshot.error_count) == (None, 0), f"{trial}: {snapshot.error_message}"
     if path.end is DesiredState.DELETED:
-        assert not deployment.home(workspace_id).exists()
+        assert not home.exists(), f"{trial}: the home of a deleted workspace is still there"
         return
     if path.end is DesiredState.ARCHIVED:
-        assert not deployment.home(workspace_id).exists()
+        assert not home.exists(), f"{trial}: the home of an archived workspace is still there"
         await deployment.move_to(workspace_id, DesiredState.STANDBY)
-    if before:
-        assert describe_tree(deployment.home(workspace_id)) == before
+    if trial.before:
+        assert deployment.describe_home(workspace_id) == trial.before, f"{trial}: the home is not the same"
     await deployment.move_to(workspace_id, DesiredState.ARCHIVED)

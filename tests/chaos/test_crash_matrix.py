@@ -9,7 +9,7 @@ from codehub.domain.states import Operation
 from testkit.deployment import Servers, open_deployment
 from tests.chaos.crash_matrix import COURSES, crash_at_every_point
 
-AT_ONCE = 6
+AT_ONCE = 4
 
 
 @pytest.mark.timeout(600)

@@ -6,7 +6,6 @@ import pytest
 
 from codehub.domain.states import DesiredState, Operation, Phase
 from testkit.deployment import Servers, open_deployment
-from testkit.trees import describe_tree
 
 BALLAST_BYTES = 150 * 1024 * 1024
 SWEEPS = {"CODEHUB_SWEEPS_OBSERVE_SECONDS": "2"}
@@ -18,7 +17,7 @@ async def test_a_killed_server_loses_nothing(server: str, servers: Servers, tmp_
     async with open_deployment(servers, tmp_path, **SWEEPS) as deployment:
         with deployment.worker_process():
             workspace_id = await deployment.create_large(BALLAST_BYTES)
-            before = describe_tree(deployment.home(workspace_id))
+            before = deployment.describe_home(workspace_id)
             for desired, operation in (
                 (DesiredState.ARCHIVED, Operation.ARCHIVING),
                 (DesiredState.STANDBY, Operation.RESTORING),
@@ -29,4 +28,4 @@ async def test_a_killed_server_loses_nothing(server: str, servers: Servers, tmp_
                 await servers.stack.kill(server)
                 await servers.stack.wait_ready(server)
                 await deployment.wait_for_phase(workspace_id, Phase(desired.value))
-            assert describe_tree(deployment.home(workspace_id)) == before
+            assert deployment.describe_home(workspace_id) == before

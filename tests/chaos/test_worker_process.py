@@ -19,7 +19,11 @@ async def test_a_worker_signals_readiness_shows_metrics_and_stops_on_request(
     servers: Servers, tmp_path: Path
 ) -> None:
     ready_file, port = tmp_path / "ready", free_port()
-    settings = {"CODEHUB_WORKER_READY_FILE": str(ready_file), "CODEHUB_WORKER_METRICS_PORT": str(port)}
+    settings = {
+        "CODEHUB_WORKER_READY_FILE": str(ready_file),
+        "CODEHUB_WORKER_METRICS_PORT": str(port),
+        "CODEHUB_WORKER_METRICS_HOST": "127.0.0.2",
+    }
     async with open_deployment(servers, tmp_path) as deployment:
         with deployment.worker_process(**settings) as worker:
 
@@ -31,7 +35,7 @@ async def test_a_worker_signals_readiness_shows_metrics_and_stops_on_request(
             await deployment.wake(workspace_id)
             await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
             async with aiohttp.ClientSession() as session:
-                metrics = await (await session.get(f"http://127.0.0.1:{port}/metrics")).text()
+                metrics = await (await session.get(f"http://127.0.0.2:{port}/metrics")).text()
             assert "temporal_workflow_completed{" in metrics
             assert 'workflow_type="Provisioning"' in metrics
             worker.send_signal(signal.SIGTERM)

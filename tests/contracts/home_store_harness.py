@@ -1,6 +1,7 @@
 """Home stores and what a test can do to each kind of them."""
 
 import shutil
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Protocol
@@ -41,6 +42,9 @@ class HomeStoreHarness(Protocol):
 
     def make_unreachable(self) -> None:
         """Make the store unreachable."""
+
+
+OpenStore = Callable[[str, AsyncExitStack], Awaitable[HomeStoreHarness]]
 
 
 class FakeHarness:

@@ -26,7 +26,9 @@ from codehub.adapters.local.root import SENTINEL, LocalRoot
 from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import Resource, WorkspaceId
 from codehub.domain.naming import container_name
+from codehub.instance_egress import EgressAccess
 from codehub.ports import Instances, Upstream, Volumes
+from codehub.unix_sockets import connectable
 from testkit.docker_engine import (
     JOB_IMAGE,
     UNREACHABLE_URL,
@@ -72,12 +74,16 @@ class InstanceHarness(Protocol):
     def make_unreachable(self) -> None:
         """Make the provider unreachable."""
 
+    async def listen(self, workspace_id: WorkspaceId) -> int:
+        """Let a program in the instance echo what it receives on loopback; return its port."""
+
 
 class FakeHarness:
     def __init__(self) -> None:
         self.world = FakeWorld(start_seconds=DEADLINE_SECONDS)
         self.instances = FakeInstances(self.world)
         self.volumes = FakeVolumes(self.world)
+        self.servers: list[asyncio.Server] = []
 
     def kill(self, workspace_id: WorkspaceId) -> None:
         self.world.instances[workspace_id].alive = False
@@ -102,10 +108,20 @@ class FakeHarness:
     def make_unreachable(self) -> None:
         self.world.down |= {Resource.CONTAINER, Resource.VOLUME}
 
+    async def listen(self, workspace_id: WorkspaceId) -> int:
+        self.servers.append(server := await asyncio.start_server(_echo, "127.0.0.1", 0))
+        port: int = server.sockets[0].getsockname()[1]
+        self.world.instances[workspace_id].ports[port] = "echo"
+        return port
+
+    def close(self) -> None:
+        for server in self.servers:
+            server.close()
+
 
 def tiny_ide(*flags: str) -> Ide:
     return Ide(
-        command=(sys.executable, "-I", "-S", str(TINY_IDE), "{port}", "/w/{id}/", *flags),
+        command=(sys.executable, "-I", "-S", str(TINY_IDE), "{socket}", "/w/{id}/", *flags),
         health_path="/w/{id}/health",
         keep_prefix=True,
         environment={"TOKEN": "{token}"},
@@ -161,6 +177,9 @@ class LocalHarness:
     def make_unreachable(self) -> None:
         (self.root.path / SENTINEL).unlink()
 
+    async def listen(self, workspace_id: WorkspaceId) -> int:
+        return int(await ask(await self.instances.find_upstream(workspace_id), workspace_id, "listen"))
+
     async def clean_up(self) -> None:
         """Kill all processes that the test left."""
         self.root.prepare()
@@ -169,12 +188,12 @@ class LocalHarness:
 
 
 class DockerHarness:
-    def __init__(self, engine: Engine, dead: Docker) -> None:
+    def __init__(self, engine: Engine, dead: Docker, **changes: object) -> None:
         build(IMAGE, "tiny-ide.Dockerfile")
         build(NEVER_READY_IMAGE, "tiny-ide.Dockerfile", "FLAG=mute")
         self.engine = engine
         self.dead = dead
-        self.options = engine.with_options(default_image=IMAGE)
+        self.options = engine.with_options(default_image=IMAGE, **changes)
         self.instances = DockerInstances(engine.client, self.options)
         self.volumes = DockerVolumes(engine.client, self.options)
 
@@ -202,23 +221,67 @@ class DockerHarness:
         self.instances = DockerInstances(self.dead, self.engine.options)
         self.volumes = DockerVolumes(self.dead, self.engine.options)
 
+    async def listen(self, workspace_id: WorkspaceId) -> int:
+        return int(await ask(await self.instances.find_upstream(workspace_id), workspace_id, "listen"))
+
 
 @asynccontextmanager
-async def opened_docker_harness() -> AsyncIterator[DockerHarness]:
+async def opened_docker_harness(**changes: object) -> AsyncIterator[DockerHarness]:
+    """Open a harness whose options are those of the engine with these changes."""
     need_docker(JOB_IMAGE)
     async with opened_engine() as engine, open_engine(UNREACHABLE_URL) as dead:
-        yield DockerHarness(engine, dead)
+        yield DockerHarness(engine, dead, **changes)
+
+
+def no_gateway(directory: Path) -> EgressAccess:
+    """Return a way out for containers without a network, but nobody listens there."""
+    return EgressAccess(directory / "egress" / "gateway.sock", "key")
 
 
 async def ask(upstream: Upstream | None, workspace_id: WorkspaceId, path: str) -> str:
+    """Return the response of the tiny IDE below the path of its workspace."""
+    return await fetch(upstream, f"/w/{workspace_id}/{path}")
+
+
+async def fetch(upstream: Upstream | None, path: str) -> str:
     """Return the response of the tiny IDE."""
     assert upstream is not None
-    reader, writer = await asyncio.open_connection(upstream.host, upstream.port)
+    reader, writer = await connect(upstream)
     headers = "".join(f"{name}: {value}\r\n" for name, value in upstream.headers)
-    writer.write(f"GET /w/{workspace_id}/{path} HTTP/1.1\r\n{headers}\r\n".encode())
+    writer.write(f"GET {path} HTTP/1.1\r\n{headers}\r\n".encode())
     answer = (await reader.read()).decode()
     writer.close()
     return answer.partition("\r\n\r\n")[2]
+
+
+async def exchange(upstream: Upstream | None, message: bytes) -> bytes:
+    """Return what comes back on a connection; nothing if it is refused or closed."""
+    assert upstream is not None
+    try:
+        reader, writer = await connect(upstream)
+    except ConnectionRefusedError:
+        return b""
+    try:
+        writer.write(upstream.preamble + message)
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            return await reader.read(len(message))
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+async def _echo(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+    writer.close()
+
+
+async def connect(upstream: Upstream) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    if not upstream.host.startswith("/"):
+        return await asyncio.open_connection(upstream.host, upstream.port)
+    with connectable(upstream.host) as path:
+        return await asyncio.open_unix_connection(path)
 
 
 async def eventually(holds: Callable[[], bool]) -> None:

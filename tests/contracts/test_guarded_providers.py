@@ -40,6 +40,8 @@ class Guarded:
             self.instances.start(InstanceRequest(workspace_id, IMAGE), lambda _: None),
             self.instances.stop(workspace_id),
             self.instances.find_upstream(workspace_id),
+            self.instances.find_port(workspace_id, 3000),
+            self.instances.list_ports(workspace_id),
             anext(log, None),
             self.volumes.observe(workspace_id),
             self.volumes.list_all(),
@@ -86,6 +88,8 @@ async def test_the_recorded_store_works_as_without_a_guard(guarded: Guarded, dat
     assert await guarded.instances.observe(workspace_id) is ContainerFact.ABSENT
     assert await guarded.instances.list_all() == {}
     assert await guarded.instances.find_upstream(workspace_id) is None
+    assert await guarded.instances.find_port(workspace_id, 3000) is None
+    assert list(await guarded.instances.list_ports(workspace_id)) == []
     await guarded.volumes.remove(workspace_id)
     assert await guarded.volumes.observe(workspace_id) is VolumeFact.ABSENT
 

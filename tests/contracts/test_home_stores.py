@@ -10,7 +10,7 @@ import pytest
 from codehub.domain.failures import Transient
 from codehub.domain.states import ErrorReason
 from testkit.rows import new_workspace_id
-from tests.contracts.home_store_harness import HomeStoreHarness, open_harness
+from tests.contracts.home_store_harness import HomeStoreHarness, OpenStore, open_harness
 
 
 @pytest.fixture(params=["fake", "local", "docker"])
@@ -19,9 +19,19 @@ def kind(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def harness(kind: str, tmp_path: Path) -> AsyncIterator[HomeStoreHarness]:
+def open_store(kind: str, tmp_path: Path) -> OpenStore:
+    """Return what opens a store by its name."""
+
+    async def open_one(name: str, stack: AsyncExitStack) -> HomeStoreHarness:
+        return await open_harness(kind, tmp_path / name, stack)
+
+    return open_one
+
+
+@pytest.fixture
+async def harness(open_store: OpenStore) -> AsyncIterator[HomeStoreHarness]:
     async with AsyncExitStack() as stack:
-        yield await open_harness(kind, tmp_path / "one", stack)
+        yield await open_store("one", stack)
 
 
 async def test_a_store_that_was_never_set_up_has_no_identity(harness: HomeStoreHarness) -> None:
@@ -40,11 +50,9 @@ async def test_several_callers_at_once_create_one_identity(harness: HomeStoreHar
     assert set(created) == {await harness.store.read_identity()}
 
 
-async def test_two_stores_have_different_identities(
-    harness: HomeStoreHarness, kind: str, tmp_path: Path
-) -> None:
+async def test_two_stores_have_different_identities(harness: HomeStoreHarness, open_store: OpenStore) -> None:
     async with AsyncExitStack() as stack:
-        other = await open_harness(kind, tmp_path / "other", stack)
+        other = await open_store("other", stack)
         assert await other.store.create_identity() != await harness.store.create_identity()
 
 

@@ -11,15 +11,19 @@ import pytest
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
-from codehub.ports import ImageMissing, InstanceRequest, Progress
+from codehub.instance_ports import RESERVED_PORTS
+from codehub.ports import ImageMissing, InstanceRequest, PortUnavailable, Progress
 from testkit.fakes import IMAGE, NEVER_READY_IMAGE
 from testkit.needs import need_bubblewrap
+from testkit.processes import free_port
 from testkit.waiting import DEADLINE_SECONDS
 from tests.contracts.instance_harness import (
     FakeHarness,
     InstanceHarness,
     LocalHarness,
     eventually,
+    exchange,
+    no_gateway,
     opened_docker_harness,
 )
 
@@ -27,13 +31,17 @@ from tests.contracts.instance_harness import (
 DEFAULT = "default"
 
 
-@pytest.fixture(params=["fake", "plain", "sandboxed", "docker"])
+@pytest.fixture(params=["fake", "plain", "sandboxed", "docker-gateway", "docker-direct", "docker-published"])
 async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[InstanceHarness]:
     if request.param == "fake":
-        yield FakeHarness()
+        fake = FakeHarness()
+        yield fake
+        fake.close()
         return
-    if request.param == "docker":
-        async with opened_docker_harness() as docker_harness:
+    if request.param.startswith("docker"):
+        egress = no_gateway(tmp_path) if request.param == "docker-gateway" else None
+        published = request.param == "docker-published"
+        async with opened_docker_harness(egress=egress, publish_ports=published) as docker_harness:
             yield docker_harness
         return
     if request.param == "sandboxed":
@@ -304,6 +312,8 @@ async def test_an_outage_is_not_an_absence(harness: InstanceHarness, workspace_i
         harness.instances.find_outdated(),
         harness.instances.find_outdated(workspace_id),
         harness.instances.find_upstream(workspace_id),
+        harness.instances.find_port(workspace_id, 3000),
+        harness.instances.list_ports(workspace_id),
         start(harness, workspace_id),
         harness.instances.stop(workspace_id),
     )
@@ -311,6 +321,45 @@ async def test_an_outage_is_not_an_absence(harness: InstanceHarness, workspace_i
         with pytest.raises(Transient) as caught:
             await call
         assert caught.value.reason is ErrorReason.UNREACHABLE
+
+
+async def test_a_program_that_listens_on_loopback_is_listed_and_can_be_reached(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
+    await start(harness, workspace_id)
+    port = await harness.listen(workspace_id)
+    names = {each.port: each.process for each in await harness.instances.list_ports(workspace_id)}
+    assert names[port]
+    assert await exchange(await harness.instances.find_port(workspace_id, port), b"hello") == b"hello"
+
+
+async def test_a_port_on_which_nothing_listens_is_not_listed_and_closes_connections(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
+    await start(harness, workspace_id)
+    unused = free_port()
+    assert unused not in {each.port for each in await harness.instances.list_ports(workspace_id)}
+    assert await exchange(await harness.instances.find_port(workspace_id, unused), b"hello") == b""
+
+
+async def test_the_ports_of_an_instance_end_with_it(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
+    assert await harness.instances.find_port(workspace_id, 3000) is None
+    await start(harness, workspace_id)
+    port = await harness.listen(workspace_id)
+    await harness.instances.stop(workspace_id)
+    assert await harness.instances.find_port(workspace_id, port) is None
+    assert list(await harness.instances.list_ports(workspace_id)) == []
+
+
+async def test_ports_of_codehub_itself_cannot_be_opened(
+    harness: InstanceHarness, workspace_id: WorkspaceId
+) -> None:
+    await start(harness, workspace_id)
+    for port in RESERVED_PORTS:
+        with pytest.raises(PortUnavailable, match=str(port)):
+            await harness.instances.find_port(workspace_id, port)
 
 
 async def test_the_log_ends_with_the_last_line(harness: InstanceHarness, workspace_id: WorkspaceId) -> None:

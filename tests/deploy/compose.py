@@ -23,10 +23,11 @@ SECRETS = (
     "REDIS_PASSWORD",
     "S3_ACCESS_KEY",
     "S3_SECRET_KEY",
+    "CODEHUB_EGRESS_KEY",
     "GRAFANA_PASSWORD",
 )
-OURS = ("migrate", "import-homes", "api", "proxy", "worker-1", "worker-2")
-ONE_SHOTS = ("migrate", "import-homes", "temporal-schema", "temporal-namespace")
+OURS = ("migrate", "directories", "import-homes", "api", "proxy", "egress", "worker-1", "worker-2")
+ONE_SHOTS = ("migrate", "directories", "import-homes", "temporal-schema", "temporal-namespace")
 
 Service = Mapping[str, Any]
 

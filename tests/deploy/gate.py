@@ -1,6 +1,7 @@
 """The gate to Docker as deployed: a real HAProxy in front of a stand-in for Docker's socket."""
 
 import asyncio
+import json
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ GATE = ROOT / "deploy/docker-gate"
 class StandIn:
     """An engine that records request lines and echoes attached connections."""
 
+    names: dict[str, str] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     attached: bytearray = field(default_factory=bytearray)
     detached: asyncio.Event = field(default_factory=asyncio.Event)
@@ -38,11 +40,22 @@ class StandIn:
             writer.write(b"HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n")
             await self._echo(reader, writer)
             return
-        # HAProxy's health checks have no host.
-        if "\r\nhost:" in head.lower():
+        # HAProxy's health checks have no host, and the gate itself asks for the name of a container.
+        if "\r\nhost:" in head.lower() and "haproxy" not in head.lower():
             self.requests.append(line)
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+        body = self._inspected(line).encode()
+        length = f"Content-Length: {len(body)}".encode()
+        writer.write(b"HTTP/1.1 200 OK\r\n%b\r\nConnection: close\r\n\r\n%b" % (length, body))
         await writer.drain()
+
+    def _inspected(self, line: str) -> str:
+        """Return what the engine knows about a container."""
+        found = [name for identifier, name in self.names.items() if f"/{identifier}/json" in line]
+        return (
+            json.dumps({"Args": ['"Name":"/codehub-ws-'], "Name": found[0]}, separators=(",", ":"))
+            if found
+            else "{}"
+        )
 
     async def _echo(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while data := await reader.read(1024):

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from codehub.embedded.servers.temporal import DYNAMIC_CONFIGURATION
+from codehub.providers import docker_options_of
 from codehub.settings import load_settings
 from codehub.settings.loading import unknown_variables
 from tests.deploy.compose import (
@@ -24,8 +25,8 @@ from tests.deploy.programs import ROOT, run
 
 NAMES = tuple(written()["services"])
 PINNED = re.compile(r":v?\d+\.\d+[\w.-]*$")
-# They talk to workspaces, or monitor the services that do.
-ON_THE_HOST = {"proxy", "worker-1", "worker-2", "prometheus", "grafana"}
+# They talk to workspaces or connect them to the outside, or monitor the services that do.
+ON_THE_HOST = {"proxy", "egress", "worker-1", "worker-2", "prometheus", "grafana"}
 SCRIPTS = (
     "s3/start",
     "redis/start",
@@ -52,6 +53,9 @@ def test_compose_refuses_the_example_without_secrets() -> None:
 def test_no_secret_has_a_default(name: str) -> None:
     given = written()["services"][name].get("environment") or {}
     secret = {key: value for key, value in given.items() if re.search("PASSWORD|PWD|SECRET|_KEY", key)}
+    # A choice, and a secret that another service gave.
+    assert secret.pop("CODEHUB_OIDC_PASSWORD_SIGN_IN", "${CODEHUB_OIDC_PASSWORD_SIGN_IN:-}").endswith(":-}")
+    assert secret.pop("CODEHUB_OIDC_CLIENT_SECRET", "${CODEHUB_OIDC_CLIENT_SECRET:-}").endswith(":-}")
     assert [
         key for key, value in secret.items() if not re.fullmatch(r"\$\{\w+:\?run make env\}", value)
     ] == []
@@ -121,12 +125,16 @@ def test_our_services_have_a_read_only_root(name: str) -> None:
     service = services()[name]
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
-    assert service["user"] == ("0:10001" if name == "import-homes" else "10001:10001")
+    root = {"import-homes": "0:10001", "directories": "0:0"}
+    assert service["user"] == root.get(name, "10001:10001")
 
 
 def test_only_the_import_can_read_all_homes_and_it_runs_on_request() -> None:
     capable = {name: services()[name].get("cap_add") for name in OURS}
-    assert {name: found for name, found in capable.items() if found} == {"import-homes": ["DAC_READ_SEARCH"]}
+    assert {name: found for name, found in capable.items() if found} == {
+        "import-homes": ["DAC_READ_SEARCH"],
+        "directories": ["CHOWN", "FOWNER"],
+    }
     assert written()["services"]["import-homes"]["profiles"] == ["import-homes"]
 
 
@@ -164,6 +172,30 @@ def test_temporal_has_the_configuration_of_the_embedded_one() -> None:
     assert given == {
         key: value.strip('"') for key, value in (each.split("=") for each in DYNAMIC_CONFIGURATION)
     }
+
+
+def test_the_gateway_and_the_sockets_are_where_the_engine_mounts_them_from() -> None:
+    for name in ("worker-1", "worker-2", "proxy", "egress", "directories"):
+        sources = sources_of(services()[name])
+        environment = environment_of(services()[name])
+        shared = [target for target, source in sources.items() if source == target]
+        for path in (environment["CODEHUB_DOCKER_SOCKETS"], environment["CODEHUB_EGRESS_SOCKET"]):
+            assert any(path.startswith(f"{each}/") for each in shared), (name, path)
+    environment = environment_of(services()["api"])
+    sources = sources_of(services()["api"])
+    assert sources[environment["CODEHUB_DOCKER_SOCKETS"]] == environment["CODEHUB_DOCKER_SOCKETS"]
+
+
+def test_workspaces_have_no_network_and_no_ports_unless_the_operator_chooses_them() -> None:
+    environment = environment_of(services()["worker-1"])
+    options = docker_options_of(load_settings(environment))
+    assert options.egress is not None
+    assert not options.publish_ports
+    prepared = services()["directories"]["command"][-1].split()
+    assert {str(options.sockets.path), str(options.egress.socket.parent)} <= set(prepared)
+    chosen = {"CODEHUB_DOCKER_EGRESS": "direct", "CODEHUB_DOCKER_PUBLISH_PORTS": "true"}
+    options = docker_options_of(load_settings({**environment, **chosen}))
+    assert (options.egress, options.publish_ports) == (None, True)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)

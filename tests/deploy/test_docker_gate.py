@@ -19,6 +19,14 @@ JOB = f"codehub-job-{ID}"
 HOME = f"ws-{ID}-home"
 MARKER = "codehub-store-codehub"
 CONTAINER_ID = "0123456789abcdef" * 4
+FOREIGN_NAMES = (
+    "/codehub-postgres-1",
+    f"/x{WORKSPACE}",
+    f"/{WORKSPACE}x",
+    f"/codehub-evil-{ID}",
+    "/codehub-ws-",
+)
+FOREIGN_IDS = tuple(f"{number:064x}" for number in range(len(FOREIGN_NAMES)))
 
 LOOKS = (
     "GET /_ping",
@@ -139,6 +147,7 @@ async def parts() -> AsyncIterator[tuple[Gate, StandIn]]:
     async with AsyncExitStack() as stack:
         socket = Path(stack.enter_context(TemporaryDirectory(prefix="codehub-engine-"))) / "docker"
         engine = await stack.enter_async_context(stand_in(socket))
+        engine.names |= {CONTAINER_ID: f"/{WORKSPACE}", **dict(zip(FOREIGN_IDS, FOREIGN_NAMES, strict=True))}
         yield await stack.enter_async_context(gate_before(socket)), engine
 
 
@@ -177,6 +186,21 @@ async def test_a_call_that_is_not_needed_is_refused(gate: Gate, engine: StandIn,
         assert await status_of(socket, request(call)) == 403
         assert await status_of(socket, request(f"{method} /v1.41{path}")) == 403
     assert engine.requests == []
+
+
+@pytest.mark.parametrize("identifier", FOREIGN_IDS, ids=FOREIGN_NAMES)
+async def test_a_container_of_another_is_refused_by_its_id(
+    gate: Gate, engine: StandIn, identifier: str
+) -> None:
+    calls = [f"POST /containers/{identifier}/{verb}" for verb in ("start", "stop?t=5", "kill", "wait")]
+    calls += [f"GET /containers/{identifier}/{kind}" for kind in ("json", "logs?stdout=1")]
+    calls += [f"DELETE /containers/{identifier}", f"DELETE /v1.41/containers/{identifier}?force=True"]
+    for call in calls:
+        assert await status_of(gate.write, request(call)) == 403, call
+    attach = request(f"POST /containers/{identifier}/attach?stdin=1", "Connection: Upgrade", "Upgrade: tcp")
+    assert await status_of(gate.write, attach) == 403
+    assert engine.requests == []
+    assert not engine.attached
 
 
 @pytest.mark.parametrize("call", TRICKS)

@@ -1,10 +1,12 @@
 """The Docker adapter works on a real engine through the gate."""
 
 from collections.abc import AsyncIterator
+from http import HTTPStatus
 from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from aiodocker import DockerError
 from aiodocker.volumes import DockerVolume
 
 from codehub.adapters.docker.engine import UNIX_SCHEME, open_engine
@@ -14,7 +16,8 @@ from codehub.adapters.docker.options import DockerOptions
 from codehub.adapters.docker.volumes import DockerVolumes
 from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
 from codehub.domain.failures import Transient
-from testkit.docker_engine import URL, need_docker
+from codehub.domain.naming import job_name
+from testkit.docker_engine import JOB_IMAGE, NO_SOCKETS, URL, docker, need_docker
 from tests.deploy.gate import Gate, gate_before
 
 
@@ -32,7 +35,7 @@ def workspace_id() -> WorkspaceId:
 
 @pytest.fixture
 def options(workspace_id: WorkspaceId) -> DockerOptions:
-    return DockerOptions(project=f"gate-{workspace_id}")
+    return DockerOptions(NO_SOCKETS, project=f"gate-{workspace_id}")
 
 
 async def test_readers_see_everything_that_they_need(
@@ -76,3 +79,23 @@ async def test_workers_create_and_remove_homes(
         assert await volumes.observe(workspace_id) is VolumeFact.PRESENT
         await volumes.remove(workspace_id)
         assert await volumes.observe(workspace_id) is VolumeFact.ABSENT
+
+
+async def test_workers_reach_only_containers_of_codehub_by_their_ids(
+    gate: Gate, workspace_id: WorkspaceId
+) -> None:
+    need_docker(JOB_IMAGE)
+    foreign = docker("create", "--name", f"somebody-elses-{workspace_id}", JOB_IMAGE)
+    try:
+        async with open_engine(f"{UNIX_SCHEME}{gate.write}") as engine:
+            own = await engine.containers.create({"Image": JOB_IMAGE}, name=job_name(workspace_id))
+            assert (await own.show())["Id"] == own.id
+            await own.delete()
+            with pytest.raises(DockerError, match="refused this call"):
+                await engine.containers.container(foreign).delete(force=True)
+            # Absent containers are reported as such.
+            with pytest.raises(DockerError) as absent:
+                await own.show()
+            assert absent.value.status == HTTPStatus.NOT_FOUND
+    finally:
+        docker("rm", foreign)

@@ -18,8 +18,8 @@ def test_every_secret_is_generated(tmp_path: Path) -> None:
     for name in ("one", "two"):
         assert make_env(tmp_path / name).returncode == 0
     one, two = (dict(SECRET.findall((tmp_path / name).read_text())) for name in ("one", "two"))
-    assert len(one) == 6
-    assert len({*one.values(), *two.values()}) == 12
+    assert len(one) == 7
+    assert len({*one.values(), *two.values()}) == 14
     assert all(re.fullmatch(r"[0-9a-f]{48}", value) for value in one.values())
 
 

@@ -31,7 +31,7 @@ class Dashboard:
         await self.page.goto(path)
         await self.page.get_by_label("User name").fill(self.username)
         await self.page.get_by_label("Password").fill(PASSWORD)
-        await self.page.get_by_role("button", name="Sign in").click()
+        await self.page.get_by_role("button", name="Sign in", exact=True).click()
 
     async def create(self, name: str, *, start: bool = True) -> WorkspaceId:
         """Create a workspace with idle times that are longer than any test."""

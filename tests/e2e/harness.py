@@ -21,7 +21,7 @@ from codehub.embedded.servers.registry import environment, load_config
 from codehub.origins import PLAIN_COOKIE
 from codehub.settings import Settings, load_settings
 from testkit.deployment import Deployment
-from testkit.waiting import until
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.codehub_command import CODEHUB
 
 # The last line of its output.
@@ -157,11 +157,13 @@ async def sign_in_first_time(url: str, output: str) -> Credentials:
 
 
 async def sign_in(url: str, username: str, password: str, user_agent: str = "tests") -> Credentials:
-    async with httpx.AsyncClient(base_url=url, headers={"User-Agent": user_agent}) as client:
+    headers = {"User-Agent": user_agent}
+    async with httpx.AsyncClient(base_url=url, headers=headers, timeout=DEADLINE_SECONDS) as client:
         form = {"username": username, "password": password}
         session = (await client.post("/api/v1/login", json=form)).json()
         client.headers["X-CSRF-Token"] = session["csrf_token"]
-        created = await client.post("/api/v1/tokens", json={"name": "laptop"})
+        scopes = ["workspaces", "admin"] if session["user"]["role"] == "admin" else ["workspaces"]
+        created = await client.post("/api/v1/tokens", json={"name": "laptop", "scopes": scopes})
         return Credentials(str(created.json()["token"]), client.cookies[PLAIN_COOKIE])
 
 

@@ -60,6 +60,8 @@ async def test_axe_finds_no_serious_problem_on_any_page(
             (f"/workspaces/{workspace_id}", ".timeline li"),
             ("/account", ".plain-list li"),
             ("/admin", ".tiles dd"),
+            ("/admin/audit", "tbody tr"),
+            ("/admin/egress", "tbody tr"),
             ("/nothing-here", "h1"),
         ):
             await page.goto(path)
@@ -126,6 +128,8 @@ async def test_every_page_fits_on_a_phone(browser: Browser, person: Person) -> N
             (f"/workspaces/{workspace_id}", ".timeline li"),
             ("/account", ".plain-list li"),
             ("/admin", ".tiles dd"),
+            ("/admin/audit", "tbody tr"),
+            ("/admin/egress", "tbody tr"),
         ):
             await dashboard.page.goto(path)
             await dashboard.page.locator(sign).first.wait_for()

@@ -5,15 +5,16 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser, expect
 
+from testkit.processes import free_port
 from testkit.rows import add_workspace
 from tests.api.event_harness import relaying
 from tests.api.harness import ApiHarness, Person
-from tests.api.module_fixtures import served, shared_environment, shared_harness
-from tests.api.process import ApiProcess
+from tests.api.module_fixtures import shared_environment, shared_harness
+from tests.api.process import ApiProcess, running_api
 from tests.e2e.browser import PATIENCE
 from tests.e2e.dashboard import Dashboard, open_dashboard
 
-__all__ = ["served", "shared_environment", "shared_harness"]
+__all__ = ["shared_environment", "shared_harness"]
 
 MANY = 1_000
 # The rows in which anything was added, removed or changed.
@@ -24,6 +25,15 @@ WATCH = """list => {
     for (const { target } of records) touched.add(rowOf(target)?.dataset.id ?? "list");
   }).observe(list, { subtree: true, childList: true, characterData: true, attributes: true });
 }"""
+
+
+@pytest.fixture(scope="module")
+async def served(shared_environment: dict[str, str]) -> AsyncIterator[ApiProcess]:
+    """An API whose main origin is its own address: a browser signs in only there."""
+    port = free_port()
+    public = {"CODEHUB_PUBLIC_BASE_URL": f"http://127.0.0.1:{port}"}
+    async with running_api(shared_environment | public, port=port) as running:
+        yield running
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,6 +18,8 @@ from tests.e2e.harness import HOUR_SECONDS, Person
 # A piece is 1 MiB in base64, the size of a chunk of JupyterLab's uploads.
 PIECE_BYTES = 3 * 256 * 1024
 PIECES = 255
+
+Host = dict[str, str]
 MAX_GROWTH_KIB = 20 * 1024
 RESET_PEAK = "5"
 
@@ -59,23 +62,24 @@ async def in_one_body() -> AsyncIterator[bytes]:
     yield b'"}'
 
 
-async def upload_in_one(person: Person, path: str) -> None:
-    answer = await person.client.put(path, content=in_one_body())
+async def upload_in_one(person: Person, path: str, host: Host) -> None:
+    answer = await person.client.put(path, content=in_one_body(), headers=host)
     assert answer.status_code == 201, answer.text
 
 
-async def upload_in_pieces(person: Person, path: str) -> None:
+async def upload_in_pieces(person: Person, path: str, host: Host) -> None:
     """Upload like JupyterLab: the last piece has the number -1."""
     for number, piece in enumerate(make_pieces(), start=1):
         content = base64.b64encode(piece).decode()
         form = {"type": "file", "format": "base64", "content": content}
-        answer = await person.client.put(path, json={**form, "chunk": number if number < PIECES else -1})
+        body = {**form, "chunk": number if number < PIECES else -1}
+        answer = await person.client.put(path, json=body, headers=host)
         assert answer.is_success, answer.text
 
 
-async def download(person: Person, path: str) -> str:
+async def download(person: Person, path: str, host: Host) -> str:
     found = hashlib.sha256()
-    async with person.client.stream("GET", path) as answer:
+    async with person.client.stream("GET", path, headers=host) as answer:
         assert answer.status_code == 200
         async for piece in answer.aiter_bytes():
             found.update(piece)
@@ -87,10 +91,11 @@ async def test_200_mb_pass_each_way_with_constant_memory(person: Person, deploym
     expected = digest(make_pieces())
     async with person.workspace(standby_ttl_seconds=HOUR_SECONDS) as workspace_id:
         await person.move_to(workspace_id, "RUNNING")
-        contents, home = f"/w/{workspace_id}/api/contents", deployment.home(workspace_id)
+        home = deployment.home(workspace_id)
+        host = {"Host": f"{workspace_id}.localhost:{urlsplit(person.url).port}"}
         for upload in (upload_in_one, upload_in_pieces):
             with constant_memory(deployment):
-                await upload(person, f"{contents}/{upload.__name__}")
+                await upload(person, f"/api/contents/{upload.__name__}", host)
             assert hashlib.sha256((home / upload.__name__).read_bytes()).hexdigest() == expected
         with constant_memory(deployment):
-            assert await download(person, f"/w/{workspace_id}/files/upload_in_one") == expected
+            assert await download(person, "/files/upload_in_one", host) == expected

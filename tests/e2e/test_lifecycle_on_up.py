@@ -11,6 +11,7 @@ from codehub.adapters.local.instances import LocalInstances
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import ErrorReason, Operation, Phase
 from codehub.providers import local_root_of
+from codehub.unix_sockets import connectable
 from testkit.deployment import Deployment
 from testkit.waiting import until
 from tests.e2e.harness import WORKSPACES, Person, running_codehub
@@ -24,14 +25,16 @@ async def ask_ide(
     """Send a request to the contents API of the workspace's JupyterLab."""
     upstream = await LocalInstances(local_root_of(deployment.settings)).find_upstream(workspace_id)
     assert upstream is not None
-    url = f"http://{upstream.host}:{upstream.port}/w/{workspace_id}/api/contents/notes.txt"
-    async with (
-        aiohttp.ClientSession(headers=dict(upstream.headers)) as session,
-        session.request(method, url, json=body or None) as response,
-    ):
-        response.raise_for_status()
-        answer: dict[str, object] = await response.json()
-        return answer
+    url = "http://localhost/api/contents/notes.txt"
+    with connectable(upstream.host) as path:
+        connector = aiohttp.UnixConnector(path)
+        async with (
+            aiohttp.ClientSession(headers=dict(upstream.headers), connector=connector) as session,
+            session.request(method, url, json=body or None) as response,
+        ):
+            response.raise_for_status()
+            answer: dict[str, object] = await response.json()
+            return answer
 
 
 @pytest.mark.timeout(600)

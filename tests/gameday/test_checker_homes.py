@@ -20,7 +20,7 @@ CONTENT = b"acknowledged"
 async def _create(stage: Stage) -> WorkspaceId:
     headers = {"Authorization": f"Bearer {stage.users[0].token}"}
     form = {"name": "checked", "desired_state": "ARCHIVED"}
-    async with httpx.AsyncClient(base_url=stage.url, headers=headers) as client:
+    async with httpx.AsyncClient(base_url=stage.url, headers=headers, timeout=DEADLINE_SECONDS) as client:
         response = await client.post(WORKSPACES, json=form)
     assert response.is_success, response.text
     return WorkspaceId(response.json()["id"])

@@ -26,7 +26,7 @@ ELECTED_RELAY = text(
     "SELECT pid FROM pg_stat_activity JOIN pg_locks USING (pid) "
     "WHERE application_name = 'codehub-relay' AND locktype = 'advisory' AND granted"
 )
-PARTS = ("worker", "worker-2", "api", "proxy", "postgres", "redis", "s3", "temporal")
+PARTS = ("worker", "worker-2", "api", "proxy", "egress", "postgres", "redis", "s3", "temporal")
 S3_MODES = {
     "s3-500": ErrorResponses,
     "s3-503": ErrorResponses,

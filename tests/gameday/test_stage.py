@@ -11,14 +11,14 @@ from codehub.embedded.data_dir import DataDir
 from codehub.embedded.state import is_locked
 from gameday.stage.local import StageProcesses
 from gameday.stage.stage import Stage, open_stage
-from testkit.waiting import until
+from testkit.waiting import DEADLINE_SECONDS, until
 from tests.gameday.players import new_workspace
 
 pytestmark = pytest.mark.timeout(900)
 
 
 async def test_users_sign_in_with_a_token_and_with_a_password(stage: Stage) -> None:
-    async with httpx.AsyncClient(base_url=stage.url) as client:
+    async with httpx.AsyncClient(base_url=stage.url, timeout=DEADLINE_SECONDS) as client:
         for user in stage.users:
             bearer = {"Authorization": f"Bearer {user.token}"}
             session = await client.get("/api/v1/session", headers=bearer)
@@ -28,7 +28,8 @@ async def test_users_sign_in_with_a_token_and_with_a_password(stage: Stage) -> N
 
 
 async def test_it_has_two_workers_and_knows_the_pid_of_each_part(stage: Stage) -> None:
-    assert {"worker", "worker-2", "api", "proxy", "postgres", "redis", "s3", "temporal"} == set(stage.parts)
+    servers = {"postgres", "redis", "s3", "temporal"}
+    assert {"worker", "worker-2", "api", "proxy", "egress"} | servers == set(stage.parts)
     pids = {stage.pid(name) for name in stage.parts}
     assert None not in pids
     assert len(pids) == len(stage.parts)

@@ -1,5 +1,6 @@
 """Run a workspace's container as the Docker backend does."""
 
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ class RunningWorkspace:
 
     name: str
     url: str
+    secret: str
 
     def shell(self, script: str) -> str:
         return docker("exec", self.name, "bash", "-c", script)
@@ -25,14 +27,15 @@ class RunningWorkspace:
 
 @asynccontextmanager
 async def running_workspace(image: str) -> AsyncIterator[RunningWorkspace]:
-    name = f"codehub-test-{uuid4()}"
+    name, secret = f"codehub-test-{uuid4()}", secrets.token_hex(32)
     docker("volume", "create", name)
     try:
         docker(
             *("run", "--detach", "--name", name, "--user", "1000:1000", *RESTRICTED),
-            *("--volume", f"{name}:/home/coder", "--publish", "127.0.0.1::8080", image),
+            *("--volume", f"{name}:/home/coder", "--publish", "127.0.0.1::8080"),
+            *("--env", f"HASHED_PASSWORD={secret}", image),
         )
-        workspace = RunningWorkspace(name, f"http://{docker('port', name, '8080/tcp')}")
+        workspace = RunningWorkspace(name, f"http://{docker('port', name, '8080/tcp')}", secret)
         await until(lambda: _is_healthy(workspace), f"{image} to answer on /healthz")
         yield workspace
     finally:

@@ -10,6 +10,13 @@ import pytest
 from tests.images.inspection import configuration, labels, programs, shell
 from tests.images.running import RunningWorkspace, running_workspace
 
+SESSION = "code-server-session"
+WEBSOCKET = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
 TOOLS = ("bash", "code-server", "curl", "git", "less", "nano", "node", "npm", "ps", "python3", "ssh", "vi")
 
 
@@ -27,6 +34,10 @@ def test_the_labels_tell_the_backend_how_to_run_the_image(workspace_image: str) 
         "codehub.io/health-path": "/healthz",
         "codehub.io/keep-prefix": "false",
         "codehub.io/read-only-root": "true",
+        "codehub.io/secret-variable": "HASHED_PASSWORD",
+        "codehub.io/secret-header": "Cookie: code-server-session={secret}",
+        "codehub.io/agent-port": "3129",
+        "codehub.io/socket-arguments": "--socket={socket} --socket-mode=666 /home/coder",
     }
 
 
@@ -51,6 +62,18 @@ async def test_the_ide_runs_as_coder_without_any_capability(workspace: RunningWo
 
 async def test_the_ide_serves_its_page(workspace: RunningWorkspace) -> None:
     assert "vscode-workbench-web-configuration" in await page_of(workspace)
+
+
+async def test_the_ide_serves_nobody_without_the_secret(workspace: RunningWorkspace) -> None:
+    async with httpx.AsyncClient(timeout=60) as client:
+        for cookie in ({}, {"Cookie": f"{SESSION}={'0' * 64}"}):
+            response = await client.get(f"{workspace.url}/", headers=cookie)
+            assert response.headers["location"].startswith("./login")
+            terminal = await client.get(f"{workspace.url}/", headers={**WEBSOCKET, **cookie})
+            assert terminal.status_code in {401, 403}
+        # Nobody knows the password of this hash, and the hash is not the password.
+        signed_in = await client.post(f"{workspace.url}/login", data={"password": workspace.secret})
+        assert SESSION not in signed_in.cookies
 
 
 async def test_the_first_page_has_our_defaults(workspace: RunningWorkspace) -> None:
@@ -84,5 +107,6 @@ async def test_programs_in_tmp_can_be_run(workspace: RunningWorkspace) -> None:
 
 
 async def page_of(workspace: RunningWorkspace) -> str:
-    async with httpx.AsyncClient(follow_redirects=True, timeout=60) as client:
+    cookies = {SESSION: workspace.secret}
+    async with httpx.AsyncClient(follow_redirects=True, timeout=60, cookies=cookies) as client:
         return (await client.get(f"{workspace.url}/")).raise_for_status().text

@@ -19,7 +19,7 @@ from codehub.embedded.state import lock_data_dir, write_state
 from codehub.services import users
 from codehub.services.errors import SignInRefused
 from codehub.services.passwords import Passwords
-from testkit.rows import NOW
+from testkit.rows import BY, NOW
 from tests.codehub_command import CODEHUB
 from tests.identities import PASSWORD, WRONG, add, enter, failures_of
 
@@ -97,7 +97,7 @@ async def test_users_are_listed(codehub: Run, database: Database, monkeypatch: p
     for name in ("cid", "ann", "bob"):
         await add(database, name)
     await add(database, "root", "admin")
-    await users.disable_user(database, (await users.find_user(database, "bob")).id, now=NOW)
+    await users.disable_user(database, (await users.find_user(database, "bob")).id, by=BY, now=NOW)
     table = [line.split() for line in (await codehub("ls")).output.splitlines()]
     assert table[2:] == [
         ["ann", "user", "enabled", "2026-07-01", "12:00"],

@@ -63,7 +63,7 @@ def silent_socket(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_a_real_engine_has_its_images(docker_url: str, real_image: str) -> None:
-    found = await probe_docker(docker_url, [real_image])
+    found = await probe_docker(docker_url, [real_image], publish_ports=True)
     assert (found.missing, found.problem, found.remedy) == ((), "", "")
     assert found.version[0].isdigit()
 
@@ -121,6 +121,35 @@ async def test_an_engine_with_both_images(engine: StandInEngine) -> None:
     engine.images.update(IMAGES)
     found = await probe_and_pull(engine.url, IMAGES, pytest.fail)
     assert (found.version, found.problem, engine.pulled) == ("99.1", "", [])
+
+
+async def test_an_engine_elsewhere_is_refused_unless_ports_are_published(engine: StandInEngine) -> None:
+    engine.images.update(IMAGES)
+    engine.kernel = "6.6.0-linuxkit"
+    found = await probe_docker(engine.url, IMAGES)
+    assert found.problem.startswith("the Docker engine is not on this machine")
+    assert "CODEHUB_DOCKER_PUBLISH_PORTS=true" in found.remedy
+    assert (await probe_docker(engine.url, IMAGES, publish_ports=True)).problem == ""
+
+
+async def test_an_engine_by_tcp_is_not_taken_for_one_on_this_machine(engine: StandInEngine) -> None:
+    engine.images.update(IMAGES)
+    found = await probe_docker(engine.tcp_url, IMAGES)
+    assert found.problem.startswith("the Docker engine is not on this machine")
+    assert (await probe_docker(engine.tcp_url, IMAGES, publish_ports=True)).problem == ""
+
+
+async def test_an_image_of_an_older_release_is_refused_unless_ports_are_published(
+    engine: StandInEngine,
+) -> None:
+    engine.images.update(IMAGES)
+    engine.labels.clear()
+    found = await probe_docker(engine.url, IMAGES)
+    assert found.problem == f"the image {WORKSPACE} lacks the agent of this release"
+    assert found.remedy == "`make images` builds it again"
+    engine.images.add("acme/ide")
+    assert (await probe_docker(engine.url, ["acme/ide"])).remedy == "build it on CodeHub's image"
+    assert (await probe_docker(engine.url, IMAGES, publish_ports=True)).problem == ""
 
 
 async def test_a_probe_pulls_nothing(engine: StandInEngine) -> None:

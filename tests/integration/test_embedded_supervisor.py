@@ -8,12 +8,14 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from codehub.embedded import supervisor as supervisor_module
 from codehub.embedded.child_process import CannotPrepare, Child, ChildState, ChildStatus, StartFailed
 from codehub.embedded.supervisor import ManagedProcess
 from testkit.processes import process_tree, wait_until_ended
+from testkit.waiting import until
 
 SHELL = "/bin/sh"
 # Has a child of its own before it reports that it is ready, then waits for signals.
@@ -165,8 +167,18 @@ async def test_a_process_in_another_session_keeps_running(tmp_path: Path) -> Non
     # Like the IDEs of workspaces, which the worker starts.
     async with managed(child(tmp_path, f"setsid sleep 60 & {SERVE}"), History()) as process:
         await process.start()
+
+        def leaders() -> list[psutil.Process]:
+            _, *members = process_tree(process.status.pid or 0)
+            return [member for member in members if os.getsid(member.pid) == member.pid]
+
+        async def has_own_session() -> bool:
+            return bool(leaders())
+
+        # It is forked first and leaves the session later.
+        await until(has_own_session, "a process in another session")
+        (outlasting,) = leaders()
         _, *members = process_tree(process.status.pid or 0)
-        (outlasting,) = [member for member in members if os.getsid(member.pid) == member.pid]
         await process.stop()
     assert outlasting.is_running()
     outlasting.kill()

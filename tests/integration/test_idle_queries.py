@@ -8,12 +8,15 @@ from sqlalchemy import insert
 
 from codehub.db.models import Workspace
 from codehub.db.session import Database
-from codehub.db.sweeps import due_for_archive, due_for_standby
-from codehub.domain.limits import IdleTimes, Usage, idle_target
+from codehub.db.sweeps import Ttl, due_for_archive, due_for_standby
+from codehub.domain.limits import IdleTimes, Usage, idle_target, idle_times
 from codehub.domain.states import DesiredState, Operation, Phase
 from testkit.rows import NOW, add_user, new_workspace_id
 
 DEFAULTS = IdleTimes(standby=timedelta(seconds=600), archive=timedelta(seconds=1800))
+LONGEST = IdleTimes(standby=timedelta(seconds=2000), archive=timedelta(seconds=2500))
+STANDBY = Ttl(DEFAULTS.standby, LONGEST.standby)
+ARCHIVE = Ttl(DEFAULTS.archive, LONGEST.archive)
 ROWS = 3000
 
 
@@ -46,11 +49,7 @@ def target(row: dict[str, Any]) -> DesiredState | None:
         row["phase"], row["operation"], row["desired_state"], row["last_access_at"], row["phase_changed_at"]
     )
     standby, archive = row["standby_ttl_seconds"], row["archive_ttl_seconds"]
-    times = IdleTimes(
-        timedelta(seconds=standby) if standby else DEFAULTS.standby,
-        timedelta(seconds=archive) if archive else DEFAULTS.archive,
-    )
-    return idle_target(usage, times, NOW)
+    return idle_target(usage, idle_times(standby, archive, DEFAULTS, LONGEST), NOW)
 
 
 async def add_rows(database: Database, rows: list[dict[str, Any]]) -> None:
@@ -73,8 +72,8 @@ async def test_database_finds_the_workspaces_that_the_domain_considers_idle(data
     rows = [random_row(rng) for _ in range(ROWS)]
     await add_rows(database, rows)
     async with database.transaction() as session:
-        standby = await due_for_standby(session, NOW, DEFAULTS.standby, ROWS)
-        archive = await due_for_archive(session, NOW, DEFAULTS.archive, ROWS)
+        standby = await due_for_standby(session, NOW, STANDBY, ROWS)
+        archive = await due_for_archive(session, NOW, ARCHIVE, ROWS)
     assert set(standby) == {row["id"] for row in rows if target(row) is DesiredState.STANDBY}
     assert set(archive) == {row["id"] for row in rows if target(row) is DesiredState.ARCHIVED}
     assert min(len(standby), len(archive)) > 100
@@ -84,7 +83,7 @@ async def test_deleted_workspaces_are_never_idle(database: Database) -> None:
     row = {**random_row(random.Random(1)), "phase": "RUNNING", "operation": "NONE", "op_started_at": None}  # noqa: S311
     await add_rows(database, [{**row, "desired_state": "DELETED", "deleted_at": NOW}])
     async with database.transaction() as session:
-        assert await due_for_standby(session, NOW + timedelta(days=9), DEFAULTS.standby, 1) == []
+        assert await due_for_standby(session, NOW + timedelta(days=9), STANDBY, 1) == []
 
 
 async def test_owners_take_turns_when_not_all_can_be_archived(database: Database) -> None:
@@ -95,7 +94,7 @@ async def test_owners_take_turns_when_not_all_can_be_archived(database: Database
         since = NOW - timedelta(seconds=9000 - number)
         await add_rows(database, [{**row, "id": each, "phase_changed_at": since} for each in ids])
     async with database.transaction() as session:
-        due = await due_for_archive(session, NOW, DEFAULTS.archive, 6)
+        due = await due_for_archive(session, NOW, ARCHIVE, 6)
     assert [sum(each in due for each in ids) for ids in owners] == [3, 1, 2]
 
 
@@ -107,5 +106,5 @@ async def test_workspaces_idle_for_longest_come_first(database: Database) -> Non
     ]
     await add_rows(database, rows)
     async with database.transaction() as session:
-        due = await due_for_archive(session, NOW, DEFAULTS.archive, 2)
+        due = await due_for_archive(session, NOW, ARCHIVE, 2)
     assert due == [rows[1]["id"], rows[2]["id"]]

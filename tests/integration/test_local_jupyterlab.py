@@ -11,7 +11,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 import pytest
-from aiohttp import ClientSession
+from aiohttp import ClientSession, UnixConnector
 
 from codehub.adapters.local.ides import RUN_JUPYTERLAB, jupyterlab
 from codehub.adapters.local.instance_files import Log
@@ -21,6 +21,7 @@ from codehub.adapters.local.volumes import LocalVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.health import is_healthy
 from codehub.ports import InstanceRequest, Upstream
+from codehub.unix_sockets import connectable
 from testkit.needs import do_without
 
 HEALTH_SECONDS = 5
@@ -50,28 +51,33 @@ async def running_jupyterlab(tmp_path: Path) -> AsyncIterator[tuple[WorkspaceId,
     assert await instances.observe(workspace_id) is ContainerFact.ABSENT
 
 
-def session_with(upstream: Upstream) -> ClientSession:
-    return ClientSession(f"http://{upstream.host}:{upstream.port}", headers=upstream.headers)
+@asynccontextmanager
+async def session_with(upstream: Upstream) -> AsyncIterator[ClientSession]:
+    with connectable(upstream.host) as path:
+        async with ClientSession(
+            "http://localhost", headers=upstream.headers, connector=UnixConnector(path)
+        ) as session:
+            yield session
 
 
 async def test_jupyterlab_serves_its_workspace_to_clients_with_the_token(tmp_path: Path) -> None:
     async with running_jupyterlab(tmp_path) as (workspace_id, upstream):
         assert upstream.keep_prefix
         for path in ("lab", "api/contents", "api/terminals", "api/kernelspecs"):
-            url = f"/w/{workspace_id}/{path}"
-            assert await is_healthy(upstream.port, url, upstream.headers, HEALTH_SECONDS), path
-            assert not await is_healthy(upstream.port, url, (), HEALTH_SECONDS), path
+            url = f"/{path}"
+            assert await is_healthy(upstream.host, url, upstream.headers, HEALTH_SECONDS), path
+            assert not await is_healthy(upstream.host, url, (), HEALTH_SECONDS), path
         async with session_with(upstream) as session:
             for path in ("terminals", "kernels"):
-                async with session.post(f"/w/{workspace_id}/api/{path}") as answer:
+                async with session.post(f"/api/{path}") as answer:
                     assert answer.ok, path
         output, _ = Log(LocalRoot.at(tmp_path).instance(workspace_id)).tail(1000)
         assert upstream.headers[0][1].removeprefix("token ").encode() not in output
 
 
 async def test_jupyterlab_lists_a_directory_while_a_file_in_it_is_renamed(tmp_path: Path) -> None:
-    async with running_jupyterlab(tmp_path) as (workspace_id, upstream), session_with(upstream) as session:
-        contents, seen = f"/w/{workspace_id}/api/contents", Counter[int]()
+    async with running_jupyterlab(tmp_path) as (_, upstream), session_with(upstream) as session:
+        contents, seen = "/api/contents", Counter[int]()
 
         async def rename(old: str, new: str) -> None:
             async with session.patch(f"{contents}/{old}", json={"path": new}) as answer:

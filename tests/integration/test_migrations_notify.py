@@ -88,6 +88,7 @@ async def test_new_workspace_is_announced_with_its_owner(database: Database, lis
         {"desired_state": "DELETED", "deleted_at": NOW},
         {"standby_ttl_seconds": 5},
         {"archive_ttl_seconds": 5},
+        {"port_shares": {"3000": {"audience": "users"}}},
         {"conditions": {"infra.container_answers": {"status": "False"}}},
         {"conditions": {"infra.configuration_current": {"message": "Restart to apply: image."}}},
     ],

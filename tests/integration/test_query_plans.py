@@ -10,12 +10,15 @@ from sqlalchemy import Executable, text
 from sqlalchemy.dialects import postgresql
 
 from codehub.db import retention
+from codehub.db.egress import select_log
+from codehub.db.egress_pages import EgressFilter, list_egress, select_egress
 from codehub.db.events import last_event_id, select_counts, select_events
 from codehub.db.idempotency import delete_expired
 from codehub.db.operations import select_events_of, select_operation_events
 from codehub.db.running_slots import select_count_running, select_running
 from codehub.db.session import Database, create_engine
 from codehub.db.sweeps import (
+    Ttl,
     select_count_unfinished,
     select_due_for_archive,
     select_due_for_standby,
@@ -88,6 +91,15 @@ SELECT workspaces.id, date_bin('15 minutes', now(), 'epoch') - turn * interval '
 FROM workspaces, generate_series(0, 7 * 96) AS turn WHERE owner_user_id = lpad('1', 32, '0')::uuid
 """
 
+# A week in which they connected to three names an hour.
+EGRESS_LOG = """
+INSERT INTO egress_log (workspace_id, hour, name, port, verdict, count)
+SELECT workspaces.id, date_trunc('hour', now()) - turn * interval '1 hour', number || '.example', 443,
+    'allowed', 1
+FROM workspaces, generate_series(0, 7 * 24) AS turn, generate_series(1, 3) AS number
+WHERE owner_user_id = lpad('1', 32, '0')::uuid
+"""
+
 SESSIONS = """
 INSERT INTO sessions (id, user_id, token_hash, expires_at)
 SELECT gen_random_uuid(), users.id, sha256((users.id::text || turn)::bytea), now() - turn * interval '1 day'
@@ -104,6 +116,8 @@ RECOVERED_ONCE = """
 UPDATE workspaces SET recover_choice = 'retry', recover_requested_at = now(), recover_handled_at = now()
 """
 
+ROWS = (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, USAGE, EGRESS_LOG, SESSIONS, TOKENS)
+
 
 @pytest.fixture(scope="module")
 async def full_database(postgres_server: postgres.Server, migrated_template: str) -> AsyncIterator[Database]:
@@ -115,15 +129,16 @@ async def full_database(postgres_server: postgres.Server, migrated_template: str
         async with database.transaction() as session:
             # There are no listeners, so 100,000 notifications are useless.
             await session.execute(text("ALTER TABLE workspaces DISABLE TRIGGER USER"))
-            for statement in (USERS, WORKSPACES, ARCHIVES, EVENTS, KEYS, USAGE, SESSIONS, TOKENS, "ANALYZE"):
+            for statement in (*ROWS, "ANALYZE"):
                 await session.execute(text(statement))
         yield database
 
 
+TTL = Ttl(default=timedelta(seconds=600), longest=timedelta(days=7))
 QUERIES = {
-    "standby TTL": (select_due_for_standby(NOW, timedelta(seconds=600), 100), {"ix_workspaces_idle_running"}),
+    "standby TTL": (select_due_for_standby(NOW, TTL, 100), {"ix_workspaces_idle_running"}),
     "archive TTL": (
-        select_due_for_archive(NOW, timedelta(seconds=1800), 100),
+        select_due_for_archive(NOW, TTL, 100),
         {"ix_workspaces_idle_standby"},
     ),
     "not converged": (
@@ -222,6 +237,26 @@ async def test_usage_is_read_for_one_workspace_only(full_database: Database) -> 
     assert scanned(day) == set()
 
 
+async def test_connections_are_read_for_one_workspace_only(full_database: Database) -> None:
+    async with full_database.transaction() as session:
+        now = (await session.scalars(text("SELECT now()"))).one()
+        used = (await session.scalars(text("SELECT workspace_id FROM egress_log LIMIT 1"))).one()
+    day = await explain(full_database, select_log(WorkspaceId(str(used)), now - timedelta(days=1), 500))
+    assert indexes(day, "egress_log") == {"pk_egress_log"}
+    assert scanned(day) == set()
+
+
+async def test_connections_of_all_workspaces_are_read_from_the_newest_hour_on(
+    full_database: Database,
+) -> None:
+    first = await explain(full_database, select_egress(EgressFilter(), None, 100))
+    async with full_database.transaction() as session:
+        *_, last = await list_egress(session, EgressFilter(), after=None, limit=100)
+    for plan in (first, await explain(full_database, select_egress(EgressFilter(), last, 100))):
+        assert indexes(plan, "egress_log") == {"ix_egress_log_hour"}
+        assert "egress_log" not in scanned(plan)
+
+
 OLD_ROWS = {
     "workspaces": (retention.DELETE_WORKSPACES, "ix_workspaces_deleted_at"),
     "uncollected archives": (retention.SELECT_UNCOLLECTED, "ix_workspaces_deleted_at"),
@@ -230,6 +265,7 @@ OLD_ROWS = {
     "sessions": (retention.DELETE_SESSIONS, "ix_sessions_expires_at"),
     "tokens": (retention.DELETE_TOKENS, "ix_api_tokens_ended_at"),
     "usage": (retention.DELETE_USAGE, "ix_workspace_usage_bucket"),
+    "egress_log": (retention.DELETE_EGRESS_LOG, "ix_egress_log_hour"),
 }
 
 

@@ -27,6 +27,7 @@ SCHEDULES = (
     contracts.TTL_SCHEDULE,
     contracts.GC_SCHEDULE,
     contracts.OBSERVE_SCHEDULE,
+    contracts.DISK_SCHEDULE,
     contracts.RETENTION_SCHEDULE,
 )
 # Long periods, so that nothing starts by itself during a test.
@@ -34,6 +35,7 @@ PERIODS = SchedulePeriods(
     ttl=timedelta(days=60),
     gc=timedelta(days=90),
     observe=timedelta(days=30),
+    disk=timedelta(days=45),
     retention=timedelta(days=120),
 )
 # A missed retention run is made up for, because the next one would be a whole period later.
@@ -73,6 +75,7 @@ async def test_the_default_periods_are_those_of_the_contract(client: Client) -> 
         [ScheduleIntervalSpec(every=timedelta(seconds=60))],
         [ScheduleIntervalSpec(every=timedelta(hours=4))],
         [ScheduleIntervalSpec(every=timedelta(seconds=15))],
+        [ScheduleIntervalSpec(every=timedelta(seconds=60))],
         [ScheduleIntervalSpec(every=timedelta(days=1))],
     ]
 
@@ -91,6 +94,7 @@ async def test_each_schedule_starts_its_workflow_and_never_overlaps_itself(clien
         "codehub-ttl": "TtlWorkflow",
         "codehub-archive-gc": "ArchiveGcWorkflow",
         "codehub-observe": "ObserveWorkflow",
+        "codehub-disk": "DiskWorkflow",
         "codehub-retention": "RetentionWorkflow",
     }
 
@@ -118,7 +122,7 @@ async def test_several_workers_can_create_them_at_once(client: Client) -> None:
         await asyncio.gather(*(ensure_schedules(client, QUEUE, PERIODS) for _ in range(5)))
     assert await intervals(client) == [
         [ScheduleIntervalSpec(every=period)]
-        for period in (PERIODS.ttl, PERIODS.gc, PERIODS.observe, PERIODS.retention)
+        for period in (PERIODS.ttl, PERIODS.gc, PERIODS.observe, PERIODS.disk, PERIODS.retention)
     ]
 
 

@@ -20,7 +20,7 @@ from codehub.services.errors import (
     UserNotFound,
 )
 from codehub.services.identity import Credential, find_session, find_token
-from testkit.rows import NOW
+from testkit.rows import BY, NOW
 from tests.identities import PASSWORD, add, enter
 
 DAY = timedelta(days=1)
@@ -31,7 +31,7 @@ async def create(
     database: Database, user_id: UUID, name: str = "ci", days: int | None = None
 ) -> CreatedToken:
     expires_at = None if days is None else NOW + days * DAY
-    return await create_token(database, user_id, name, expires_at=expires_at, now=NOW)
+    return await create_token(database, user_id, name, expires_at=expires_at, by=BY, now=NOW)
 
 
 async def used_at(database: Database) -> object:
@@ -101,19 +101,19 @@ async def test_token_ends_when_its_owner_revokes_it(database: Database) -> None:
     ann, bob = await add(database), await add(database, "bob")
     created = await create(database, ann.id)
     with pytest.raises(CredentialNotFound):
-        await revoke_token(database, bob.id, created.view.id, now=NOW)
+        await revoke_token(database, bob.id, created.view.id, by=BY, now=NOW)
     assert await find_token(database, created.token, now=NOW) is not None
-    await revoke_token(database, ann.id, created.view.id, now=NOW)
+    await revoke_token(database, ann.id, created.view.id, by=BY, now=NOW)
     assert await find_token(database, created.token, now=NOW) is None
     assert await list_tokens(database, ann.id) == []
     with pytest.raises(CredentialNotFound):
-        await revoke_token(database, ann.id, created.view.id, now=NOW)
+        await revoke_token(database, ann.id, created.view.id, by=BY, now=NOW)
 
 
 async def test_tokens_are_listed_newest_first_including_expired_ones(database: Database) -> None:
     ann, bob = await add(database), await add(database, "bob")
     old = await create(database, ann.id, "old", days=1)
-    new = await create_token(database, ann.id, "  new ", expires_at=None, now=NOW + 2 * DAY)
+    new = await create_token(database, ann.id, "  new ", expires_at=None, by=BY, now=NOW + 2 * DAY)
     await create(database, bob.id)
     assert await list_tokens(database, ann.id) == [new.view, old.view]
     assert new.view.name == "new"
@@ -134,7 +134,10 @@ async def test_concurrent_requests_never_exceed_the_maximum_of_tokens(database: 
     later = NOW + DAY
     requests = MAX_TOKENS + 10
     results = await asyncio.gather(
-        *(create_token(database, ann.id, str(each), expires_at=None, now=later) for each in range(requests)),
+        *(
+            create_token(database, ann.id, str(each), expires_at=None, by=BY, now=later)
+            for each in range(requests)
+        ),
         return_exceptions=True,
     )
     created = [result for result in results if isinstance(result, CreatedToken)]
@@ -142,8 +145,8 @@ async def test_concurrent_requests_never_exceed_the_maximum_of_tokens(database: 
     assert len(created) == MAX_TOKENS
     assert {type(each) for each in results} == {CreatedToken, TooManyTokens}
     await create(database, bob.id)
-    await revoke_token(database, ann.id, created[0].view.id, now=later)
-    await create_token(database, ann.id, "again", expires_at=None, now=later)
+    await revoke_token(database, ann.id, created[0].view.id, by=BY, now=later)
+    await create_token(database, ann.id, "again", expires_at=None, by=BY, now=later)
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 101, "a\0b", "a\nb"])
@@ -159,6 +162,6 @@ async def test_new_token_must_expire_in_the_future(database: Database) -> None:
 
 async def test_disabled_user_gets_no_token(database: Database) -> None:
     ann = await add(database)
-    await users.disable_user(database, ann.id, now=NOW)
+    await users.disable_user(database, ann.id, by=BY, now=NOW)
     with pytest.raises(UserNotFound):
         await create(database, ann.id)

@@ -151,6 +151,11 @@ async def test_unknown_values_are_none(database: Database) -> None:
         "waiting_since",
         "last_access_at",
         "deleted_at",
+        "origin_number",
+        "disk_used_bytes",
+        "disk_measured_at",
+        "disk_complete",
+        "disk_limit_bytes",
     }
     assert seen.conditions == Conditions()
 

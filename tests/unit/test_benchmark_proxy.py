@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.api.load_generator import BadResponse
 from benchmarks.proxy.http_load import parse_wrk_output
+from benchmarks.proxy.ports import IDE, PORT, Measurement, rows_of
 from benchmarks.proxy.results import AUTH, BASE, OURS, Goal, Results, p99, rate
 from benchmarks.proxy.upstream import frame, payload_size
 from benchmarks.proxy.workloads import Figures
@@ -80,3 +81,14 @@ def test_a_failed_round_is_left_out_for_both() -> None:
 def test_goals_are_judged_by_ratios(goal: Goal, expected: str) -> None:
     results = results_of(nginx=[100.0], nginx_auth=[60.0], ours=[60.0])
     assert goal.row(results)[-1] == expected
+
+
+def test_the_ratio_of_ports_is_the_median_of_the_rounds_ratios() -> None:
+    rounds = [
+        {IDE: Measurement(ide, 100.0, 10.0), PORT: Measurement(port, 200.0, 20.0)}
+        for ide, port in ((1000.0, 900.0), (500.0, 250.0), (2000.0, 1400.0))
+    ]
+    assert rows_of(TITLE, rounds) == [
+        (TITLE, IDE, 1000, 100, 10.0, ""),
+        (TITLE, PORT, 900, 200, 20.0, "0.70"),
+    ]

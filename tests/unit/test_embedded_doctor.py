@@ -41,11 +41,12 @@ def test_doctor_checks_everything_that_matters(tmp_path: Path) -> None:
         "data directory",
         "disk space",
         "ports",
+        "origins",
         "embedded servers",
         "tar",
         "storage job",
         "web IDE",
-        "bubblewrap",
+        "sandbox",
         "Docker",
         "homes",
     ]
@@ -56,11 +57,19 @@ def test_a_missing_program_comes_with_a_remedy(tmp_path: Path, monkeypatch: pyte
     without_programs(monkeypatch)
     findings = found(tmp_path)
     assert (findings["tar"].found, findings["tar"].required) == (False, True)
-    assert (findings["bubblewrap"].found, findings["bubblewrap"].required) == (False, False)
+    assert (findings["sandbox"].found, findings["sandbox"].required) == (False, True)
     output = io.StringIO()
     Console(file=output, width=200).print(render(list(findings.values())))
     assert "apt-get install tar" in output.getvalue()
     assert "apt-get install bubblewrap" in output.getvalue()
+
+
+def test_a_sandbox_is_optional_only_for_those_who_do_without_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_programs(monkeypatch)
+    finding = found(tmp_path, CODEHUB_LOCAL_UNSAFE_NO_SANDBOX="true")["sandbox"]
+    assert (finding.found, finding.required) == (False, False)
 
 
 def test_a_storage_job_that_cannot_start_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +97,17 @@ def test_docker_is_required_only_for_its_backend(tmp_path: Path) -> None:
     assert not findings["storage job"].required
     record_backend(DataDir(tmp_path), "local-docker")
     assert found(tmp_path)["Docker"].required
+
+
+def test_a_cluster_that_nothing_names_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    assert "cluster" not in found(tmp_path)
+    findings = found(tmp_path, CODEHUB_WORKSPACES_INSTANCE_BACKEND="k8s")
+    assert (findings["cluster"].found, findings["cluster"].required) == (False, True)
+    assert "no way to reach the cluster" in findings["cluster"].detail
+    assert [name for name, each in findings.items() if each.required and not each.found] == ["cluster"]
+    assert not findings["embedded servers"].required
 
 
 def test_docker_that_is_down_comes_with_a_remedy(tmp_path: Path) -> None:

@@ -46,7 +46,9 @@ def test_environment_is_complete_for_the_settings(config: StackConfig) -> None:
     settings = load_settings(environment(config))
     assert settings.general.data_dir.is_absolute()
     assert external_addresses(settings) == {child.name: child.address for child in embedded_children(config)}
-    assert settings.temporal.ui_url == f"http://127.0.0.1:{config.ports['temporal.ui']}"
+    assert settings.temporal.uses_tls
+    # The Web UI is not open to every local user: `codehub temporal-ui` opens it for one.
+    assert settings.temporal.ui_url is None
 
 
 def test_server_with_a_url_is_not_started(data: DataDir) -> None:

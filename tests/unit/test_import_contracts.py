@@ -29,19 +29,26 @@ CONTRACT_TYPES: dict[str, type[Contract]] = {
 }
 
 ONE_WAY = "Imports point one way"
-NO_WORKFLOWS = "The API and the proxy know no workflows or activities"
+NO_WORKFLOWS = "The API, the proxy and the egress gateway know no workflows or activities"
+GATEWAY = (
+    "The egress gateway holds no keys but the database's: no adapters, no providers, no wiring of others"
+)
 ROUTERS = "Routers write through services and read through queries"
 TRANSPORT = "The proxy's transport imports only the standard library: no product code, no web framework"
 ADAPTERS = "Adapters do not import each other"
 NO_DATABASE = "Adapters import no database code and no services"
 DOCKER = "Only the Docker adapter, the embedded stack and the game day use aiodocker"
 TEMPORAL = "Only Temporal code uses temporalio: workflows, activities, the worker, its adapter and wiring"
+KUBERNETES = "Only the Kubernetes adapter uses lightkube"
 REDIS = "Only the Redis adapter uses redis"
 S3 = "Only the S3 adapter, the embedded S3 server and the storage job use S3 libraries"
+OIDC = "Only the OpenID Connect adapter uses joserfc"
 WEB = "Only the API uses FastAPI and Starlette"
 SETTINGS = "Only entry points and wiring read settings"
 JOB_STANDS_ALONE = "The storage job stands alone"
 JOB_IS_RUN = "Nobody imports the storage job: it is run, not called"
+AGENT_STANDS_ALONE = "The agent inside instances imports only these modules of the standard library"
+AGENT_IS_RUN = "Nobody imports the agent: it is run, not called"
 NO_TESTS = "The product imports no tests, test kit or benchmarks"
 TOOLS_NO_TESTS = "Benchmarks and the test kit import no tests"
 GAMEDAY = "Only `codehub gameday` imports the game day, which is installed separately"
@@ -67,6 +74,10 @@ VIOLATIONS = (
     Violation(ONE_WAY, "gameday", "cli"),
     Violation(NO_WORKFLOWS, "api", "workflows"),
     Violation(NO_WORKFLOWS, "proxy", "activities"),
+    Violation(NO_WORKFLOWS, "egress", "workflows"),
+    Violation(GATEWAY, "egress.wiring", "codehub.adapters.docker"),
+    Violation(GATEWAY, "egress.wiring", "codehub.bootstrap"),
+    Violation(ONE_WAY, "egress.gateway", "proxy"),
     Violation(ROUTERS, "api.routers.workspaces", "codehub.db.models"),
     Violation(ROUTERS, "api.routers.history", "codehub.db.events"),
     Violation(ROUTERS, "api.routers.admin", "sqlalchemy"),
@@ -83,18 +94,24 @@ VIOLATIONS = (
     Violation(DOCKER, "codehub.embedded.stack", "aiodocker"),
     Violation(TEMPORAL, "api.health_checks", "temporalio"),
     Violation(TEMPORAL, "codehub.services.workspaces", "temporalio"),
+    Violation(KUBERNETES, "codehub.providers", "lightkube"),
+    Violation(KUBERNETES, "codehub.adapters.docker.volumes", "lightkube"),
     Violation(REDIS, "codehub.bootstrap", "redis"),
     Violation(REDIS, "worker.relay", "redis"),
     Violation(S3, "activities.archive", "aioboto3"),
     Violation(S3, "codehub.embedded.stack", "aiobotocore"),
     Violation(S3, "cli.main", "botocore"),
     Violation(S3, "codehub.adapters.s3.archives", "obstore"),
+    Violation(OIDC, "codehub.services.oidc", "joserfc"),
     Violation(WEB, "proxy.front_door", "starlette"),
     Violation(WEB, "codehub.services.errors", "fastapi"),
     Violation(SETTINGS, "codehub.services", "codehub.settings"),
     Violation(SETTINGS, "activities", "codehub.settings"),
     Violation(JOB_STANDS_ALONE, "storage_job.__main__", "codehub.domain"),
     Violation(JOB_IS_RUN, "activities", "storage_job"),
+    Violation(AGENT_STANDS_ALONE, "workspace_agent.__main__", "codehub.domain"),
+    Violation(AGENT_STANDS_ALONE, "workspace_agent.services", "aiohttp"),
+    Violation(AGENT_IS_RUN, "codehub.adapters.local.launcher", "workspace_agent.options"),
     Violation(NO_TESTS, "worker.__main__", "testkit.crash_points"),
     Violation(NO_TESTS, "codehub.embedded", "tests"),
     Violation(NO_TESTS, "gameday", "benchmarks"),

@@ -1,5 +1,7 @@
 """Which IDE an image_ref selects on this machine."""
 
+from pathlib import Path
+
 import pytest
 
 from codehub.adapters.local.ides import (
@@ -61,13 +63,17 @@ def test_code_server_is_preferred_if_it_is_on_the_path(
 
 
 def test_placeholders_are_filled() -> None:
-    launch = LaunchValues(WorkspaceId("one"), 80, "secret", "/home/coder", "/private")
+    launch = LaunchValues(WorkspaceId("one"), "secret", "/home/coder", "/private")
     assert (
-        launch.fill("{id} {port} {token} {home} {private} {other}")
-        == "one 80 secret /home/coder /private {other}"
+        launch.fill("{id} {token} {home} {private} {socket} {other}")
+        == "one secret /home/coder /private {socket} {other}"
     )
     assert "secret" not in repr(launch)
 
 
-def test_no_secret_is_on_a_command_line() -> None:
-    assert [word for word in jupyterlab().command if "{token}" in word] == []
+@pytest.mark.parametrize("ide", [jupyterlab(), code_server(Path("/usr/bin/true"))])
+def test_every_ide_has_a_secret_and_none_is_on_a_command_line(ide: Ide) -> None:
+    assert [word for word in ide.command if "{token}" in word] == []
+    assert "{token}" in ide.environment.values()
+    assert [value for _, value in ide.headers if "{token}" in value]
+    assert "--auth=none" not in ide.command

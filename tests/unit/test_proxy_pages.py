@@ -46,14 +46,19 @@ EVERY_PAGE = {
     "failed, nothing to choose": (502, PAGES.failed(broken(None), ())),
     "own limit": (502, PAGES.limit_reached(visit(), [running()], 1, everyone=False)),
     "everyone's limit": (502, PAGES.limit_reached(visit(), [], 100, everyone=True)),
+    "disk limit": (502, PAGES.disk_limit_reached(visit(), "Delete files.")),
     "confirm stop": (200, PAGES.confirm_stop(visit(phase=Phase.RUNNING))),
     "not answering": (502, PAGES.not_answering(visit(phase=Phase.RUNNING))),
     "not found": (404, PAGES.not_found()),
     "forbidden": (403, PAGES.forbidden("grace")),
     "unavailable": (503, PAGES.unavailable()),
     "rejected form": (403, PAGES.rejected_form()),
+    "port silent": (502, PAGES.port_silent(3000)),
+    "port stopped": (503, PAGES.port_stopped("/p/x/3000/")),
+    "port unavailable": (409, PAGES.port_unavailable("This image has no agent.")),
+    "port not shared": (403, PAGES.port_not_shared("grace")),
 }
-RELOADING = {"starting", "restoring", "not answering", "unavailable"}
+RELOADING = {"starting", "restoring", "not answering", "unavailable", "port silent"}
 
 
 @pytest.fixture(params=EVERY_PAGE)
@@ -137,6 +142,7 @@ EVIL = "\"'></title></script><script>alert(1)</script>"
         PAGES.start_needed(Visit(replace(VIEW, name=EVIL), EVIL, EVIL, NOW)),
         PAGES.failed(Visit(broken(None, EVIL, name=EVIL).view, EVIL, EVIL, NOW), ALL_CHOICES),
         PAGES.limit_reached(visit(), [replace(running(), name=EVIL)], 1, everyone=False),
+        PAGES.disk_limit_reached(visit(), EVIL),
     ],
 )
 def test_no_text_becomes_markup(page: Response) -> None:

@@ -2,19 +2,20 @@
 
 import pytest
 
-from codehub.origins import Origins
+from codehub.domain.conditions import WorkspaceId
 from proxy.request_kind import (
     Credentials,
     RequestKind,
+    WorkspacePath,
     credentials_of,
     may_use_cookie,
+    own_path,
     parse_path,
     request_kind_of,
 )
 from proxy.transport.request_head import RequestHead, RequestHeadReader
 
 ID = "0b8f3c1e-9d2a-4c55-8f3e-2b1a7c9d0e4f"
-ORIGINS = Origins("https://dev.example")
 NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
 WEBSOCKET = {"Connection": "Upgrade", "Upgrade": "websocket"}
 
@@ -36,7 +37,7 @@ def head(method: str = "GET", target: str = "/", **fields: str) -> RequestHead:
     ],
 )
 def test_a_path_of_a_workspace_is_split(target: str, rest: bytes, query: bytes) -> None:
-    assert parse_path(target.encode()) == (ID, rest, query)
+    assert parse_path(target.encode()) == WorkspacePath(WorkspaceId(ID), rest, query)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +111,15 @@ def test_credentials_are_read(fields: dict[str, str], expected: Credentials) -> 
     assert credentials_of(head(**fields).block, b"codehub_session") == expected
 
 
+def test_the_cookie_of_a_workspace_is_no_session() -> None:
+    block = head(Cookie="codehub_session=s; codehub_workspace=w").block
+    assert credentials_of(block, b"codehub_workspace", of_workspace=True) == Credentials(None, None, "w")
+
+
+def test_on_a_workspaces_own_origin_the_whole_path_is_the_ides() -> None:
+    assert own_path(WorkspaceId(ID), b"/w/x?a=b") == WorkspacePath(WorkspaceId(ID), b"/w/x", b"?a=b")
+
+
 SAME = {"Sec-Fetch-Site": "same-origin"}
 SAME_ORIGIN, CROSS_ORIGIN = {"Origin": "https://dev.example"}, {"Origin": "https://evil.example"}
 
@@ -128,6 +138,8 @@ SAME_ORIGIN, CROSS_ORIGIN = {"Origin": "https://dev.example"}, {"Origin": "https
         (head("POST"), True),
         (head("POST", **CROSS_ORIGIN), False),
         (head("POST", Origin="null"), False),
+        (head(**CROSS_ORIGIN), False),
+        (head(**SAME, **SAME_ORIGIN), True),
         (head("POST", **{**NAVIGATION, "Sec-Fetch-Site": "cross-site"}, **CROSS_ORIGIN), False),
         (head("DELETE", **{"Sec-Fetch-Site": "same-site"}, **SAME_ORIGIN), False),
         (head(**WEBSOCKET, **SAME_ORIGIN), True),
@@ -141,4 +153,4 @@ SAME_ORIGIN, CROSS_ORIGIN = {"Origin": "https://dev.example"}, {"Origin": "https
 def test_the_cookie_counts_only_for_requests_of_the_same_site(
     request_head: RequestHead, expected: bool
 ) -> None:
-    assert may_use_cookie(request_head, ORIGINS) is expected
+    assert may_use_cookie(request_head, lambda _, origin: origin == b"https://dev.example") is expected

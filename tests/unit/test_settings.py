@@ -2,10 +2,14 @@
 
 import traceback
 from collections import Counter
+from datetime import timedelta
 
 import pytest
 from pydantic import ValidationError
 
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.port_shares import Sharing, SharingRules
+from codehub.providers import docker_options_of
 from codehub.settings import (
     VARIABLES,
     Settings,
@@ -22,6 +26,8 @@ EXTERNAL_S3 = {
     "CODEHUB_S3_ACCESS_KEY": "codehub",
     "CODEHUB_S3_SECRET_KEY": MUST_NOT_APPEAR,
 }
+GATEWAY = {"CODEHUB_EGRESS_KEY": "key"}
+DIRECT = {"CODEHUB_DOCKER_EGRESS": "direct"}
 
 
 def problems(environment: dict[str, str]) -> list[str]:
@@ -40,7 +46,7 @@ def test_without_variables_everything_runs_on_this_machine() -> None:
         settings.temporal.address,
     ]
     assert external == [None] * 4
-    assert settings.public_base_url == "http://127.0.0.1:8080"
+    assert settings.public_base_url == "http://localhost:8080"
 
 
 def test_defaults_match_the_contract() -> None:
@@ -95,13 +101,87 @@ def test_log_levels_may_be_written_in_capitals() -> None:
 
 
 def test_the_public_url_is_the_address_of_the_proxy_by_default() -> None:
-    assert load_settings({"CODEHUB_PROXY_PORT": "9000"}).public_base_url == "http://127.0.0.1:9000"
-    assert load_settings({"CODEHUB_PROXY_HOST": "::1"}).public_base_url == "http://[::1]:8080"
+    assert load_settings({"CODEHUB_PROXY_PORT": "9000"}).public_base_url == "http://localhost:9000"
+    for host in ("127.0.0.1", "::1", "0.0.0.0", "::"):  # noqa: S104
+        assert load_settings({"CODEHUB_PROXY_HOST": host}).public_base_url == "http://localhost:8080"
+    own = {"CODEHUB_PROXY_HOST": "2001:db8::1", "CODEHUB_WORKSPACES_DOMAIN": "workspaces.example"}
+    assert load_settings(own).public_base_url == "http://[2001:db8::1]:8080"
 
 
 def test_a_trailing_slash_of_the_base_url_is_removed() -> None:
-    settings = load_settings({"CODEHUB_PUBLIC_BASE_URL": "https://dev.example/codehub/"})
-    assert settings.public_base_url == "https://dev.example/codehub"
+    settings = load_settings({"CODEHUB_PUBLIC_BASE_URL": "http://localhost:8080/codehub/"})
+    assert settings.public_base_url == "http://localhost:8080/codehub"
+
+
+ID = WorkspaceId("0f8b3c1e-9a55-4d1c-8a70-5a3c9b1f2d44")
+PUBLIC = {"CODEHUB_PUBLIC_BASE_URL": "https://hub.example:8443/codehub"}
+
+
+@pytest.mark.parametrize(
+    ("environment", "url"),
+    [
+        ({}, f"http://{ID}.localhost:8080/"),
+        ({"CODEHUB_PUBLIC_BASE_URL": "http://127.0.0.1:9000"}, f"http://{ID}.localhost:9000/"),
+        (PUBLIC | {"CODEHUB_WORKSPACES_DOMAIN": "Hub-Ws.Example"}, f"https://{ID}.hub-ws.example:8443/"),
+        (PUBLIC | {"CODEHUB_WORKSPACES_ORIGINS": "path"}, f"https://hub.example:8443/codehub/w/{ID}/"),
+    ],
+)
+def test_every_workspace_has_an_origin(environment: dict[str, str], url: str) -> None:
+    assert load_settings(environment).origins.url_of(ID) == url
+
+
+@pytest.mark.parametrize(
+    "domain",
+    ["hub.example", "ws.hub.example", "example", "HUB.example"],
+    ids=["same", "below", "above", "case"],
+)
+def test_the_domain_of_workspaces_must_be_apart_from_the_main_host(domain: str) -> None:
+    (problem,) = problems(PUBLIC | {"CODEHUB_WORKSPACES_DOMAIN": domain})
+    assert problem.startswith(
+        f"CODEHUB_WORKSPACES_DOMAIN={domain.lower()}: must be neither hub.example, nor above or below it"
+    )
+
+
+@pytest.mark.parametrize("url", ["https://hub.example", "http://10.0.0.5:8080", "http://localhost.example"])
+def test_a_public_url_that_others_can_reach_needs_a_domain_for_workspaces(url: str) -> None:
+    (problem,) = problems({"CODEHUB_PUBLIC_BASE_URL": url})
+    assert problem.startswith(f"CODEHUB_WORKSPACES_DOMAIN is not set: workspaces of {url} need a domain")
+
+
+@pytest.mark.parametrize("domain", ["10.0.0.5", "ws.example:8080", "https://ws.example", "*.ws.example", "."])
+def test_only_a_domain_is_a_domain(domain: str) -> None:
+    (problem,) = problems(PUBLIC | {"CODEHUB_WORKSPACES_DOMAIN": domain})
+    assert "must be a domain without a port" in problem
+
+
+@pytest.mark.parametrize("mode", ["path", "port"])
+def test_other_modes_have_no_domain(mode: str) -> None:
+    (problem,) = problems({"CODEHUB_WORKSPACES_ORIGINS": mode, "CODEHUB_WORKSPACES_DOMAIN": "ws.example"})
+    assert f"must be unset when CODEHUB_WORKSPACES_ORIGINS is {mode}" in problem
+
+
+PORTS = {"CODEHUB_WORKSPACES_ORIGINS": "port", "CODEHUB_PUBLIC_BASE_URL": "http://hub.example:7000"}
+
+
+def test_a_workspace_has_the_port_of_its_number() -> None:
+    origins = load_settings(PORTS | {"CODEHUB_WORKSPACES_PORTS": "9000-9001"}).origins
+    assert origins.url_of(ID, 1) == "http://hub.example:9000/"
+    assert origins.url_of(ID, 2) == "http://hub.example:9001/"
+    # Before it was opened, and without a port for it, its address on the main origin says what is wrong.
+    for number in (None, 3):
+        assert origins.url_of(ID, number) == f"http://hub.example:7000/w/{ID}/"
+
+
+@pytest.mark.parametrize("ports", ["8000-8080", "8081-8090", "6999-7000"])
+def test_the_ports_of_workspaces_must_not_be_codehubs_own(ports: str) -> None:
+    (problem,) = problems(PORTS | {"CODEHUB_WORKSPACES_PORTS": ports})
+    assert "must not contain port" in problem
+
+
+@pytest.mark.parametrize("ports", ["9000", "9001-9000", "0-10", "65000-65536", "a-b", "1000-60000"])
+def test_only_a_range_of_ports_is_one(ports: str) -> None:
+    (problem,) = problems(PORTS | {"CODEHUB_WORKSPACES_PORTS": ports})
+    assert "must be up to 2000 ports" in problem
 
 
 @pytest.mark.parametrize(
@@ -110,6 +190,8 @@ def test_a_trailing_slash_of_the_base_url_is_removed() -> None:
         ("CODEHUB_LIMITS_MAX_RUNNING_PER_USER", "-1", "a whole number of at least 1"),
         ("CODEHUB_LIMITS_MAX_RUNNING_GLOBAL", "many", "a whole number of at least 1"),
         ("CODEHUB_LOG_LEVEL", "loud", "one of debug, info, warning, error"),
+        ("CODEHUB_PORTS_SHARING", "everybody", "one of none, users, public"),
+        ("CODEHUB_EGRESS_MODE", "closed", "one of open, allow-list, none"),
         ("CODEHUB_LOG_FORMAT", "xml", "one of json, text"),
         ("CODEHUB_WORKSPACES_INSTANCE_BACKEND", "docker", "one of local, local-docker, k8s"),
         ("CODEHUB_API_PORT", "65536", "a whole number from 1 to 65535"),
@@ -126,6 +208,7 @@ def test_a_trailing_slash_of_the_base_url_is_removed() -> None:
             "dev.example",
             "an http:// or https:// URL without user, password or query",
         ),
+        ("CODEHUB_OIDC_SCOPES", "profile email", "scopes separated by spaces, among them openid"),
         ("CODEHUB_PUBLIC_BASE_URL", "http://[", "an http:// or https:// URL without user, password or query"),
     ],
 )
@@ -160,6 +243,33 @@ def test_the_endpoint_and_both_keys_of_s3_go_together(missing: str) -> None:
     environment = {name: value for name, value in EXTERNAL_S3.items() if name != missing}
     (problem,) = problems(environment)
     assert problem.startswith(f"{missing} is not set: it must be set when CODEHUB_S3_")
+
+
+@pytest.mark.parametrize(
+    ("given", "missing"),
+    [
+        ({"ISSUER": "https://login.example"}, "CLIENT_ID"),
+        ({"CLIENT_ID": "codehub"}, "ISSUER"),
+        ({"CLIENT_ID": "codehub", "CLIENT_SECRET": MUST_NOT_APPEAR}, "ISSUER"),
+        ({"ISSUER": "https://login.example", "ADMIN_GROUPS": "admins"}, "CLIENT_ID"),
+    ],
+)
+def test_a_half_configured_provider_is_refused_in_one_sentence(given: dict[str, str], missing: str) -> None:
+    (problem,) = problems({f"CODEHUB_OIDC_{name}": value for name, value in given.items()})
+    assert problem.startswith(f"CODEHUB_OIDC_{missing} is not set: it must be set when CODEHUB_OIDC_")
+
+
+@pytest.mark.parametrize("issuer", ["http://login.example", "login.example", "https://login.example?a=b"])
+def test_an_issuer_needs_https_unless_it_is_on_this_machine(issuer: str) -> None:
+    (problem,) = problems({"CODEHUB_OIDC_ISSUER": issuer, "CODEHUB_OIDC_CLIENT_ID": "codehub"})
+    assert problem.startswith(f"CODEHUB_OIDC_ISSUER={issuer}: must be the https:// URL of the issuer")
+    local = {"CODEHUB_OIDC_ISSUER": "http://127.0.0.1:9400", "CODEHUB_OIDC_CLIENT_ID": "codehub"}
+    assert load_settings(local).oidc.issuer == "http://127.0.0.1:9400"
+
+
+def test_the_issuer_is_kept_as_it_is_spelled() -> None:
+    environment = {"CODEHUB_OIDC_ISSUER": "https://login.example/", "CODEHUB_OIDC_CLIENT_ID": "codehub"}
+    assert load_settings(environment).oidc.issuer == "https://login.example/"
 
 
 TEMPORAL = {"CODEHUB_TEMPORAL_ADDRESS": "temporal.example:7233"}
@@ -316,3 +426,52 @@ def test_an_unknown_variable_is_reported_with_a_suggestion() -> None:
 def test_known_variables_and_those_of_other_programs_are_not_unknown() -> None:
     foreign = {"PATH": "", "TTL_OF_SOMETHING_ELSE": ""}
     assert unknown_variables(foreign | {variable.name: "" for variable in VARIABLES}) == {}
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({}, "CODEHUB_EGRESS_KEY is not set"),
+        ({**GATEWAY, "CODEHUB_DOCKER_URL": "tcp://engine:2376"}, "tcp://engine:2376: .* not on this machine"),
+        ({**DIRECT, "CODEHUB_DOCKER_URL": "tcp://engine:2376"}, "CODEHUB_DOCKER_PUBLISH_PORTS=true"),
+    ],
+)
+def test_containers_need_a_gateway_and_sockets_that_they_can_reach(
+    given: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(SettingsError, match=problem):
+        docker_options_of(load_settings(given))
+
+
+@pytest.mark.parametrize(
+    ("given", "has_gateway", "publishes"),
+    [
+        (GATEWAY, True, False),
+        (DIRECT, False, False),
+        ({**DIRECT, "CODEHUB_DOCKER_PUBLISH_PORTS": "true"}, False, True),
+    ],
+)
+def test_containers_have_a_gateway_and_no_published_ports_by_default(
+    given: dict[str, str], *, has_gateway: bool, publishes: bool
+) -> None:
+    options = docker_options_of(load_settings(given))
+    assert (options.egress is not None, options.publish_ports) == (has_gateway, publishes)
+    assert options.sockets.path.is_absolute()
+
+
+def test_an_engine_that_cannot_share_sockets_needs_published_ports() -> None:
+    chosen = {"CODEHUB_DOCKER_URL": "tcp://engine:2376", "CODEHUB_DOCKER_PUBLISH_PORTS": "true"}
+    assert docker_options_of(load_settings({**DIRECT, **chosen})).publish_ports
+
+
+@pytest.mark.parametrize("egress", [{}, {"CODEHUB_DOCKER_EGRESS": "gateway"}])
+def test_ports_are_not_published_behind_the_gateway(egress: dict[str, str]) -> None:
+    expected = "CODEHUB_DOCKER_PUBLISH_PORTS=true: must be unset unless CODEHUB_DOCKER_EGRESS is direct"
+    with pytest.raises(SettingsError, match=expected):
+        load_settings({**GATEWAY, **egress, "CODEHUB_DOCKER_PUBLISH_PORTS": "true"})
+
+
+def test_rules_of_sharing_come_from_the_settings() -> None:
+    assert load_settings({}).sharing_rules == SharingRules(Sharing.USERS)
+    wide = {"CODEHUB_PORTS_SHARING": "public", "CODEHUB_PORTS_MAX_SHARE_SECONDS": "60"}
+    assert load_settings(wide).sharing_rules == SharingRules(Sharing.PUBLIC, timedelta(minutes=1))

@@ -14,8 +14,10 @@ from codehub import words
 from codehub.db.events import EventKind
 from codehub.domain.conditions import CONDITION_KEYS, Reason, Resource
 from codehub.domain.history import OperationResult
+from codehub.domain.port_shares import Audience
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
+from codehub.services.audit import Action
 from codehub.services.convergence import WAITING
 
 OPERATIONS = set(Operation) - {Operation.NONE}
@@ -36,6 +38,8 @@ STEPS = [
         (words.HEADING_TO, set(DesiredState)),
         (words.STATE_REQUESTS, set(DesiredState)),
         (words.RESULTS, set(OperationResult)),
+        (words.AUDIENCES, set(Audience)),
+        (words.AUDIT_ACTIONS, set(Action)),
         (words.FAILURES, set(ErrorReason)),
         (words.CHOICES, set(RecoverChoice)),
         (words.CONDITIONS, set(CONDITION_KEYS)),

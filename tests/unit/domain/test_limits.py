@@ -12,8 +12,10 @@ from codehub.domain.limits import (
     RunningLimits,
     Usage,
     counts_as_running,
+    disabled_target,
     exceeded_limit,
     idle_target,
+    idle_times,
     next_idle_change,
 )
 from codehub.domain.states import DesiredState, Operation, Phase
@@ -82,6 +84,35 @@ def test_a_standby_workspace_is_archived_after_its_time_in_standby() -> None:
     recent = replace(STANDBY, phase_changed_at=NOW - timedelta(minutes=29))
     assert idle_target(recent, TIMES, NOW) is None
     assert next_idle_change(recent, TIMES) == (DesiredState.ARCHIVED, NOW + timedelta(minutes=1))
+
+
+def test_idle_times_are_those_of_the_workspace_up_to_the_bound() -> None:
+    longest = IdleTimes(standby=timedelta(hours=1), archive=timedelta(hours=2))
+    assert idle_times(None, None, TIMES, longest) == TIMES
+    assert idle_times(60, 120, TIMES, longest) == IdleTimes(timedelta(minutes=1), timedelta(minutes=2))
+    assert idle_times(86_400, 86_400, TIMES, longest) == longest
+    assert idle_times(None, None, longest, TIMES) == TIMES
+
+
+@pytest.mark.parametrize(
+    ("phase", "target"),
+    [
+        (Phase.PENDING, DesiredState.STANDBY),
+        (Phase.STANDBY, DesiredState.STANDBY),
+        (Phase.RUNNING, DesiredState.STANDBY),
+        (Phase.ARCHIVED, DesiredState.ARCHIVED),
+        (Phase.ERROR, None),
+    ],
+)
+def test_what_shall_run_for_a_disabled_user_stops(phase: Phase, target: DesiredState | None) -> None:
+    assert disabled_target(phase, Operation.NONE, DesiredState.RUNNING) is target
+    assert disabled_target(phase, Operation.STARTING, DesiredState.RUNNING) is None
+
+
+@pytest.mark.parametrize("desired", set(DesiredState) - {DesiredState.RUNNING})
+def test_what_a_disabled_user_has_stopped_is_left_alone(desired: DesiredState) -> None:
+    for phase in Phase:
+        assert disabled_target(phase, Operation.NONE, desired) is None
 
 
 @pytest.mark.parametrize("usage", [RUNNING, STANDBY])

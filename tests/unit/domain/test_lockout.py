@@ -4,7 +4,19 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from codehub.domain.lockout import Failures, add_failure, lock_duration, remaining_lock
+from codehub.domain.lockout import (
+    ACCOUNT,
+    ADDRESS,
+    PLACE,
+    Brake,
+    Failures,
+    Place,
+    add_failure,
+    brakes_of,
+    lock_duration,
+    remaining_lock,
+    remembered,
+)
 from tests.unit.domain.builders import NOW
 
 
@@ -50,3 +62,46 @@ def test_failures_are_counted_one_by_one() -> None:
 )
 def test_a_lock_ends_by_itself(locked_until: datetime | None, left: timedelta | None) -> None:
     assert remaining_lock(Failures(5, locked_until), NOW) == left
+
+
+@pytest.mark.parametrize("brake", [PLACE, ADDRESS, ACCOUNT])
+def test_every_brake_locks_after_its_free_failures_and_doubles(brake: Brake) -> None:
+    assert lock_duration(brake.free - 1, brake) is None
+    assert lock_duration(brake.free, brake) == timedelta(seconds=30)
+    assert lock_duration(brake.free + 1, brake) == timedelta(seconds=60)
+
+
+@pytest.mark.parametrize(
+    ("place", "brakes"),
+    [
+        (Place("ann", "a"), {PLACE, ADDRESS, ACCOUNT}),
+        (Place("ann", "a", is_known_address=True), {PLACE, ADDRESS}),
+        (Place("ann", "a", known_device="d"), {PLACE}),
+        (Place("ann", "a", known_device="d", is_known_address=True), {PLACE}),
+    ],
+)
+def test_what_strangers_do_elsewhere_slows_down_only_unknown_places(place: Place, brakes: set[Brake]) -> None:
+    assert set(brakes_of(place).values()) == brakes
+
+
+def test_a_known_device_shares_its_count_with_nobody() -> None:
+    device = set(brakes_of(Place("ann", "a", known_device="d")))
+    others = [Place("ann", "a"), Place("ann", "a", known_device="e"), Place("bob", "a", known_device="d")]
+    assert all(device.isdisjoint(brakes_of(other)) for other in others)
+
+
+def test_failures_are_forgotten_one_by_one() -> None:
+    failures = Failures(5, None, NOW)
+    spans = [timedelta(0), PLACE.forgets_one_every, PLACE.forgets_one_every * 4.5, timedelta(days=1)]
+    assert [remembered(failures, NOW + span, PLACE) for span in spans] == [5, 4, 1, 0]
+    # The clock of another machine may be behind.
+    assert remembered(failures, NOW - timedelta(days=1), PLACE) == 5
+    assert remembered(Failures(), NOW, PLACE) == 0
+
+
+def test_guessing_as_fast_as_allowed_ends_at_the_longest_lock() -> None:
+    failures, now, guesses = Failures(), NOW, 0
+    while now < NOW + timedelta(days=1):
+        failures, guesses = add_failure(failures, now), guesses + 1
+        now = failures.locked_until or now
+    assert guesses < 60

@@ -1,0 +1,43 @@
+"""The archive store under another address, for jobs that cannot reach the loopback interface."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from codehub.ports import ArchiveStore
+from tests.buckets import Bucket
+from tests.contracts.test_archives import store_of
+
+
+@asynccontextmanager
+async def store_at(host: str, bucket: Bucket) -> AsyncIterator[tuple[ArchiveStore, set[str]]]:
+    """Open the store at this address; also return a record of its clients."""
+    async with forwarded(host, bucket.server.endpoint_url) as (url, callers):
+        yield store_of(bucket, endpoint_url=url), callers
+
+
+@asynccontextmanager
+async def forwarded(host: str, endpoint_url: str) -> AsyncIterator[tuple[str, set[str]]]:
+    """Return a URL at this address for a server on the loopback interface, and a record of its clients."""
+    callers: set[str] = set()
+    port = int(endpoint_url.rpartition(":")[2])
+
+    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        callers.add(writer.get_extra_info("peername")[0])
+        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
+        await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
+
+    server = await asyncio.start_server(forward, host, 0)
+    async with server:
+        own_port = server.sockets[0].getsockname()[1]
+        yield f"http://{host}:{own_port}", callers
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except ConnectionError:
+        pass
+    writer.close()
