@@ -13,6 +13,8 @@ from testkit.mutations.catalog import MUTATIONS, Mutation
 from testkit.mutations.detectors import Verdict
 
 REPOSITORY = Path(__file__).parents[2]
+# At the top: the test cluster alone takes gigabytes. Below, programs have the name `build`.
+_BUILD_DIRECTORY = "build"
 _NOT_SOURCE = shutil.ignore_patterns(
     ".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "node_modules"
 )
@@ -20,6 +22,11 @@ _NOT_SOURCE = shutil.ignore_patterns(
 
 class StaleMutation(Exception):
     """A mutation does not fit the current code."""
+
+
+def _not_source(directory: str, names: list[str]) -> set[str]:
+    ignored = _NOT_SOURCE(directory, names)
+    return ignored | {_BUILD_DIRECTORY} if Path(directory) == REPOSITORY else ignored
 
 
 def mutated(content: str, mutation: Mutation) -> str:
@@ -34,7 +41,7 @@ def main() -> int:
     wanted = _wanted()
     with tempfile.TemporaryDirectory(prefix="codehub-mutations-") as place:
         copy = Path(place) / "copy"
-        shutil.copytree(REPOSITORY, copy, ignore=_NOT_SOURCE)
+        shutil.copytree(REPOSITORY, copy, ignore=_not_source)
         _require_sound_detectors(copy, wanted)
         caught = [_is_caught(copy, mutation) for mutation in wanted]
     _say(f"{sum(caught)} of {len(caught)} mutations were caught.")
