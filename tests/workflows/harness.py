@@ -47,6 +47,7 @@ from testkit.fakes import (
     FakeWorld,
 )
 from testkit.rows import add_user, add_workspace
+from testkit.waiting import DEADLINE_SECONDS
 from worker.workers import create_workers
 
 LIMITS = RunningLimits(per_user=100, total=1000)
@@ -222,7 +223,8 @@ async def running_control_plane(
 ) -> AsyncIterator[ControlPlane]:
     task_queue = f"test-{uuid4()}"
     world = FakeWorld()
-    convergence = TemporalConvergence(client, task_queue)
+    # A slow server must not end a wake: the next sweep makes up for that, but most tests run no sweep.
+    convergence = TemporalConvergence(client, task_queue, timeout_seconds=DEADLINE_SECONDS)
     clock = ServerClock()
     buffer, board = RedisActivityBuffer(redis), RedisProgressBoard(redis)
     ports = Ports(
