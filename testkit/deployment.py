@@ -35,7 +35,7 @@ from migrations import runner
 from testkit.homes import homes_of
 from testkit.rows import add_user, add_workspace
 from testkit.trees import Description
-from testkit.waiting import until
+from testkit.waiting import DEADLINE_SECONDS, until
 from worker.workers import create_workers
 
 BIN = Path(__file__).with_name("bin")
@@ -83,7 +83,8 @@ class Deployment:
         await delete_workspace(self.database, workspace_id, purge=purge, context=context)
 
     async def wake(self, workspace_id: WorkspaceId) -> None:
-        convergence = TemporalConvergence(self.client, self.settings.temporal.task_queue, timeout_seconds=20)
+        task_queue = self.settings.temporal.task_queue
+        convergence = TemporalConvergence(self.client, task_queue, timeout_seconds=DEADLINE_SECONDS)
         await convergence.wake(workspace_id, str(self.owner))
 
     async def look(self, workspace_id: WorkspaceId) -> Snapshot:

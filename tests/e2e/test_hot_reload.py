@@ -82,3 +82,5 @@ async def test_a_change_appears_without_a_reload(
         (home / "app" / "text.js").write_text("export const text = 'after';")
         await expect(opened.locator("#shown")).to_have_text("after")
         assert await opened.evaluate("window.loaded") == "once", "the page was reloaded"
+        # It reloads itself when it loses its server; during the stop that would start the workspace again.
+        await opened.close()
