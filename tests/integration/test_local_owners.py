@@ -115,9 +115,19 @@ async def test_all_of_an_older_home_is_given_to_its_workspace_and_nothing_else(
     assert stat.S_IMODE((home / "directory").stat().st_mode) == 0o500
 
 
+def make_nested_directories(top: Path, count: int) -> None:
+    """Create directories in each other whose whole path is too long for a system call."""
+    directory = os.open(top, os.O_RDONLY)
+    for _ in range(count):
+        os.mkdir("nested-directory", dir_fd=directory)
+        parent, directory = directory, os.open("nested-directory", os.O_RDONLY, dir_fd=directory)
+        os.close(parent)
+    os.close(directory)
+
+
 async def test_a_home_of_any_depth_is_given_away(owners: Owners) -> None:
     workspace_id, home = await new_home(owners)
-    run(f"cd {home} && for i in $(seq 1500); do mkdir d && cd d; done; touch bottom")
+    make_nested_directories(home, 1500)
     uid = owners.claim(workspace_id)
     assert run(f"find {home} -not -uid {uid}") == ""
 
