@@ -19,7 +19,7 @@ from codehub.db.sweeps import (
 from codehub.domain.conditions import Conditions, ContainerFact, Resource, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge_instance
-from codehub.ports import Archives, Convergence, Instances, Outdated, Volumes
+from codehub.ports import Archives, Convergence, Instances, Outdated, StorageJobs, Volumes
 
 BATCH = 1000
 # A sweep checks only what changed since the previous listing; every 20th sweep checks everything.
@@ -51,6 +51,7 @@ class DriftActivities:
     instances: Instances
     volumes: Volumes
     archives: Archives
+    jobs: StorageJobs
     convergence: Convergence
     _last: Listing | None = field(default=None, init=False)
     _sweeps: int = field(default=0, init=False)
@@ -59,11 +60,13 @@ class DriftActivities:
     async def wake_what_drifted(self) -> ObserveResult:
         """Wake workspaces that differ from their row or have not converged; this repeats lost wakes."""
         async with heartbeats("observe"):
+            self._sweeps += 1
+            full = self._last is None or self._sweeps % FULL_CHECK_EVERY == 0
             containers, volumes = await self._list_instances(), await self._list_volumes()
             drifted: dict[WorkspaceId, str] = {}
             # An outage must not look like missing data: without both listings, compare nothing.
             if containers is not None and volumes is not None:
-                drifted = await self._find_drift(Listing(containers, volumes))
+                drifted = await self._find_drift(Listing(containers, volumes), full=full)
             responds = {
                 Resource.CONTAINER: containers is not None,
                 Resource.VOLUME: volumes is not None,
@@ -76,6 +79,8 @@ class DriftActivities:
                 # A signal would only lengthen the history of a busy run.
                 send = self.convergence.resume if each.busy else self.convergence.wake
                 await send(each.workspace_id, each.owner_id)
+            if full:
+                await self._remove_abandoned_jobs()
         return ObserveResult(drifted=len(drifted), not_converged=len(unconverged))
 
     async def _list_instances(self) -> Mapping[WorkspaceId, ContainerFact] | None:
@@ -107,10 +112,17 @@ class DriftActivities:
             return False
         return True
 
-    async def _find_drift(self, now: Listing) -> dict[WorkspaceId, str]:
+    async def _remove_abandoned_jobs(self) -> None:
+        try:
+            removed = await self.jobs.remove_abandoned()
+        except Failure as failure:
+            activity.logger.warning("cannot remove abandoned storage jobs: %s", failure)
+        else:
+            if removed:
+                activity.logger.info("removed %d storage jobs whose caller has died", removed)
+
+    async def _find_drift(self, now: Listing, *, full: bool) -> dict[WorkspaceId, str]:
         last, self._last = self._last, now
-        self._sweeps += 1
-        full = last is None or self._sweeps % FULL_CHECK_EVERY == 0
         # Check an unhealthy one every time, because the outcome depends on how long it has been so.
         changed = now.ids() if full or last is None else _changed(last, now) | now.unhealthy()
         outdated = await self._find_outdated() if full else None

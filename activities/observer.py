@@ -5,8 +5,15 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, VolumeFact, WorkspaceId
-from codehub.domain.failures import Failure
+from codehub.domain.conditions import (
+    ArchiveFact,
+    ContainerFact,
+    LostNode,
+    Observation,
+    VolumeFact,
+    WorkspaceId,
+)
+from codehub.domain.failures import Failure, OutOfReach
 from codehub.ports import Archives, Instances, Volumes
 
 Fact = TypeVar("Fact")
@@ -24,12 +31,19 @@ class Observer:
     archives: Archives
 
     async def observe(self, workspace_id: WorkspaceId, archive_key: str | None) -> Observation:
-        container, volume, archive = await asyncio.gather(
+        container, (volume, lost_node), archive = await asyncio.gather(
             _or_unreachable(self.instances.observe(workspace_id), ContainerFact.UNREACHABLE),
-            _or_unreachable(self.volumes.observe(workspace_id), VolumeFact.UNREACHABLE),
+            _or_unreachable(self._observe_volume(workspace_id), (VolumeFact.UNREACHABLE, None)),
             self.observe_archive(archive_key),
         )
-        return Observation(container, volume, archive, await self._find_outdated(workspace_id, container))
+        outdated = await self._find_outdated(workspace_id, container)
+        return Observation(container, volume, archive, outdated, lost_node)
+
+    async def _observe_volume(self, workspace_id: WorkspaceId) -> tuple[VolumeFact, LostNode | None]:
+        try:
+            return await self.volumes.observe(workspace_id), None
+        except OutOfReach as failure:
+            return VolumeFact.UNREACHABLE, LostNode(failure.message, failure.since)
 
     async def _find_outdated(
         self, workspace_id: WorkspaceId, container: ContainerFact

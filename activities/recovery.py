@@ -16,11 +16,23 @@ from codehub.db.session import Database
 from codehub.domain.conditions import ArchiveFact, ContainerFact, Observation, Snapshot, WorkspaceId
 from codehub.domain.failures import Failure
 from codehub.domain.judge import judge
-from codehub.domain.recovery import RecoverVerdict, Recovery, choices, judge_choice, recover
+from codehub.domain.recovery import (
+    RecoverChoice,
+    RecoverVerdict,
+    Recovery,
+    choices,
+    judge_choice,
+    must_set_aside,
+    note_obstacle,
+    recover,
+)
 from codehub.ports import Instances
 
 # A container that takes longer to stop is left to the next sweep.
 STOP_SECONDS = 20
+# All that is done about a home on a lost node in one observation; what takes longer goes on in the next one.
+SET_ASIDE_SECONDS = 25
+TAKES_LONGER = "The instance or the storage job on that node has not ended yet. CodeHub checks again soon."
 
 
 @dataclass(frozen=True)
@@ -29,6 +41,8 @@ class PendingRequest:
 
     request: RecoverRequest
     named_archive: ArchiveFact | None = None
+    # Why the home on a lost node could not be set aside yet.
+    obstacle: str | None = None
 
 
 async def observe_named_archive(observer: Observer, request: RecoverRequest) -> PendingRequest:
@@ -59,6 +73,34 @@ async def remove_stray_container(
         return
 
 
+def has_home_on_lost_node(judged: Snapshot, pending: PendingRequest) -> bool:
+    """Return whether the volume must be set aside before this request can be carried out."""
+    return pending.request.archive_key is None and must_set_aside(judged, pending.request.choice)
+
+
+async def set_home_aside(
+    database: Database, observer: Observer, workspace_id: WorkspaceId, pending: PendingRequest
+) -> PendingRequest:
+    """Remove the instance, then set the volume aside, if the request is still current.
+
+    The next observation shows whether it worked. A crash in between leaves an open request, and either a
+    home on a lost node or a volume that is kept and a home that is known as lost.
+    """
+    try:
+        async with asyncio.timeout(SET_ASIDE_SECONDS):
+            if await observer.instances.observe(workspace_id) is not ContainerFact.ABSENT:
+                await observer.instances.stop(workspace_id)
+            async with database.transaction() as session:
+                if await load_recover_request(session, workspace_id) != pending.request:
+                    return pending  # the person has changed their mind
+            await observer.volumes.set_aside(workspace_id)
+    except Failure as failure:
+        return replace(pending, obstacle=failure.message)
+    except TimeoutError:
+        return replace(pending, obstacle=TAKES_LONGER)
+    return pending
+
+
 async def carry_out(
     session: AsyncSession, judged: Snapshot, facts: Observation, pending: PendingRequest | None, now: datetime
 ) -> Snapshot:
@@ -68,7 +110,7 @@ async def carry_out(
     request = pending.request
     verdict = judge_choice(judged, request.choice, await _named_archive(session, pending))
     if verdict is RecoverVerdict.WAIT:
-        return judged
+        return note_obstacle(judged, pending.obstacle) if pending.obstacle else judged
     if verdict is RecoverVerdict.REFUSE:
         return await _refuse(session, judged, request, now)
     recovery = _recover(judged, request)
@@ -78,6 +120,9 @@ async def carry_out(
         chosen = recovery.snapshot.archive_key
         await mark_given_up(session, judged.workspace_id, current=judged.archive_key, chosen=chosen, now=now)
     outcome = judge(recovery.snapshot, replace(facts, archive=pending.named_archive or facts.archive), now)
+    if request.choice is RecoverChoice.WAIT:
+        await mark_recovery_handled(session, outcome.workspace_id, request)
+        return outcome
     await _finish(session, outcome, request, EventKind.RECOVERED, now)
     return outcome
 

@@ -14,9 +14,11 @@ from activities.observer import Observer
 from activities.recovery import (
     PendingRequest,
     carry_out,
+    has_home_on_lost_node,
     has_stray_container,
     observe_named_archive,
     remove_stray_container,
+    set_home_aside,
 )
 from codehub.contracts import (
     AttemptEnded,
@@ -180,7 +182,7 @@ class WorkspaceActivities:
         return ObservedRow(row, await self.observer.observe(workspace_id, row.archive_key if row else None))
 
     async def _observe_with_request(self, workspace_id: WorkspaceId) -> ObservedRow:
-        """Observe. If a recover request needs a container removed, remove it and observe again."""
+        """Observe. If a recover request needs something out of the way, remove it and observe again."""
         async with self.database.transaction() as session:
             row = await load_snapshot(session, workspace_id)
             request = await load_recover_request(session, workspace_id)
@@ -190,10 +192,14 @@ class WorkspaceActivities:
         if row is None or request is None:
             return observed
         pending = await observe_named_archive(self.observer, request)
-        if has_stray_container(judge(row, observed.facts, datetime.now(UTC)), observed.facts, pending):
+        judged = judge(row, observed.facts, datetime.now(UTC))
+        if has_home_on_lost_node(judged, pending):
+            pending = await set_home_aside(self.database, self.observer, workspace_id, pending)
+        elif has_stray_container(judged, observed.facts, pending):
             await remove_stray_container(self.database, self.observer.instances, workspace_id, request)
-            observed = ObservedRow(row, await self.observer.observe(workspace_id, row.archive_key))
-        return replace(observed, pending=pending)
+        else:
+            return replace(observed, pending=pending)
+        return ObservedRow(row, await self.observer.observe(workspace_id, row.archive_key), pending)
 
 
 def _is_over(row: Snapshot, claimed_at: datetime | None) -> bool:

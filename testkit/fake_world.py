@@ -7,7 +7,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-from codehub.domain.conditions import Resource, WorkspaceId
+from codehub.domain.conditions import LostNode, Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import meta_key
 from codehub.domain.states import ErrorReason
@@ -49,6 +49,10 @@ class FakeWorld:
     """
 
     volumes: dict[WorkspaceId, Home] = field(default_factory=dict)
+    # The homes on nodes that do not respond.
+    lost_nodes: dict[WorkspaceId, LostNode] = field(default_factory=dict)
+    # The homes that were set aside, on whatever node.
+    set_aside: list[Home] = field(default_factory=list)
     # What a measurement finds; nothing by default.
     sizes: dict[WorkspaceId, Measurement] = field(default_factory=dict)
     instances: dict[WorkspaceId, FakeInstance] = field(default_factory=dict)

@@ -10,7 +10,7 @@ from datetime import datetime
 from uuid import uuid4
 
 from codehub.domain.conditions import ArchiveFact, ContainerFact, Resource, VolumeFact, WorkspaceId
-from codehub.domain.failures import Permanent, Transient
+from codehub.domain.failures import OutOfReach, Permanent, Transient, within_reach
 from codehub.domain.naming import ARCHIVE_ROOT, meta_key
 from codehub.domain.states import ErrorReason
 from codehub.instance_ports import RESERVED_PORTS, explain_reserved
@@ -156,6 +156,8 @@ class FakeVolumes:
 
     async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
         await self._world.enter("volumes.look", workspace_id, Resource.VOLUME)
+        if lost := self._world.lost_nodes.get(workspace_id):
+            raise OutOfReach(lost.message, lost.since)
         return VolumeFact.PRESENT if workspace_id in self._world.volumes else VolumeFact.ABSENT
 
     async def list_all(self) -> Sequence[WorkspaceId]:
@@ -171,6 +173,17 @@ class FakeVolumes:
         if workspace_id in self._world.instances or workspace_id in self._world.jobs:
             raise Transient(ErrorReason.ACTION_FAILED, "The volume is in use.")
         self._world.volumes.pop(workspace_id, None)
+
+    async def set_aside(self, workspace_id: WorkspaceId) -> None:
+        await self._world.enter("volumes.set_aside", workspace_id, Resource.VOLUME)
+        if workspace_id not in self._world.volumes:
+            return
+        if workspace_id not in self._world.lost_nodes:
+            raise within_reach()
+        if workspace_id in self._world.instances or workspace_id in self._world.jobs:
+            raise Transient(ErrorReason.ACTION_FAILED, "The volume is in use.")
+        del self._world.lost_nodes[workspace_id]
+        self._world.set_aside.append(self._world.volumes.pop(workspace_id))
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
         del seconds
@@ -261,6 +274,10 @@ class FakeStorageJobs:
                 if self._world.is_committed(key)
                 else self._world.store_home(key, {})
             )
+
+    async def remove_abandoned(self) -> int:
+        await self._world.enter("jobs.remove_abandoned", "", Resource.VOLUME)
+        return 0
 
     @asynccontextmanager
     async def _job(self, call: str, workspace_id: WorkspaceId, report: Report) -> AsyncIterator[None]:

@@ -70,7 +70,9 @@ def activities_of(ports: Ports, policy: Policy) -> dict[StepQueue | None, Activi
     retention = RetentionActivities(
         ports.database, ports.archives, policy.retention, policy.graces.undelete, ports.clock
     )
-    drift = DriftActivities(ports.database, ports.instances, ports.volumes, ports.archives, ports.convergence)
+    drift = DriftActivities(
+        ports.database, ports.instances, ports.volumes, ports.archives, ports.jobs, ports.convergence
+    )
     disk = DiskActivities(ports.database, ports.volumes, policy.limits, ports.clock)
     return {
         None: [

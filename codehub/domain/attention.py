@@ -20,6 +20,8 @@ class LifecycleState:
     error_reason: ErrorReason | None = None
     # The next step needs a provider that does not respond.
     waiting: bool = False
+    # The home is on a disk of a node that does not respond.
+    out_of_reach: bool = False
 
     @property
     def needs_person(self) -> bool:
@@ -30,6 +32,15 @@ class LifecycleState:
             return self.phase is Phase.ERROR
         # A purge continues despite errors, and a DELETED workspace has nothing left to do.
         return self.phase is not Phase.DELETED and not self.purge and is_terminal(self.error_reason)
+
+    @property
+    def can_recover(self) -> bool:
+        """Whether *recover* has choices: for an error, or for a home that is out of reach.
+
+        The second one needs no person, because the workspace goes on by itself when its node is back.
+        """
+        waits_for_node = self.out_of_reach and self.operation is Operation.NONE and not self.purge
+        return self.needs_person or (waits_for_node and self.phase is not Phase.DELETED)
 
     @property
     def is_settled(self) -> bool:

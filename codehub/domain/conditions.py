@@ -37,6 +37,8 @@ class Reason(StrEnum):
     COMPLETE = "Complete"
     INCOMPLETE = "Incomplete"
     VANISHED = "Vanished"
+    REACHABLE = "Reachable"
+    NODE_LOST = "NodeLost"
     READABLE = "Readable"
     GONE = "Gone"
     NO_ARCHIVE = "NoArchive"
@@ -70,6 +72,7 @@ class Conditions:
     """The conditions of docs/contract.md, and two more about a running instance."""
 
     volume_ready: Condition = NOT_OBSERVED
+    volume_reachable: Condition = NOT_OBSERVED
     archive_ready: Condition = NOT_OBSERVED
     container_ready: Condition = NOT_OBSERVED
     container_answers: Condition = NOT_OBSERVED
@@ -100,6 +103,11 @@ class Conditions:
     def volume_exists(self) -> bool:
         """Whether there is a volume, complete or not."""
         return self.volume_ready.reason in {Reason.COMPLETE, Reason.INCOMPLETE}
+
+    @property
+    def home_is_out_of_reach(self) -> bool:
+        """Whether the home is on a disk of a node that does not respond: it is neither lost nor usable."""
+        return self.volume_reachable.reason == Reason.NODE_LOST
 
     @property
     def volume_is_gone(self) -> bool:
@@ -133,6 +141,14 @@ class ArchiveFact(StrEnum):
 
 
 @dataclass(frozen=True)
+class LostNode:
+    """The node whose disk holds the home does not respond; `since` is None if the provider cannot tell."""
+
+    message: str
+    since: datetime | None
+
+
+@dataclass(frozen=True)
 class Observation:
     """What the providers report at one time; UNREACHABLE leaves the earlier condition as it is."""
 
@@ -141,6 +157,8 @@ class Observation:
     archive: ArchiveFact
     # What a restart would change about a running instance; None if the provider does not know.
     outdated: tuple[str, ...] | None = None
+    # Why an UNREACHABLE volume is out of reach although its provider responds; None in any other case.
+    lost_node: LostNode | None = None
 
 
 # The restore marker of a volume whose content a person gave up for an empty home.
@@ -177,6 +195,7 @@ class Snapshot:
 # The keys in the JSONB column.
 CONDITION_KEYS = {
     "storage.volume_ready": "volume_ready",
+    "storage.volume_reachable": "volume_reachable",
     "storage.archive_ready": "archive_ready",
     "infra.container_ready": "container_ready",
     "infra.container_answers": "container_answers",

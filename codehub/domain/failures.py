@@ -1,5 +1,7 @@
 """The error policy: which reasons end an operation, how long to wait before a retry, what to tell people."""
 
+from datetime import datetime
+
 from codehub.domain.states import ErrorReason
 
 MAX_RETRY = 3
@@ -53,6 +55,20 @@ class Permanent(Failure):
 
 class Transient(Failure):
     """Retrying the same step may help."""
+
+
+class OutOfReach(Transient):
+    """The home exists, but the node whose disk holds it does not respond; `since` is None if unknown."""
+
+    def __init__(self, message: str, since: datetime | None) -> None:
+        super().__init__(ErrorReason.UNREACHABLE, message)
+        self.since = since
+
+
+def within_reach() -> Transient:
+    return Transient(
+        ErrorReason.ACTION_FAILED, "The home is not on a lost node, so it is not given up for an archive."
+    )
 
 
 def is_terminal(reason: ErrorReason | None) -> bool:

@@ -39,6 +39,7 @@ def judge(snapshot: Snapshot, observation: Observation, now: datetime) -> Snapsh
     conditions = replace(
         judge_instance(snapshot.conditions, observation.container, observation.outdated, now),
         volume_ready=_judge_volume(snapshot, observation.volume, now),
+        volume_reachable=_judge_reach(snapshot.conditions.volume_reachable, observation, now),
         archive_ready=_judge_archive(snapshot, observation.archive, now),
     )
     must_wait = snapshot.retry_at is not None and now < snapshot.retry_at
@@ -139,6 +140,17 @@ def _judge_volume(snapshot: Snapshot, fact: VolumeFact, now: datetime) -> Condit
             earlier, now, Status.FALSE, Reason.VANISHED, "The volume with the newest files is gone."
         )
     return _condition(earlier, now, Status.FALSE, Reason.ABSENT, "There is no volume.")
+
+
+def _judge_reach(earlier: Condition, observation: Observation, now: datetime) -> Condition:
+    """Tell a home on a lost node from an outage of its provider, which changes nothing."""
+    lost = observation.lost_node
+    if lost is not None:
+        condition = _condition(earlier, now, Status.FALSE, Reason.NODE_LOST, lost.message)
+        return replace(condition, last_transition_time=lost.since or condition.last_transition_time)
+    if observation.volume is VolumeFact.UNREACHABLE:
+        return earlier
+    return _condition(earlier, now, Status.TRUE, Reason.REACHABLE, "No lost node holds the volume.")
 
 
 def _judge_marker(snapshot: Snapshot, fact: VolumeFact, volume_ready: Condition) -> str | None:

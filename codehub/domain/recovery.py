@@ -17,9 +17,13 @@ from codehub.domain.states import ErrorReason
 
 
 class RecoverChoice(StrEnum):
-    """How to recover from lost or damaged data. Any other error offers only RETRY."""
+    """How to recover from lost or damaged data, or go on while a home is out of reach.
+
+    Any other error offers only RETRY.
+    """
 
     RETRY = "retry"
+    WAIT = "wait"
     RESTORE_ARCHIVE = "restore_archive"
     USE_DISK = "use_disk"
     START_EMPTY = "start_empty"
@@ -27,6 +31,8 @@ class RecoverChoice(StrEnum):
 
 # Errors in which a person may choose another archive.
 CHOOSES_ARCHIVE = frozenset({ErrorReason.DATA_LOST, ErrorReason.ARCHIVE_CORRUPTED})
+# They give nothing up.
+HARMLESS = frozenset({RecoverChoice.RETRY, RecoverChoice.WAIT})
 
 
 class RecoverVerdict(StrEnum):
@@ -48,11 +54,17 @@ class Recovery:
 
 
 def choices(snapshot: Snapshot, *, has_other_archives: bool = False) -> tuple[RecoverChoice, ...]:
-    """Return what *recover* accepts in this state; nothing if there is no error.
+    """Return what *recover* accepts in this state; nothing without an error or a lost node.
 
     `has_other_archives` says that there are archives other than the current one.
     """
-    if snapshot.conditions.healthy.status is not Status.FALSE or snapshot.purge:
+    if snapshot.purge:
+        return ()
+    if snapshot.conditions.home_is_out_of_reach:
+        # The home may come back, so a person can exchange it only for what it was made from.
+        restore = (RecoverChoice.RESTORE_ARCHIVE,) if can_restore_current(snapshot) else ()
+        return (RecoverChoice.WAIT, *restore)
+    if snapshot.conditions.healthy.status is not Status.FALSE:
         return ()
     if not _sees_loss(snapshot) and not _sees_damage(snapshot):
         return (RecoverChoice.RETRY,)
@@ -75,6 +87,10 @@ def judge_choice(
     snapshot: Snapshot, choice: RecoverChoice, named: ArchiveFact | None = None
 ) -> RecoverVerdict:
     """Judge an earlier choice by a fresh observation, also of the archive that it names."""
+    if choice is RecoverChoice.WAIT or (named is None and _is_carried_out(snapshot, choice)):
+        return RecoverVerdict.CARRY_OUT
+    if snapshot.conditions.home_is_out_of_reach:
+        return _judge_out_of_reach(snapshot, choice, named)
     if named is ArchiveFact.ABSENT:
         return RecoverVerdict.REFUSE
     if choice in choices(snapshot, has_other_archives=named is not None):
@@ -84,15 +100,36 @@ def judge_choice(
     return RecoverVerdict.WAIT if choice in later else RecoverVerdict.REFUSE
 
 
+def must_set_aside(snapshot: Snapshot, choice: RecoverChoice) -> bool:
+    """Return whether this choice has to set the volume on the lost node aside before it is carried out.
+
+    Nothing of the old home can be reached then, so the archive must have been seen in this observation.
+    """
+    seen = not {Resource.CONTAINER, Resource.ARCHIVE} & set(snapshot.unreachable)
+    chosen = choice is RecoverChoice.RESTORE_ARCHIVE and choice in choices(snapshot)
+    out_of_reach = snapshot.conditions.home_is_out_of_reach
+    return chosen and out_of_reach and seen and snapshot.conditions.archive_ready.is_true
+
+
+def note_obstacle(snapshot: Snapshot, obstacle: str) -> Snapshot:
+    """Say beside the lost node why its volume could not be set aside yet."""
+    reach = snapshot.conditions.volume_reachable
+    explained = replace(reach, message=f"{reach.message} {obstacle}")
+    return replace(snapshot, conditions=replace(snapshot.conditions, volume_reachable=explained))
+
+
 def recover(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None = None) -> Recovery:
     """Clear the error. A loss stays recorded until a person accepts it: `retry` only observes again.
 
     `archive_key` is the archive to restore if it is not the current one.
     """
-    if choice not in choices(snapshot, has_other_archives=archive_key is not None):
+    if (
+        judge_choice(snapshot, choice, ArchiveFact.PRESENT if archive_key else None)
+        is not RecoverVerdict.CARRY_OUT
+    ):
         raise ValueError(f"cannot recover with {choice} here")
     cleared = replace(snapshot, error_reason=None, error_message=None, error_count=0)
-    if choice is RecoverChoice.RETRY:
+    if choice in HARMLESS or (archive_key is None and _is_carried_out(snapshot, choice)):
         stray = snapshot.error_reason is ErrorReason.CONTAINER_WITHOUT_VOLUME
         return Recovery(cleared, remove_container=stray)
     accepted = replace(
@@ -102,6 +139,24 @@ def recover(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None =
         restore_marker=_marker_after(snapshot, choice),
     )
     return Recovery(accepted, remove_container=True, keep_archives=True)
+
+
+def _judge_out_of_reach(
+    snapshot: Snapshot, choice: RecoverChoice, named: ArchiveFact | None
+) -> RecoverVerdict:
+    """Let the last archive wait until the volume is set aside; then its home is seen as lost, not before."""
+    if choice in HARMLESS:
+        return RecoverVerdict.CARRY_OUT
+    possible = named is None and choice in choices(snapshot)
+    return RecoverVerdict.WAIT if possible else RecoverVerdict.REFUSE
+
+
+def _is_carried_out(snapshot: Snapshot, choice: RecoverChoice) -> bool:
+    """Return whether the archive is all that is left: a half-restored volume was set aside, for example."""
+    absent = snapshot.conditions.volume_ready.reason == Reason.ABSENT
+    in_reach = not snapshot.conditions.home_is_out_of_reach
+    chosen = choice is RecoverChoice.RESTORE_ARCHIVE and can_restore_current(snapshot)
+    return chosen and absent and in_reach and not snapshot.purge
 
 
 def _archive_after(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None) -> str | None:

@@ -62,7 +62,10 @@ class Volumes(Protocol):
     """Homes: Docker volumes, or directories on the local backend."""
 
     async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
-        """Return PRESENT or ABSENT; the provider does not know whether the home is complete."""
+        """Return PRESENT or ABSENT; the provider does not know whether the home is complete.
+
+        Raise OutOfReach if the home is on a disk of a node that does not respond.
+        """
 
     async def list_all(self) -> Sequence[WorkspaceId]:
         """Return all volumes in one call."""
@@ -72,6 +75,14 @@ class Volumes(Protocol):
 
     async def remove(self, workspace_id: WorkspaceId) -> None:
         """Remove the volume; succeed if absent. Raise Transient(ACTION_FAILED) while an instance uses it."""
+
+    async def set_aside(self, workspace_id: WorkspaceId) -> None:
+        """Give up a home that is out of reach, so that the next volume can be elsewhere; succeed if absent.
+
+        Every file stays on its disk, where an administrator can get it if the node comes back. Raise
+        Transient(ACTION_FAILED) with what to do if that cannot be guaranteed, while an instance uses the
+        volume, or if the home is within reach.
+        """
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
         """Return the disk space that a workspace takes, measured for no longer than this.
@@ -119,6 +130,12 @@ class StorageJobs(Protocol):
 
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         """Upload an archive of an empty home under this key."""
+
+    async def remove_abandoned(self) -> int:
+        """Remove what jobs left behind whose caller has died; return of how many. Live jobs go on.
+
+        Call this now and then: to tell a dead caller from a slow one takes more than one call.
+        """
 
 
 class Archives(Protocol):

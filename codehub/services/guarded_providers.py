@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from codehub.db.home_store import RecordedStore, load_home_store
 from codehub.db.session import Database
 from codehub.domain.conditions import ContainerFact, VolumeFact, WorkspaceId
-from codehub.domain.failures import Transient
+from codehub.domain.failures import OutOfReach, Transient
 from codehub.domain.states import ErrorReason
 from codehub.ports import (
     ExpectedArchive,
@@ -136,7 +136,12 @@ class GuardedVolumes:
     guard: HomeGuard
 
     async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
-        fact = await self.volumes.observe(workspace_id)
+        try:
+            fact = await self.volumes.observe(workspace_id)
+        except OutOfReach:
+            # Another store may have a lost node too.
+            await self.guard.confirm()
+            raise
         await self.guard.confirm()
         return fact
 
@@ -152,6 +157,10 @@ class GuardedVolumes:
     async def remove(self, workspace_id: WorkspaceId) -> None:
         await self.guard.confirm(before_change=True)
         await self.volumes.remove(workspace_id)
+
+    async def set_aside(self, workspace_id: WorkspaceId) -> None:
+        await self.guard.confirm(before_change=True)
+        await self.volumes.set_aside(workspace_id)
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
         found = await self.volumes.measure(workspace_id, seconds)
@@ -179,3 +188,7 @@ class GuardedStorageJobs:
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         await self.guard.confirm(before_change=True)
         return await self.jobs.create_empty(workspace_id, key, report)
+
+    async def remove_abandoned(self) -> int:
+        await self.guard.confirm(before_change=True)
+        return await self.jobs.remove_abandoned()

@@ -12,7 +12,7 @@ from codehub.adapters.docker.engine import ignore_statuses, translate_change_err
 from codehub.adapters.docker.jobs.container import remove_leftover_job
 from codehub.adapters.docker.options import DockerOptions
 from codehub.domain.conditions import VolumeFact, WorkspaceId
-from codehub.domain.failures import Transient
+from codehub.domain.failures import Transient, within_reach
 from codehub.domain.naming import volume_name
 from codehub.domain.states import ErrorReason
 
@@ -57,6 +57,11 @@ class DockerVolumes:
                     ) from error
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
+
+    async def set_aside(self, workspace_id: WorkspaceId) -> None:
+        """Refuse: all homes are on one engine, and while it is down nobody knows what it holds."""
+        if await self.observe(workspace_id) is VolumeFact.PRESENT:
+            raise within_reach()
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> None:
         """Return None: the engine measures only all volumes at once."""

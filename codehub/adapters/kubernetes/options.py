@@ -26,6 +26,8 @@ TRAITS_ANNOTATION = "codehub.io/image-traits"
 SECRET_ANNOTATION = "codehub.io/secret"  # noqa: S105 (a name)
 # On a claim: who used it last. Writing it changes the resource version, so that a racing removal fails.
 USER_ANNOTATION = "codehub.io/last-user"
+# On a volume that was set aside: since when.
+SET_ASIDE_ANNOTATION = "codehub.io/set-aside-at"
 # On the marker: the identity of the home store.
 STORE_LABEL = "codehub.io/home-store"
 # As in the labels of images/workspace/Dockerfile.
@@ -49,6 +51,8 @@ class Component(StrEnum):
     WORKSPACE = "workspace"
     STORAGE_JOB = "storage-job"
     HOME = "home"
+    # The volume of a home on a lost node that a person gave up for an archive.
+    SET_ASIDE_HOME = "set-aside-home"
     STORE = "home-store"
 
 

@@ -22,9 +22,14 @@ async def remove_pod(kubernetes: Kubernetes, pod: Pod, timeouts: Timeouts, *, gr
     Only its kubelet can tell that. If it does not, raise Transient(ACTION_FAILED); after a set time, or when
     the node does not exist any more, remove the Pod by force.
     """
-    if metadata_of(pod).deletionTimestamp is None or grace_seconds == 0:
+    ending = metadata_of(pod).deletionTimestamp
+    if ending is None or grace_seconds == 0:
         await _delete(kubernetes, pod, grace_seconds)
-    if await wait_until_gone(kubernetes, Pod, pod, grace_seconds + CLEANUP_SECONDS):
+        patience = grace_seconds + CLEANUP_SECONDS
+    else:
+        # An earlier call has waited already. The API sets the time to the end of the grace.
+        patience = (ending - kubernetes.now()).total_seconds() + CLEANUP_SECONDS
+    if await wait_until_gone(kubernetes, Pod, pod, max(0.0, patience)):
         return
     if not await _is_lost(kubernetes, pod, timeouts):
         remaining = max(0.0, timeouts.removal - CLEANUP_SECONDS)

@@ -20,9 +20,10 @@ from codehub.adapters.kubernetes.client import (
 from codehub.adapters.kubernetes.following import wait_until_gone
 from codehub.adapters.kubernetes.jobs.leftovers import end_leftover_job
 from codehub.adapters.kubernetes.options import Component, KubernetesOptions
-from codehub.adapters.kubernetes.reach import require_reachable
+from codehub.adapters.kubernetes.reach import find_lost_node, require_reachable
+from codehub.adapters.kubernetes.set_aside import retain_volume
 from codehub.domain.conditions import VolumeFact, WorkspaceId
-from codehub.domain.failures import Transient
+from codehub.domain.failures import Transient, within_reach
 from codehub.domain.naming import volume_name
 from codehub.domain.states import ErrorReason
 
@@ -78,6 +79,23 @@ class KubernetesVolumes:
                 return
             if metadata_of(claim).deletionTimestamp is None:
                 await self._require_unused(workspace_id)
+                await self._delete(claim)
+            await self._wait_until_removed(claim)
+
+    async def set_aside(self, workspace_id: WorkspaceId) -> None:
+        """Keep the volume, then delete its claim; the volume stays on its node with all files."""
+        with translate_change_errors():
+            claim = await find_claim(self._kubernetes, self._options, workspace_id)
+            if claim is None:
+                return
+            if await find_lost_node(self._kubernetes, claim) is None:
+                raise within_reach()
+            terminating = metadata_of(claim).deletionTimestamp is not None
+            if not terminating:
+                await self._require_unused(workspace_id)
+            # Whoever deleted the claim: its volume must not go with it.
+            await retain_volume(self._kubernetes, self._options, workspace_id, claim)
+            if not terminating:
                 await self._delete(claim)
             await self._wait_until_removed(claim)
 

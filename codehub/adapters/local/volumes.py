@@ -17,7 +17,7 @@ from codehub.adapters.local.locks import is_locked, try_lock
 from codehub.adapters.local.owners import Owners
 from codehub.adapters.local.root import PRIVATE, LocalRoot, sync_directory
 from codehub.domain.conditions import VolumeFact, WorkspaceId
-from codehub.domain.failures import Transient
+from codehub.domain.failures import Transient, within_reach
 from codehub.domain.naming import parse_volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import Measurement
@@ -77,6 +77,11 @@ class LocalVolumes:
     async def remove(self, workspace_id: WorkspaceId) -> None:
         path = self._root.volume(workspace_id)
         await self._root.run(lambda: self._remove(workspace_id, path))
+
+    async def set_aside(self, workspace_id: WorkspaceId) -> None:
+        """Refuse: all homes are below one root, and while it is unmounted nobody knows what it holds."""
+        if await self.observe(workspace_id) is VolumeFact.PRESENT:
+            raise within_reach()
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
         """Measure the home, and what the instance can write beside it."""

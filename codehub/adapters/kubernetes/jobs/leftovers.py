@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from http import HTTPStatus
 
@@ -61,15 +63,59 @@ async def remove_job(kubernetes: Kubernetes, pod: Pod) -> None:
     If no kubelet reports its end, the Pod is removed by force, but only after its job has ended by itself:
     nobody renews its lease any more.
     """
+    await _delete_job(kubernetes, pod)
+    while not await wait_until_gone(kubernetes, Pod, pod, CHECK_SECONDS):
+        found = await kubernetes.find(Pod, name_of(pod))
+        if found is not None and uid_of(found) == uid_of(pod) and _is_overdue(kubernetes, found):
+            await kubernetes.delete(Pod, name_of(pod), uid=uid_of(pod), grace_seconds=0)
+
+
+async def _delete_job(kubernetes: Kubernetes, pod: Pod) -> None:
+    """Delete the credentials, then the Pod; by force if nobody has reported its end in time."""
     if (secret_name := secret_name_of(pod)) is not None:
         with ignore_statuses(HTTPStatus.NOT_FOUND):
             await kubernetes.client.delete(Secret, secret_name)
-    name, uid = name_of(pod), uid_of(pod)
-    await kubernetes.delete(Pod, name, uid=uid)
-    while not await wait_until_gone(kubernetes, Pod, pod, CHECK_SECONDS):
-        found = await kubernetes.find(Pod, name)
-        if found is not None and uid_of(found) == uid and _is_overdue(kubernetes, found):
-            await kubernetes.delete(Pod, name, uid=uid, grace_seconds=0)
+    grace_seconds = 0 if _is_overdue(kubernetes, pod) else None
+    await kubernetes.delete(Pod, name_of(pod), uid=uid_of(pod), grace_seconds=grace_seconds)
+
+
+class AbandonedJobs:
+    """Finds jobs whose caller has died and no next one takes their place: their lease stays as it was.
+
+    Only changes count, because clocks may differ; so it takes two calls, and a new process starts anew.
+    """
+
+    def __init__(
+        self,
+        kubernetes: Kubernetes,
+        options: KubernetesOptions,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kubernetes = kubernetes
+        self._options = options
+        self._clock = clock
+        # By uid of a Pod: its lease, and when that was first seen.
+        self._leases: dict[str, tuple[str | None, float]] = {}
+
+    async def remove(self) -> int:
+        """Remove the credentials and Pods of abandoned jobs; return how many. This costs one list."""
+        listed = self._kubernetes.client.list(Pod, labels=self._options.selector(Component.STORAGE_JOB))
+        pods = [pod async for pod in listed]
+        self._leases = {uid_of(pod): self._first_seen(pod) for pod in pods}
+        abandoned = [pod for pod in pods if self._is_abandoned(pod)]
+        for pod in abandoned:
+            await _delete_job(self._kubernetes, pod)
+        return len(abandoned)
+
+    def _first_seen(self, pod: Pod) -> tuple[str | None, float]:
+        earlier = self._leases.get(uid_of(pod))
+        return earlier if earlier and earlier[0] == lease_of(pod) else (lease_of(pod), self._clock())
+
+    def _is_abandoned(self, pod: Pod) -> bool:
+        """Return whether the job has ended by itself, because nobody has renewed its lease for so long."""
+        _, since = self._leases[uid_of(pod)]
+        return self._clock() - since > lease_seconds_of(pod) + CLEANUP_SECONDS
 
 
 def name_of(pod: Pod) -> str:

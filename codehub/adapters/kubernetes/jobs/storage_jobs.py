@@ -17,7 +17,12 @@ from codehub.adapters.kubernetes.client import (
     uid_of,
 )
 from codehub.adapters.kubernetes.jobs.attendance import Attendance
-from codehub.adapters.kubernetes.jobs.leftovers import end_leftover_job, find_job, remove_job
+from codehub.adapters.kubernetes.jobs.leftovers import (
+    AbandonedJobs,
+    end_leftover_job,
+    find_job,
+    remove_job,
+)
 from codehub.adapters.kubernetes.jobs.manifest import (
     DATA,
     LEASE_SECONDS,
@@ -52,6 +57,7 @@ class KubernetesStorageJobs:
         self._options = options
         self._store = store
         self._lease_seconds = lease_seconds
+        self._abandoned = AbandonedJobs(kubernetes, options)
 
     async def archive(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         output = await self._run("archive", workspace_id, key, report)
@@ -66,6 +72,10 @@ class KubernetesStorageJobs:
     async def create_empty(self, workspace_id: WorkspaceId, key: str, report: Report) -> StoredArchive:
         output = await self._run("create-empty", workspace_id, key, report)
         return output.stored_archive(key)
+
+    async def remove_abandoned(self) -> int:
+        with translate_change_errors():
+            return await self._abandoned.remove()
 
     async def _run(
         self,
