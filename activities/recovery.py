@@ -59,13 +59,17 @@ def has_stray_container(judged: Snapshot, facts: Observation, pending: PendingRe
     return exists and _recover(judged, pending.request).remove_container
 
 
+async def _is_current(database: Database, workspace_id: WorkspaceId, request: RecoverRequest) -> bool:
+    async with database.transaction() as session:
+        return await load_recover_request(session, workspace_id) == request
+
+
 async def remove_stray_container(
     database: Database, instances: Instances, workspace_id: WorkspaceId, request: RecoverRequest
 ) -> None:
     """Stop the container if the request is still current. The next observation shows whether it worked."""
-    async with database.transaction() as session:
-        if await load_recover_request(session, workspace_id) != request:
-            return  # the request is outdated: the container may belong to the recovered workspace
+    if not await _is_current(database, workspace_id, request):
+        return  # the container may belong to the recovered workspace
     try:
         async with asyncio.timeout(STOP_SECONDS):
             await instances.stop(workspace_id)
@@ -88,12 +92,11 @@ async def set_home_aside(
     """
     try:
         async with asyncio.timeout(SET_ASIDE_SECONDS):
-            if await observer.instances.observe(workspace_id) is not ContainerFact.ABSENT:
+            if await _is_current(database, workspace_id, pending.request):
                 await observer.instances.stop(workspace_id)
-            async with database.transaction() as session:
-                if await load_recover_request(session, workspace_id) != pending.request:
-                    return pending  # the person has changed their mind
-            await observer.volumes.set_aside(workspace_id)
+            # The stop can take long enough for a change of mind.
+            if await _is_current(database, workspace_id, pending.request):
+                await observer.volumes.set_aside(workspace_id)
     except Failure as failure:
         return replace(pending, obstacle=failure.message)
     except TimeoutError:

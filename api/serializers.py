@@ -1,7 +1,7 @@
 """Converts between database views and API documents."""
 
 from dataclasses import fields
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 from uuid import uuid4
 
@@ -15,6 +15,7 @@ from api.schemas.workspaces import (
     Disk,
     ErrorView,
     NextChange,
+    OutOfReach,
     Owner,
     RecoverOption,
     RecoverView,
@@ -23,7 +24,7 @@ from api.schemas.workspaces import (
 )
 from codehub.db.views import WorkspaceView
 from codehub.db.workspaces import Metadata, NewWorkspace
-from codehub.domain.conditions import CONDITION_KEYS, WorkspaceId
+from codehub.domain.conditions import CONDITION_KEYS, Resource, WorkspaceId
 from codehub.domain.disk import disk_level, effective_limit
 from codehub.domain.failures import EXPLANATIONS
 from codehub.domain.limits import IdleTimes, Usage, idle_times, next_idle_change
@@ -33,7 +34,15 @@ from codehub.domain.states import Phase
 from codehub.formatting import format_size
 from codehub.services.identity import Caller
 from codehub.services.recovery import archives_to_restore, choices_of
-from codehub.words import CHOICES, DISK_LEVELS, PROVIDERS
+from codehub.words import (
+    CONTINUES_WITH_NODE,
+    DISK_LEVELS,
+    LAST_ARCHIVE,
+    LAST_ARCHIVE_UNDATED,
+    NO_ARCHIVE,
+    PROVIDERS,
+    choice_words,
+)
 
 # The response copies the fields that it has in common with the view, and computes all others.
 _COMPUTED = frozenset({"conditions"})
@@ -59,7 +68,8 @@ def serialize(view: WorkspaceView, context: Context) -> Workspace:
         settled=lifecycle.is_settled,
         needs_person=lifecycle.needs_person,
         waiting=_waiting(view),
-        recover=_recover(view) if lifecycle.needs_person else None,
+        out_of_reach=_out_of_reach(view),
+        recover=_recover(view) if lifecycle.can_recover else None,
         archive=_archive(view),
         disk=_disk(view, context.limits.disk_bytes),
         effective_standby_ttl_seconds=round(times.standby.total_seconds()),
@@ -120,26 +130,45 @@ def _waiting(view: WorkspaceView) -> Waiting | None:
     if not view.waiting_for or view.waiting_since is None:
         return None
     providers = " and ".join(PROVIDERS[each] for each in view.waiting_for)
-    return Waiting(
-        resources=list(view.waiting_for),
-        since=view.waiting_since,
-        message=f"Waiting for {providers} to answer. It continues by itself.",
+    message = f"Waiting for {providers} to answer. It continues by itself."
+    if Resource.VOLUME in view.waiting_for and (lost := _out_of_reach(view)):
+        message = f"{lost.message} {CONTINUES_WITH_NODE}"
+    return Waiting(resources=list(view.waiting_for), since=view.waiting_since, message=message)
+
+
+def _out_of_reach(view: WorkspaceView) -> OutOfReach | None:
+    if not view.lifecycle.out_of_reach:
+        return None
+    reach = view.conditions.volume_reachable
+    return OutOfReach(
+        since=reach.last_transition_time,
+        message=f"{reach.message} {_last_archive(view)}",
+        last_archive_at=view.archived_at if view.archive_key else None,
     )
+
+
+def _last_archive(view: WorkspaceView) -> str:
+    if view.archive_key is None:
+        return NO_ARCHIVE
+    if view.archived_at is None:
+        return LAST_ARCHIVE_UNDATED
+    return LAST_ARCHIVE.format(time=f"{view.archived_at.astimezone(UTC):%Y-%m-%d %H:%M}")
 
 
 def _recover(view: WorkspaceView) -> RecoverView:
     choices = choices_of(view)
+    words = {each: choice_words(each, out_of_reach=view.lifecycle.out_of_reach) for each in choices}
     return RecoverView(
         choices=[
-            RecoverOption(choice=each, meaning=CHOICES[each].meaning, consequence=CHOICES[each].consequence)
-            for each in choices
+            RecoverOption(choice=each, meaning=text.meaning, consequence=text.consequence)
+            for each, text in words.items()
         ],
         archives=[
             ArchiveOption.model_validate(each, from_attributes=True) for each in archives_to_restore(view)
         ]
         if RecoverChoice.RESTORE_ARCHIVE in choices
         else [],
-        undelete=view.deleted_at is not None,
+        undelete=view.deleted_at is not None and view.lifecycle.needs_person,
     )
 
 

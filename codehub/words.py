@@ -199,6 +199,9 @@ CHOICES = {
     RecoverChoice.RETRY: ChoiceWords(
         "Try again", "check again and try once more, without giving anything up"
     ),
+    RecoverChoice.WAIT: ChoiceWords(
+        "Wait for the node", "wait until the node is back; then it continues by itself with all files"
+    ),
     RecoverChoice.RESTORE_ARCHIVE: ChoiceWords(
         "Restore this archive",
         "go back to an archive",
@@ -217,6 +220,31 @@ CHOICES = {
         "All archives are kept.",
     ),
 }
+
+# For a home on a lost node, whose disk is kept.
+OUT_OF_REACH = FailureWords(
+    "Its files are out of reach",
+    "The files are on the disk of a node that does not respond.",
+    "If the node comes back, the workspace continues by itself with all files. Nothing is given up before "
+    "you decide.",
+)
+RESTORE_ELSEWHERE = ChoiceWords(
+    CHOICES[RecoverChoice.RESTORE_ARCHIVE].label,
+    "go back to the last archive, on another node",
+    "The home will not have files newer than the archive, also if the node comes back later. The disk on "
+    "the lost node is kept, so that an administrator can get files from it then.",
+)
+LAST_ARCHIVE = "The last archive is from {time} UTC."
+LAST_ARCHIVE_UNDATED = "There is an archive, but nobody recorded when it was made."
+NO_ARCHIVE = "There is no archive of them."
+CONTINUES_WITH_NODE = "It continues by itself when the node is back."
+
+
+def choice_words(choice: RecoverChoice, *, out_of_reach: bool = False) -> ChoiceWords:
+    """Return what a choice does and costs; it costs less if the old disk is kept."""
+    kept = out_of_reach and choice is RecoverChoice.RESTORE_ARCHIVE
+    return RESTORE_ELSEWHERE if kept else CHOICES[choice]
+
 
 NOT_OBSERVED = "Not checked yet."
 # In the order in which they are shown.
@@ -244,6 +272,7 @@ CONDITIONS = {
             Reason.ABSENT: "It has no disk at the moment.",
         },
     ),
+    "storage.volume_reachable": ConditionWords("node", only_if_false=True),
     "storage.archive_ready": ConditionWords(
         "archive",
         {

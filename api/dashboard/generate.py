@@ -75,6 +75,7 @@ def render_words() -> str:
         },
         "UNKNOWN_FAILURE": words.UNKNOWN_FAILURE.headline,
         "DELETION_FAILED": words.DELETION_FAILED,
+        "OUT_OF_REACH": {"headline": words.OUT_OF_REACH.headline, "happened": words.OUT_OF_REACH.happened},
         "CHOICES": {key: choice.label for key, choice in words.CHOICES.items()},
         "CONDITIONS": {key: asdict(condition) for key, condition in words.CONDITIONS.items()},
         "NOT_OBSERVED": words.NOT_OBSERVED,

@@ -51,6 +51,7 @@ EXAMPLE: dict[str, JsonValue] = {
     "needs_person": False,
     "recovering": False,
     "waiting": None,
+    "out_of_reach": None,
     "recover": None,
     "archive": None,
     "disk": {
@@ -111,8 +112,18 @@ class Waiting(Document):
     message: str
 
 
+class OutOfReach(Document):
+    """The home is on a disk of a node that does not respond; it is neither lost nor usable."""
+
+    since: Timestamp | None = Field(description="When the node stopped responding, as far as is known.")
+    message: str
+    last_archive_at: Timestamp | None = Field(
+        description="When the last archive was made; `null` if there is none, or if nobody recorded it."
+    )
+
+
 class RecoverOption(Document):
-    """One way to recover from an error."""
+    """One way to recover from an error, or to go on while the home is out of reach."""
 
     choice: RecoverChoice
     meaning: str = Field(description="What it does.")
@@ -130,7 +141,7 @@ class ArchiveOption(Document):
 
 
 class RecoverView(Document):
-    """How to recover from the error."""
+    """How to recover from the error, or how to go on while the home is out of reach."""
 
     choices: list[RecoverOption] = Field(description="The choices that POST recover accepts now.")
     archives: list[ArchiveOption] = Field(description="For `restore_archive`, newest first.")
@@ -204,9 +215,14 @@ class Workspace(Document):
     needs_person: bool = Field(
         description="It has an error, possibly in a deletion, that only recover or a purge ends."
     )
-    recover: RecoverView | None = Field(description="How to recover; `null` unless it needs a person.")
+    recover: RecoverView | None = Field(
+        description="How to recover; `null` unless it needs a person or its home is out of reach."
+    )
     recovering: bool = Field(description="A recovery was requested and has not been carried out yet.")
     waiting: Waiting | None = Field(description="`null` unless a provider does not answer.")
+    out_of_reach: OutOfReach | None = Field(
+        description="`null` unless the home is on a disk of a node that does not respond."
+    )
     archive: CurrentArchive | None
     disk: Disk
     standby_ttl_seconds: int | None = Field(description="`null` means the configured default.")

@@ -11,12 +11,13 @@ from cli.client import connect
 from cli.errors import CommandError, ExitCode
 from cli.formatting import format_size, local_time
 from cli.options import AsJson, Url, Wait, WorkspaceArgument
-from cli.terminal import can_prompt, print_note
+from cli.terminal import can_prompt, print_note, print_result
 from cli.words import failure_headline
 from cli.workspace.lookup import find_workspace
 from cli.workspace.waiting import finish
 from codehub.domain.recovery import RecoverChoice
 from codehub.domain.states import DesiredState
+from codehub.words import CONTINUES_WITH_NODE, OUT_OF_REACH
 
 Document = Mapping[str, Any]
 Choice = Annotated[
@@ -24,7 +25,7 @@ Choice = Annotated[
     typer.Option(
         "--choice",
         metavar="CHOICE",
-        help="retry, restore_archive, use_disk or start_empty. Required if files are lost.",
+        help="retry, wait, restore_archive, use_disk or start_empty. Required if files are lost.",
         show_default=False,
     ),
 ]
@@ -48,7 +49,7 @@ def recover(
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Recover from an error by trying again; if files are lost or damaged, choose what to give up."""
+    """Recover from an error by trying again; if files are lost, damaged or out of reach, choose how."""
     with connect(url) as client:
         workspace = find_workspace(client, name)
         chosen = choice or (RecoverChoice.RESTORE_ARCHIVE if archive else _choose(workspace))
@@ -56,6 +57,9 @@ def recover(
             archive = _choose_archive(workspace)
         form = {"choice": chosen} | ({"archive": archive} if archive else {})
         recovering = client.post(f"/workspaces/{workspace['id']}/recover", form)
+        if chosen is RecoverChoice.WAIT:
+            print_result(recovering, f"{workspace['name']}: {CONTINUES_WITH_NODE}", as_json=as_json)
+            return
         desired = DesiredState(recovering["desired_state"])
         finish(client, recovering, desired, wait=wait, as_json=as_json)
 
@@ -109,6 +113,8 @@ def _archives(workspace: Document) -> Sequence[Document]:
 
 
 def _explanation(workspace: Document) -> str:
+    if lost := workspace["out_of_reach"]:
+        return f"{workspace['name']}: {OUT_OF_REACH.headline}. {lost['message']}"
     error = workspace["error"]
     return f"{workspace['name']}: {failure_headline(workspace)}. {error['message'] or error['explanation']}"
 

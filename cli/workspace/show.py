@@ -30,7 +30,7 @@ from cli.workspace.lookup import find_workspace
 from cli.workspace.recover import describe_archive_option, describe_choice
 from codehub.domain.conditions import Status
 from codehub.domain.states import Phase
-from codehub.words import CONDITIONS
+from codehub.words import CONDITIONS, OUT_OF_REACH
 
 Workspace = Mapping[str, Any]
 Row = tuple[str, Text | str]
@@ -120,13 +120,13 @@ def disk_text(disk: Workspace) -> str:
 
 
 def _error(workspace: Workspace) -> Iterator[Row]:
-    error = workspace["error"]
-    if error is None:
-        return
-    text = f"{failure_headline(workspace)}: {error['message'] or error['explanation']}"
-    yield "error", Text(printable(text), "bold red")
-    if error["message"] not in {None, error["explanation"]}:
-        yield "what it means", error["explanation"]
+    if lost := workspace["out_of_reach"]:
+        yield "out of reach", Text(printable(f"{OUT_OF_REACH.headline}: {lost['message']}"), "bold red")
+    if error := workspace["error"]:
+        text = f"{failure_headline(workspace)}: {error['message'] or error['explanation']}"
+        yield "error", Text(printable(text), "bold red")
+        if error["message"] not in {None, error["explanation"]}:
+            yield "what it means", error["explanation"]
     if recover := workspace["recover"]:
         yield from _options(workspace, recover)
 

@@ -79,6 +79,7 @@ class WorkspaceView(Metadata):
             purge=self.purge,
             error_reason=self.error_reason,
             waiting=bool(self.waiting_for),
+            out_of_reach=self.conditions.home_is_out_of_reach,
         )
 
     @property

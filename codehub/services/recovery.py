@@ -133,6 +133,8 @@ def _choose(
     allowed = choices(snapshot, has_other_archives=bool(others))
     if not allowed:
         raise InvalidState(snapshot.phase, "There is no error to recover from.")
+    if RecoverChoice.WAIT in allowed and choice in {None, RecoverChoice.RETRY}:
+        return RecoverChoice.WAIT
     # Where files are lost, only the owner decides, even about trying again.
     if choice is None and snapshot.error_reason is ErrorReason.DATA_LOST:
         message = f"Files are missing, so say how to recover: {_explain(allowed)}."
@@ -156,6 +158,9 @@ async def _find_archive(
             message = "The last archive cannot be restored; name another one from `recover.archives`."
             raise InvalidState(snapshot.phase, message)
         return None
+    if snapshot.conditions.home_is_out_of_reach:
+        message = "Only the last archive can replace a home that is out of reach; name no other one."
+        raise InvalidState(snapshot.phase, message)
     key = naming.archive_key(snapshot.workspace_id, str(archive))
     if not await is_available(session, key):
         message = "This workspace has no such archive; name one from `recover.archives`."

@@ -9,7 +9,7 @@ from codehub.db.views import WorkspaceView
 from codehub.domain.recovery import RecoverChoice
 from codehub.ports import Progress
 from codehub.services.recovery import ArchiveToRestore
-from codehub.words import CHOICES, NOTABLE_STEPS, PHASES, STEPS
+from codehub.words import NOTABLE_STEPS, PHASES, STEPS, choice_words
 from proxy.pages import words
 from proxy.pages.formatting import bar_values, progress_text
 from proxy.pages.rendering import policy, render
@@ -90,7 +90,7 @@ class Pages:
             safety=safety(view),
             choices=choices,
             archives=[choosable(each) for each in archives],
-            words=CHOICES,
+            words={each: choice_words(each, out_of_reach=view.lifecycle.out_of_reach) for each in choices},
         )
 
     def limit_reached(

@@ -59,10 +59,11 @@ def safety(view: WorkspaceView) -> Safety | None:
     if view.desired_state is DesiredState.DELETED and not view.lifecycle.needs_person:
         return None
     volume = view.conditions.volume_ready
-    if volume.is_true:
+    out_of_reach = view.lifecycle.out_of_reach
+    if volume.is_true and not out_of_reach:
         return Safety.ON_DISK
     # The disk was not checked yet, and may hold newer files than the archive.
-    if volume.status is Status.UNKNOWN or known_archive(view) is None:
+    if out_of_reach or volume.status is Status.UNKNOWN or known_archive(view) is None:
         return Safety.UNTOUCHED
     match view.error_reason:
         case ErrorReason.DATA_LOST:

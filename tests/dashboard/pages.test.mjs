@@ -15,7 +15,7 @@ import { safeNext } from "../../api/dashboard/assets/routes.js";
 import { hasSignedIn, problemIn } from "../../api/dashboard/assets/login/provider.js";
 import { mergeHistory } from "../../api/dashboard/assets/workspace/audit_trail.js";
 import { bucketsOf } from "../../api/dashboard/assets/workspace/usage.js";
-import { READY, busy, failed, workspace } from "./workspaces.mjs";
+import { READY, busy, failed, outOfReach, workspace } from "./workspaces.mjs";
 
 const ALL = [
   workspace({ id: "a", name: "ten 10", last_access_at: "2026-07-02T00:00:00Z" }),
@@ -93,6 +93,11 @@ test("actions depend on the state", () => {
   assert.deepEqual(possibleActions(busy({ desired_state: "ARCHIVED" })).shown, []);
   assert.deepEqual(possibleActions(workspace({ phase: "DELETING", desired_state: "DELETED" })).more, []);
   assert.notEqual(actionsKey(workspace()), actionsKey(workspace({ name: "other" })));
+  assert.deepEqual(possibleActions(outOfReach()).shown, ["recover"]);
+  assert.deepEqual(possibleActions(outOfReach({ desired_state: "DELETED", deleted_at: "2026-07-01" })),
+    { shown: ["recover"], more: [] });
+  assert.deepEqual(possibleActions(outOfReach({ recover: null })).shown, ["open", "start"]);
+  assert.notEqual(actionsKey(outOfReach()), actionsKey(outOfReach({ recover: null })));
 });
 
 test("a transfer has a rate and a remaining time", () => {
@@ -122,6 +127,8 @@ test("no more is promised than is known", () => {
   assert.match(said({}), /safe in the archive from 3 May 2025, .* \(312 MB\)/);
   assert.match(said({ error: { reason: "DataLost" } }), /^An older version of your files is in/);
   assert.match(said({ error: { reason: "ArchiveCorrupted" } }), /^Nothing was deleted: .* is unchanged/);
+  const lost = { conditions: disk("True"), out_of_reach: { message: "On a lost node." } };
+  assert.match(said(lost), /the disk on that node is kept/);
 });
 
 test("usage fills the buckets in which it happened", () => {

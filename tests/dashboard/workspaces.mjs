@@ -8,7 +8,7 @@ export function workspace(fields = {}) {
     id: "1", name: "notes", description: null, image_ref: "jupyterlab",
     phase: "STANDBY", desired_state: "STANDBY",
     operation: "NONE", operation_started_at: null, settled: true, needs_person: false, recovering: false,
-    waiting: null, error: null, recover: null, archive: null, next_change: null, restart_to_apply: false,
+    waiting: null, out_of_reach: null, error: null, recover: null, archive: null, next_change: null, restart_to_apply: false,
     disk: { used_bytes: null, limit_bytes: null, complete: true, message: null },
     conditions: {}, deleted_at: null, last_access_at: null, created_at: "2026-07-01T12:00:00Z", version: 1,
     ...fields,
@@ -18,6 +18,17 @@ export function workspace(fields = {}) {
 /** A workspace that an operation is moving. */
 export function busy(fields = {}) {
   return workspace({ settled: false, operation: "STARTING", desired_state: "RUNNING", ...fields });
+}
+
+/** A workspace whose files are on the disk of a node that does not respond. */
+export function outOfReach(fields = {}) {
+  const lost = {
+    since: "2026-07-01T12:00:00Z", message: "On a lost node.", last_archive_at: "2026-06-30T12:00:00Z",
+  };
+  const waiting = { resources: ["volume"], since: lost.since, message: lost.message };
+  const recover = { choices: [], archives: [], undelete: false };
+  const settled = { settled: false, desired_state: "RUNNING" };
+  return workspace({ ...settled, waiting, out_of_reach: lost, recover, ...fields });
 }
 
 /** A failed workspace. */

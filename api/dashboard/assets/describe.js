@@ -2,8 +2,8 @@
 
 import { ahead, moment, size } from "./format.js";
 import {
-  CONDITIONS, DELETION_FAILED, FAILURES, HEADING_TO, NEXT_CHANGES, NOT_OBSERVED, OPERATIONS, PHASES,
-  RECOVERING, UNKNOWN_FAILURE,
+  CONDITIONS, DELETION_FAILED, FAILURES, HEADING_TO, NEXT_CHANGES, NOT_OBSERVED, OPERATIONS, OUT_OF_REACH,
+  PHASES, RECOVERING, UNKNOWN_FAILURE,
 } from "./words.js";
 
 /** @import { ArchiveItem, ArchiveOption, ConditionView, Workspace } from "./types.js" */
@@ -51,10 +51,19 @@ function phaseBadge(phase) {
 }
 
 /**
+ * Whether its owner can choose how to go on: it has an error, or its files are out of reach.
+ * @param {Workspace} workspace
+ */
+export function hasChoice({ needs_person: failed, out_of_reach: lost, recover }) {
+  return failed || (lost !== null && recover !== null);
+}
+
+/**
  * What went wrong, in a few words.
  * @param {Workspace} workspace
  */
-export function failureOf({ error, deleted_at: deleted }) {
+export function failureOf({ error, deleted_at: deleted, out_of_reach: lost }) {
+  if (lost) return OUT_OF_REACH.headline;
   return deleted ? DELETION_FAILED : FAILURES[error?.reason ?? ""]?.headline ?? UNKNOWN_FAILURE;
 }
 

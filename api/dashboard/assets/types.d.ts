@@ -288,6 +288,12 @@ export type OperationResult =
   | "RELEASED"
   | "ABANDONED";
 
+export interface OutOfReach {
+  since: string | null;
+  message: string;
+  last_archive_at: string | null;
+}
+
 export interface Owner {
   id: string;
   username: string;
@@ -359,6 +365,7 @@ export interface QrCodeView {
 
 export type RecoverChoice =
   | "retry"
+  | "wait"
   | "restore_archive"
   | "use_disk"
   | "start_empty";
@@ -566,6 +573,7 @@ export interface Workspace {
   recover: RecoverView | null;
   recovering: boolean;
   waiting: Waiting | null;
+  out_of_reach: OutOfReach | null;
   archive: CurrentArchive | null;
   disk: Disk;
   standby_ttl_seconds: number | null;

@@ -149,8 +149,15 @@ export const UNKNOWN_FAILURE = "Something went wrong";
 export const DELETION_FAILED = "It could not be deleted";
 
 /** @type {Record<string, string>} */
+export const OUT_OF_REACH = {
+  "headline": "Its files are out of reach",
+  "happened": "The files are on the disk of a node that does not respond."
+};
+
+/** @type {Record<string, string>} */
 export const CHOICES = {
   "retry": "Try again",
+  "wait": "Wait for the node",
   "restore_archive": "Restore this archive",
   "use_disk": "Use what is on the disk",
   "start_empty": "Start with an empty home"
@@ -191,6 +198,12 @@ export const CONDITIONS = {
     },
     "otherwise": null,
     "only_if_false": false
+  },
+  "storage.volume_reachable": {
+    "title": "node",
+    "reasons": {},
+    "otherwise": null,
+    "only_if_false": true
   },
   "storage.archive_ready": {
     "title": "archive",

@@ -1,7 +1,7 @@
 /** The buttons of a workspace, by its state. */
 
 import { patch } from "../api.js";
-import { isBusy, isWaiting } from "../describe.js";
+import { hasChoice, isBusy, isWaiting } from "../describe.js";
 import { button, h, icon } from "../dom.js";
 import { ICONS } from "../icons.js";
 import { openDeleteDialog } from "./delete_dialog.js";
@@ -41,8 +41,9 @@ const NOTHING = { shown: [], more: [] };
  * @param {Workspace} workspace
  */
 export function actionsKey(workspace) {
-  const { phase, needs_person: failed, desired_state: desired, name } = workspace;
-  return JSON.stringify([phase, isBusy(workspace), isWaiting(workspace), failed, desired, name]);
+  const { phase, desired_state: desired, name } = workspace;
+  return JSON.stringify(
+    [phase, isBusy(workspace), isWaiting(workspace), hasChoice(workspace), desired, name]);
 }
 
 /**
@@ -64,6 +65,7 @@ export function actionButtons(workspace, store, { recoversHere, onDeleted } = {}
 export function possibleActions(workspace) {
   const { needs_person: failed, deleted_at: deleted, desired_state: desired, phase } = workspace;
   if (failed) return deleted ? DELETION_FAILED : FAILED;
+  if (hasChoice(workspace)) return deleted ? { shown: ["recover"], more: [] } : FAILED;
   if (desired === "DELETED" || phase.startsWith("DELET")) return NOTHING;
   if (!isBusy(workspace) || isWaiting(workspace)) return BY_PHASE[phase];
   // The proxy shows the progress there, and opens the IDE as soon as it is ready.

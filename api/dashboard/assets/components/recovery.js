@@ -5,7 +5,7 @@ import { archiveSize, archiveVerification, failureOf } from "../describe.js";
 import { h, icon, setText, setVisible } from "../dom.js";
 import { capitalize, moment, size } from "../format.js";
 import { ICONS } from "../icons.js";
-import { CHOICES, FAILURES } from "../words.js";
+import { CHOICES, FAILURES, OUT_OF_REACH } from "../words.js";
 import { deleteWorkspace } from "./delete_dialog.js";
 import { openDialog } from "./dialog.js";
 import { checkboxField, valuesOf } from "./forms.js";
@@ -47,12 +47,13 @@ export async function undelete(workspace, store) {
  * @param {() => void} [onDone]
  */
 export function recoveryPanel(workspace, store, onDone = () => {}) {
-  const { error, recover } = workspace;
-  const details = error?.message !== error?.explanation ? error?.message : null;
+  const { error, out_of_reach: lost, recover } = workspace;
+  const happened = lost ? OUT_OF_REACH.happened : FAILURES[error?.reason ?? ""]?.happened;
+  const details = lost?.message ?? (error?.message !== error?.explanation ? error?.message : null);
   const choices = recoverChoices(workspace, store);
   if (recover?.undelete) choices.push(...deletionChoices(workspace, store));
   return h("div", { class: "recovery" },
-    h("p", {}, FAILURES[error?.reason ?? ""]?.happened ?? error?.explanation),
+    h("p", {}, happened ?? error?.explanation),
     details ? h("p", { class: "message" }, details) : null,
     h("div", { class: "safe" }, icon(ICONS.safe), h("p", {}, whatIsSafe(workspace))),
     h("h3", {}, "What to do"),
@@ -148,9 +149,10 @@ function archiveText(archive) {
 
 /**
  * Say where the files are, and promise no more than is known.
- * @param {Pick<Workspace, "conditions" | "archive" | "error">} workspace
+ * @param {Pick<Workspace, "conditions" | "archive" | "error" | "out_of_reach">} workspace
  */
-export function whatIsSafe({ conditions, archive, error }) {
+export function whatIsSafe({ conditions, archive, error, out_of_reach: lost }) {
+  if (lost) return "Nothing was deleted. Whatever you choose, the disk on that node is kept.";
   const disk = conditions["storage.volume_ready"];
   if (disk?.status === "True") return "Your files are on the workspace’s disk.";
   const gone = conditions["storage.archive_ready"]?.reason === "Gone";

@@ -6,7 +6,7 @@ import { actionButtons, actionsKey } from "../components/actions.js";
 import { ProgressBar, badge, updateBadge } from "../components/indicators.js";
 import { recoveryPanel } from "../components/recovery.js";
 import { reportErrors } from "../components/toast.js";
-import { failureOf, isBusy, whatNext } from "../describe.js";
+import { failureOf, hasChoice, isBusy, whatNext } from "../describe.js";
 import { h, icon, mainElement, replaceChildren, setText, setVisible } from "../dom.js";
 import { ago } from "../format.js";
 import { ICONS } from "../icons.js";
@@ -151,13 +151,14 @@ class WorkspacePage {
 
   /** @param {Workspace} workspace */
   updateProblem(workspace) {
-    const { needs_person: failed, error, archive, recover } = workspace;
-    const key = failed ? JSON.stringify([error, archive, recover]) : "";
+    const { error, archive, out_of_reach: lost, recover } = workspace;
+    const shown = hasChoice(workspace);
+    const key = shown ? JSON.stringify([error, archive, lost, recover]) : "";
     if (this.problemKey === key) return;
     this.problemKey = key;
-    setVisible(this.problem, failed);
+    setVisible(this.problem, shown);
     const heading = h("h2", {}, icon(ICONS.warning), failureOf(workspace));
-    replaceChildren(this.problem, failed ? [heading, recoveryPanel(workspace, this.store)] : []);
+    replaceChildren(this.problem, shown ? [heading, recoveryPanel(workspace, this.store)] : []);
   }
 
   showDeleted() {
