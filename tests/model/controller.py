@@ -32,6 +32,7 @@ class System:
     archive_operations: int = 0
     begun: list[Operation] = field(default_factory=list)
     removed_without_archive: bool = False
+    set_aside_without_archive: bool = False
 
     def tick(self) -> None:
         self.now += timedelta(seconds=1)

@@ -62,7 +62,24 @@ class Faults(Invariants):
     def lose_volume(self) -> None:
         self._start_new_path()
         self.lost_volume, self.world.volume = self.world.volume, None
+        self.world.node_is_lost = False
         self._record_fault()
+
+    @precondition(lambda self: self.world.volume is not None and not self.world.node_is_lost)
+    @rule()
+    def lose_node(self) -> None:
+        """Lose the node with the home; it counts as a fault, because a person may give the home up."""
+        self._start_new_path()
+        self.world.node_is_lost = True
+        if self.world.container is ContainerFact.READY:
+            self.world.container = ContainerFact.UNHEALTHY
+        self._record_fault()
+
+    @precondition(lambda self: self.world.node_is_lost)
+    @rule()
+    def bring_node_back(self) -> None:
+        self._start_new_path()
+        self.world.node_is_lost = False
 
     @precondition(lambda self: self._can_put_volume_back())
     @rule()

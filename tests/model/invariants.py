@@ -36,11 +36,16 @@ class Invariants(RuleBasedStateMachine):
         self.paused: PausedObservation | None = None
         self.deleted_at = self.system.now
         self.given_up: frozenset[str] = frozenset()
+        self.homes_given_up: set[int] = set()
         self.left_behind: set[str] = set()
 
     @invariant()
     def a_recovery_throws_no_archive_away(self) -> None:
         assert self.left_behind <= set(self.world.archives)
+
+    @invariant()
+    def a_home_that_was_given_up_on_a_lost_node_is_kept(self) -> None:
+        assert self.homes_given_up <= self.world.set_aside
 
     @invariant()
     def no_content_is_lost_without_a_fault(self) -> None:
@@ -61,6 +66,10 @@ class Invariants(RuleBasedStateMachine):
     @invariant()
     def a_volume_is_only_removed_when_its_archive_is_readable(self) -> None:
         assert not self.system.removed_without_archive
+
+    @invariant()
+    def a_home_is_only_set_aside_when_its_archive_exists(self) -> None:
+        assert not self.system.set_aside_without_archive
 
     @invariant()
     def nothing_is_left_of_a_workspace_whose_row_may_be_removed(self) -> None:

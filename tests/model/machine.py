@@ -13,9 +13,11 @@ from codehub.domain.garbage import ArchiveOwner, GracePeriods, is_protected, may
 from codehub.domain.judge import HANG_GRACE
 from codehub.domain.planner import Decision
 from codehub.domain.recovery import (
+    HARMLESS,
     RecoverChoice,
     can_restore_current,
     choices,
+    must_set_aside,
     recover,
 )
 from codehub.domain.states import DesiredState, ErrorReason, Phase
@@ -85,7 +87,13 @@ class Lifecycle(Faults):
         self._start_new_path()
         self.system.row = self.system.observe()
         others = self._other_archives()
-        choice = data.draw(st.sampled_from(choices(self.system.row, has_other_archives=bool(others))))
+        allowed = choices(self.system.row, has_other_archives=bool(others))
+        if not allowed:
+            return  # the node is back
+        choice = data.draw(st.sampled_from(allowed))
+        if self.system.row.conditions.home_is_out_of_reach and choice is RecoverChoice.RESTORE_ARCHIVE:
+            self._restore_elsewhere(crash=data.draw(st.booleans()))
+            return
         archive = None
         if choice is RecoverChoice.RESTORE_ARCHIVE:
             current = [None] if can_restore_current(self.system.row) else []
@@ -100,6 +108,25 @@ class Lifecycle(Faults):
             self._accept_content(EMPTY)
         # A wrong recovery shows only in the steps after it.
         self.work(steps=data.draw(st.integers(1, 12)))
+
+    @precondition(lambda self: self._accepts_requests() and not self.world.down)
+    @rule(lose_archive=st.booleans(), crash=st.booleans())
+    def lose_node_and_restore_archive(self, lose_archive: bool, crash: bool) -> None:
+        """Archive, restore, edit and lose the node, perhaps with the archive, of which nobody hears."""
+        for desired in (DesiredState.ARCHIVED, DesiredState.RUNNING):
+            if not self._accepts_requests():
+                return
+            self.use_and_change_state(desired=desired, steps=20)
+        if not self._can_edit() or not self._accepts_requests():
+            return
+        self.lose_node()
+        self.system.row = self.system.observe()
+        if lose_archive:
+            self.world.metas.discard(self.system.row.archive_key or "")
+            self.world.down.add(Resource.ARCHIVE)
+            self._record_fault()
+        self.system.row = self.system.observe()
+        self._restore_elsewhere(crash=crash)
 
     @precondition(lambda self: self._can_edit())
     @rule()
@@ -190,13 +217,32 @@ class Lifecycle(Faults):
         recovery = recover(self.system.row, choice, archive)
         if recovery.keep_archives:
             self.given_up = frozenset(self.world.archives) - {recovery.snapshot.archive_key or ""}
-        if choice is not RecoverChoice.RETRY:
+        if choice not in HARMLESS:
             committed = {key for key in self.world.archives if self.world.is_committed(key)}
             self.left_behind = committed - {recovery.snapshot.archive_key or ""}
         if recovery.remove_container:
             self.world.container = ContainerFact.ABSENT
         self.system.row = recovery.snapshot
         self.system.row = self.system.observe()
+
+    def _restore_elsewhere(self, *, crash: bool) -> None:
+        """Set the home on the lost node aside, then recover; a crash may come in between."""
+        choice = RecoverChoice.RESTORE_ARCHIVE
+        if not must_set_aside(self.system.row, choice):
+            return
+        if not self.world.is_committed(self.system.row.archive_key):
+            self.system.set_aside_without_archive = True
+        if self.world.volume is not None:
+            self.homes_given_up.add(self.world.volume)
+        self.world.container = ContainerFact.ABSENT
+        self.world.set_volume_aside()
+        if crash:
+            self.no_content_is_lost_without_a_fault()
+            self.work(steps=1)
+            self.running = None
+        self.system.row = self.system.observe()
+        self._recover(choice)
+        self._accept_content(self.world.archives.get(self.system.row.archive_key or "", self.latest))
 
     def _accepts_requests(self) -> bool:
         row = self.system.row

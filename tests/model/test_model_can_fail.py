@@ -76,6 +76,14 @@ def remove_any_volume(*_arguments: object) -> bool:
     return True
 
 
+def set_aside_unseen(snapshot: Snapshot, choice: recovery.RecoverChoice) -> bool:
+    return snapshot.conditions.home_is_out_of_reach and choice in recovery.choices(snapshot)
+
+
+def refuse_after_setting_aside(snapshot: Snapshot, choice: recovery.RecoverChoice) -> bool:
+    return False
+
+
 BROKEN_RULES: dict[str, list[Patch]] = {
     "a half-restored volume counts as complete": [(judge, "_holds_complete_home", ignore_the_restore_marker)],
     "a vanished volume or archive is not an error": [(judge, "_violation", ignore_violations)],
@@ -94,6 +102,12 @@ BROKEN_RULES: dict[str, list[Patch]] = {
     "an IDE that stalls for a moment counts as down": [(judge, "HANG_GRACE", timedelta(0))],
     "an IDE that hangs counts as ready forever": [(judge, "HANG_GRACE", timedelta.max)],
     "a discarded volume is taken for an empty home": [(recovery, "DISCARDED", None)],
+    "a home on a lost node is given up for an archive that nobody saw": [
+        (machine, "must_set_aside", set_aside_unseen)
+    ],
+    "a half-restored home on a lost node cannot be given up": [
+        (recovery, "_is_carried_out", refuse_after_setting_aside)
+    ],
     "archives that a choice left behind are collected": [
         (machine, "is_protected", collect_archives_left_behind)
     ],
