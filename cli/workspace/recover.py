@@ -88,6 +88,8 @@ def _choose(workspace: Document) -> RecoverChoice:
         raise CommandError(f"{workspace['name']} has no error to recover from.", code=ExitCode.REFUSED)
     if len(options) == 1:
         return RecoverChoice(options[0]["choice"])
+    if not can_prompt() and options[0]["choice"] == RecoverChoice.WAIT:
+        return RecoverChoice.WAIT
     described = [f"{each['choice']}: {describe_choice(each)}" for each in options]
     if not can_prompt():
         details = [*described, *(describe_archive_option(each) for each in _archives(workspace))]

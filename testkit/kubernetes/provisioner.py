@@ -81,7 +81,8 @@ class Provisioner:
             else:
                 self._grow(claim, volume)
         for volume in volumes.values():
-            if volume["status"]["phase"] in {"Released", "Failed"}:
+            released = volume["status"]["phase"] in {"Released", "Failed"}
+            if released and volume["spec"]["persistentVolumeReclaimPolicy"] == "Delete":
                 self._remove(volume)
 
     def _create_classes(self) -> None:

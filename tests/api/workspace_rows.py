@@ -15,12 +15,13 @@ from codehub.domain.conditions import (
     Condition,
     Conditions,
     Reason,
+    Resource,
     Status,
     WorkspaceId,
     conditions_to_json,
 )
 from codehub.domain.naming import archive_key
-from codehub.domain.states import ErrorReason, Operation, Phase
+from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -37,6 +38,36 @@ async def begin_operation(database: Database, workspace_id: str, operation: Oper
 
 async def mark_deleted(database: Database, workspace_id: str, phase: Phase) -> None:
     await set_columns(database, workspace_id, phase=phase, desired_state="DELETED", deleted_at=LONG_AGO)
+
+
+async def lose_node(database: Database, workspace_id: str, *archived_at: datetime) -> UUID | None:
+    """Stop a workspace whose home is on a lost node; return its archive, if `archived_at` says of when."""
+    archive = uuid4() if archived_at else None
+    key = archive_key(WorkspaceId(workspace_id), str(archive)) if archive else None
+    lost = Condition(Status.FALSE, Reason.NODE_LOST, "The home is on a disk of the node n1.", LONG_AGO)
+    conditions = Conditions(
+        volume_ready=_condition(Status.TRUE, Reason.COMPLETE),
+        volume_reachable=lost,
+        archive_ready=_condition(Status.TRUE if key else Status.FALSE, Reason.READABLE),
+        container_ready=_condition(Status.FALSE, Reason.ABSENT),
+        healthy=_condition(Status.TRUE, Reason.HEALTHY),
+    )
+    await set_columns(
+        database,
+        workspace_id,
+        phase=Phase.STANDBY,
+        desired_state=DesiredState.RUNNING,
+        operation=Operation.NONE,
+        op_started_at=None,
+        archive_key=key,
+        conditions=conditions_to_json(conditions),
+        waiting_for=[Resource.VOLUME],
+        waiting_since=LONG_AGO,
+    )
+    if key:
+        async with database.transaction() as session:
+            await record_archive(session, key, size_bytes=7, sha256="0" * 64, now=archived_at[0])
+    return archive
 
 
 async def lose_data(database: Database, workspace_id: str, *, archive_key: str | None = None) -> None:

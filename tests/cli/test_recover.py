@@ -6,7 +6,7 @@ import pytest
 
 from cli.errors import ExitCode
 from codehub.domain.conditions import WorkspaceId
-from tests.api.workspace_rows import LONG_AGO, damage_archive, fail, halt_deletion, lose_data
+from tests.api.workspace_rows import LONG_AGO, damage_archive, fail, halt_deletion, lose_data, lose_node
 from tests.cli.harness import CliUser
 
 ARCHIVE = "archives/a/b/home.tar.zst"
@@ -143,3 +143,30 @@ async def test_a_failed_deletion_can_be_purged_undone_or_retried(ann: CliUser) -
         result = await ann.run("ws", *arguments)
         assert result.exit_code == 0, result.output
         assert name in result.stdout
+
+
+async def test_a_home_on_a_lost_node_is_told_and_waited_for_by_default(ann: CliUser) -> None:
+    workspace_id = await ann.create("notes")
+    await lose_node(ann.harness.database, workspace_id, LONG_AGO)
+    shown = await ann.run("ws", "show", "notes")
+    text = " ".join(shown.stdout.split())
+    assert "Its files are out of reach: The home is on a disk of the node n1." in text
+    assert "The last archive is from 2026-01-01 00:00 UTC." in text
+    assert "--choice wait: wait until the node is back" in text
+    assert "--choice restore_archive: go back to the last archive, on another node." in text
+    result = await ann.run("ws", "recover", "notes")
+    assert result.exit_code == 0
+    assert "It continues by itself when the node is back." in result.stdout
+    assert await chosen(ann, workspace_id) == ["wait"]
+
+
+async def test_the_last_archive_is_chosen_instead_of_a_home_on_a_lost_node(ann: CliUser) -> None:
+    workspace_id = await ann.create("notes")
+    await lose_node(ann.harness.database, workspace_id, LONG_AGO)
+    with ann.terminal("ws", "recover", "notes", "--no-wait") as terminal:
+        await terminal.shows("1  wait: wait until the node is back")
+        await terminal.reply("Your choice", "2")
+        await terminal.shows("Which archive?")
+        await terminal.reply("Your choice", "1")
+        assert await terminal.wait() == 0
+    assert await chosen(ann, workspace_id) == ["restore_archive"]

@@ -47,9 +47,11 @@ class Guarded:
             self.volumes.list_all(),
             self.volumes.provision(workspace_id),
             self.volumes.remove(workspace_id),
+            self.volumes.set_aside(workspace_id),
             self.jobs.archive(workspace_id, KEY, lambda _: None),
             self.jobs.restore(workspace_id, KEY, lambda _: None, UNRECORDED),
             self.jobs.create_empty(workspace_id, KEY, lambda _: None),
+            self.jobs.remove_abandoned(),
         ]
 
 

@@ -144,6 +144,18 @@ async def test_an_exited_instance_still_uses_its_volume(
     assert await harness.volumes.observe(workspace_id) is VolumeFact.ABSENT
 
 
+async def test_a_home_within_reach_is_not_set_aside(
+    harness: VolumeHarness, workspace_id: WorkspaceId
+) -> None:
+    await harness.volumes.set_aside(workspace_id)
+    await harness.volumes.provision(workspace_id)
+    harness.write(workspace_id, "thesis", b"three years of work")
+    with pytest.raises(Transient) as caught:
+        await harness.volumes.set_aside(workspace_id)
+    assert caught.value.reason is ErrorReason.ACTION_FAILED
+    assert harness.read(workspace_id) == {"thesis": b"three years of work"}
+
+
 async def test_an_outage_is_not_an_absence(harness: VolumeHarness, workspace_id: WorkspaceId) -> None:
     await harness.volumes.provision(workspace_id)
     harness.make_unreachable()
@@ -152,6 +164,7 @@ async def test_an_outage_is_not_an_absence(harness: VolumeHarness, workspace_id:
         harness.volumes.list_all(),
         harness.volumes.provision(workspace_id),
         harness.volumes.remove(workspace_id),
+        harness.volumes.set_aside(workspace_id),
     )
     for call in calls:
         with pytest.raises(Transient) as caught:

@@ -15,7 +15,7 @@ from codehub.db.events import EventKind
 from codehub.domain.conditions import CONDITION_KEYS, Reason, Resource
 from codehub.domain.history import OperationResult
 from codehub.domain.port_shares import Audience
-from codehub.domain.recovery import RecoverChoice
+from codehub.domain.recovery import HARMLESS, RecoverChoice
 from codehub.domain.states import DesiredState, ErrorReason, Operation, Phase
 from codehub.services.audit import Action
 from codehub.services.convergence import WAITING
@@ -65,16 +65,19 @@ def test_notable_steps_have_words() -> None:
     assert set(words.STEPS) >= words.NOTABLE_STEPS
 
 
-def test_every_choice_but_a_retry_has_a_consequence() -> None:
+def test_every_choice_that_gives_something_up_has_a_consequence() -> None:
     harmless = {choice for choice, said in words.CHOICES.items() if said.consequence is None}
-    assert harmless == {RecoverChoice.RETRY}
+    assert harmless == HARMLESS
+    kept = words.choice_words(RecoverChoice.RESTORE_ARCHIVE, out_of_reach=True)
+    assert "disk on the lost node is kept" in (kept.consequence or "")
 
 
 def test_every_reason_of_a_condition_has_words() -> None:
     said = {reason for condition in words.CONDITIONS.values() for reason in condition.reasons}
-    shown_only_if_false = {Reason.ANSWERS, Reason.CURRENT, Reason.NOT_RUNNING}
-    # The message of an outdated configuration says what changed; an unobserved condition has one sentence.
-    assert set(Reason) - said == shown_only_if_false | {Reason.OUTDATED, Reason.NOT_OBSERVED}
+    shown_only_if_false = {Reason.ANSWERS, Reason.CURRENT, Reason.NOT_RUNNING, Reason.REACHABLE}
+    # An unobserved condition has one sentence; these messages say what changed, and which node is lost.
+    own_message = {Reason.OUTDATED, Reason.NODE_LOST}
+    assert set(Reason) - said == shown_only_if_false | own_message | {Reason.NOT_OBSERVED}
 
 
 def test_people_see_no_enum() -> None:

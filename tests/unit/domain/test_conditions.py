@@ -19,6 +19,7 @@ def test_the_column_looks_like_kubernetes_conditions() -> None:
     document = conditions_to_json(running().conditions)
     assert list(document) == [
         "storage.volume_ready",
+        "storage.volume_reachable",
         "storage.archive_ready",
         "infra.container_ready",
         "infra.container_answers",
