@@ -97,11 +97,14 @@ def _namespace_rights(kubernetes: Kubernetes, missing: Iterable[Right]) -> Findi
 def _cluster_rights(missing: Iterable[Right]) -> Finding:
     name = "rights in the cluster"
     remedy = (
-        "grant them as the chart's ClusterRole does; without them, a lost node is not told from a lost home"
+        "grant them as the chart's ClusterRole does; without them, a lost node is not told from a lost home, "
+        "or an administrator has to keep its volumes by hand"
     )
     if lacking := ", ".join(map(str, missing)):
         return Finding(name, False, f"this account may not: {lacking}", remedy, required=False)
-    return Finding(name, True, "reads nodes and volumes", required=False)
+    return Finding(
+        name, True, "reads nodes and volumes, and can keep a volume of a lost node", required=False
+    )
 
 
 async def _storage_class(kubernetes: Kubernetes, wanted: str | None) -> Finding:

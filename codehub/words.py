@@ -236,7 +236,7 @@ RESTORE_ELSEWHERE = ChoiceWords(
 )
 LAST_ARCHIVE = "The last archive is from {time} UTC."
 LAST_ARCHIVE_UNDATED = "There is an archive, but nobody recorded when it was made."
-NO_ARCHIVE = "There is no archive of them."
+NO_ARCHIVE = "There is no archive of it."
 CONTINUES_WITH_NODE = "It continues by itself when the node is back."
 
 

@@ -33,7 +33,7 @@ async def test_it_says_that_there_is_no_archive(harness: ApiHarness) -> None:
     workspace_id = (await ada.create(desired_state="PENDING"))["id"]
     await lose_node(harness.context.database, workspace_id)
     shown = (await ada.client.get(f"{ada.workspaces}/{workspace_id}")).json()
-    assert shown["out_of_reach"]["message"] == f"{WHERE} There is no archive of them."
+    assert shown["out_of_reach"]["message"] == f"{WHERE} There is no archive of it."
     assert shown["out_of_reach"]["last_archive_at"] is None
     assert [each["choice"] for each in shown["recover"]["choices"]] == ["wait"]
     response = await ada.client.post(

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from codehub.adapters.kubernetes.rights import Right, cluster_rights, namespace_rights
-from tests.deploy.helm import NAMESPACE, PARTS, Object, of_kind
+from tests.deploy.helm import NAMESPACE, PARTS, Object, of_kind, rendered
 from tests.deploy.programs import ROOT
 
 ADAPTERS = ROOT / "codehub/adapters/kubernetes"
@@ -61,8 +61,14 @@ def test_each_part_has_exactly_its_rights() -> None:
     assert {name: rights(role["rules"]) for name, role in of_kind("Role").items()} == RIGHTS
 
 
-def test_only_workers_have_rights_in_the_whole_cluster_and_only_to_read() -> None:
+def test_only_workers_have_rights_in_the_whole_cluster() -> None:
     assert {name: rights(role["rules"]) for name, role in of_kind("ClusterRole").items()} == CLUSTER_RIGHTS
+
+
+def test_workers_only_read_in_the_whole_cluster_if_the_installation_wants_that() -> None:
+    chosen = rendered("minimal", "--set", "workspaces.storage.retainLostVolumes=false")
+    (role,) = [each for each in chosen if each["kind"] == "ClusterRole"]
+    assert rights(role["rules"]) == {"nodes": "get list", "persistentvolumes": "get"}
 
 
 def test_the_rights_are_in_the_namespace_of_the_workspaces_only() -> None:

@@ -85,7 +85,7 @@ def test_an_account_reads_only_the_marker_and_its_own_namespace_by_name(chart: C
 
 
 @pytest.mark.parametrize("account", sorted(RIGHTS))
-def test_only_the_worker_reads_nodes_and_volumes(chart: Chart, account: str) -> None:
+def test_only_the_worker_has_rights_to_nodes_and_volumes(chart: Chart, account: str) -> None:
     (rights,) = CLUSTER_RIGHTS.values()
     wanted = {("", resource, verb) for resource, verbs in rights.items() for verb in verbs.split()}
     right = product(("",), rights, VERBS)

@@ -12,8 +12,8 @@ IN_NAMESPACE = {
     "events": ("list",),
     "configmaps": ("create",),
 }
-# To tell a lost node from a lost home. Nodes and volumes are in no namespace.
-IN_CLUSTER = {"nodes": ("get", "list"), "persistentvolumes": ("get",)}
+# To tell a lost node from a lost home, and to keep the volume of a lost node. Both are in no namespace.
+IN_CLUSTER = {"nodes": ("get", "list"), "persistentvolumes": ("get", "patch")}
 
 
 @dataclass(frozen=True)
@@ -39,5 +39,5 @@ def namespace_rights(namespace: str, marker: str) -> list[Right]:
 
 
 def cluster_rights() -> list[Right]:
-    """Return the rights without which workers do not notice that a home is out of reach."""
+    """Return the rights without which workers do not notice, or cannot give up, a home on a lost node."""
     return [Right(verb, resource) for resource, verbs in IN_CLUSTER.items() for verb in verbs]
