@@ -76,6 +76,29 @@ def grant(api: Api, namespace: str, rights: list[Right]) -> None:
     api.create(f"{RBAC}/namespaces/{namespace}/rolebindings", binding)
 
 
+@contextmanager
+def granted_in_cluster(api: Api, namespace: str, rights: list[Right]) -> Iterator[None]:
+    """Give the default account of the namespace these rights in the whole cluster."""
+    metadata = {"name": f"worker-{namespace}"}
+    role = {"metadata": metadata, "rules": [rule(right) for right in rights]}
+    binding = {
+        "metadata": metadata,
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": metadata["name"],
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
+    }
+    api.create(f"{RBAC}/clusterroles", role)
+    api.create(f"{RBAC}/clusterrolebindings", binding)
+    try:
+        yield
+    finally:
+        api.delete(f"{RBAC}/clusterrolebindings/{metadata['name']}")
+        api.delete(f"{RBAC}/clusterroles/{metadata['name']}")
+
+
 def account_token(api: Api, namespace: str) -> str:
     account = api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
     secret = api.get(f"/api/v1/namespaces/{namespace}/secrets/{account['secrets'][0]['name']}")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from codehub.adapters.kubernetes.jobs.manifest import Job, job_pod
+from codehub.adapters.kubernetes.jobs.leftovers import AbandonedJobs
+from codehub.adapters.kubernetes.jobs.manifest import CLEANUP_SECONDS, Job, job_pod
 from codehub.adapters.kubernetes.options import MIB, USER_ID, Placement
 from codehub.adapters.kubernetes.volumes import KubernetesVolumes
 from codehub.domain.conditions import WorkspaceId
@@ -291,6 +292,35 @@ async def test_a_job_whose_caller_was_killed_ends_by_itself(
     await harness.jobs.archive(workspace_id, key, ignore)
     assert meta_key(key) in await bucket.keys()
     assert (harness.job_pods(), harness.secrets()) == ([], [])
+
+
+async def test_what_a_killed_caller_left_is_removed_without_a_next_job(
+    harness: KubernetesJobHarness, workspace_id: WorkspaceId, key: str
+) -> None:
+    caller = await start_caller(harness, workspace_id, key, lease_seconds=15)
+    now = 0.0
+    abandoned = AbandonedJobs(harness.cluster.kubernetes, harness.options, clock=lambda: now)
+    assert await abandoned.remove() == 0
+    renewed_at = harness.lease_of(workspace_id)
+
+    async def is_renewed() -> bool:
+        return harness.lease_of(workspace_id) != renewed_at
+
+    await until(is_renewed, "the lease is renewed")
+    now = 1000.0
+    assert await abandoned.remove() == 0
+    assert (harness.count(), len(harness.secrets())) == (1, 1)
+    await kill(caller)
+    assert await abandoned.remove() == 0
+    now += 15 + CLEANUP_SECONDS + 1
+    assert await abandoned.remove() == 1
+    assert harness.secrets() == []
+
+    async def is_gone() -> bool:
+        return not harness.job_pods()
+
+    await until(is_gone, "the Pod is gone")
+    assert await abandoned.remove() == 0
 
 
 async def test_the_next_job_replaces_one_whose_caller_was_killed(
