@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from codehub.domain.naming import WORKSPACE_LABEL, volume_name
 from codehub.domain.states import ErrorReason
 from codehub.ports import InstanceRequest
 from testkit.fakes import IMAGE
-from testkit.kubernetes.api import Api, Resource, is_true
+from testkit.kubernetes.api import Api, is_true
 from testkit.kubernetes.deadline import wait_until
 from testkit.kubernetes.provisioner import VOLUMES_PATH
 from testkit.waiting import until
@@ -80,7 +81,7 @@ class LostNode:
         starting.cancel()
         await asyncio.wait([starting])
 
-    def volume_of(self, workspace_id: WorkspaceId) -> Resource:
+    def volume_of(self, workspace_id: WorkspaceId) -> dict[str, Any]:
         """Return the volume, with or without its claim."""
         volumes = self.harness.api.list(VOLUMES_PATH)
         (found,) = [

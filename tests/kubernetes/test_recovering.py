@@ -1,10 +1,11 @@
-"""A node is gone for good, with the home of a running workspace on its disk: it waits, or a person recovers."""
+"""A node is gone with the home of a running workspace on its disk: it waits, or a person recovers."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from lightkube.resources.core_v1 import PersistentVolumeClaim
@@ -23,7 +24,6 @@ from codehub.services.recovery import request_recovery
 from codehub.services.requests import RequestContext
 from testkit.deployment import Deployment, Servers
 from testkit.docker_engine import JOB_IMAGE, need_docker
-from testkit.kubernetes.api import Resource as Object
 from testkit.kubernetes.api import is_true
 from testkit.kubernetes.cluster import Cluster
 from testkit.kubernetes.provisioner import VOLUMES_PATH
@@ -46,6 +46,7 @@ class DiesBefore(KubernetesVolumes):
     """Dies when the instance is gone."""
 
     async def set_aside(self, workspace_id: WorkspaceId) -> None:
+        del workspace_id
         raise Killed
 
 
@@ -53,6 +54,7 @@ class DiesBetween(KubernetesVolumes):
     """Dies when the volume is kept and its claim is still there."""
 
     async def _delete(self, claim: PersistentVolumeClaim) -> None:
+        del claim
         raise Killed
 
 
@@ -143,7 +145,7 @@ async def observe_and_die(
             await WorkspaceActivities(deployment.database, observer).observe(workspace_id)
 
 
-def kept_volumes(namespace: Namespace, workspace_id: WorkspaceId) -> list[Object]:
+def kept_volumes(namespace: Namespace, workspace_id: WorkspaceId) -> list[dict[str, Any]]:
     return namespace.api.list(f"{VOLUMES_PATH}?labelSelector={WORKSPACE_LABEL}={workspace_id}")
 
 

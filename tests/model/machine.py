@@ -110,14 +110,14 @@ class Lifecycle(Faults):
         self.work(steps=data.draw(st.integers(1, 12)))
 
     @precondition(lambda self: self._accepts_requests() and not self.world.down)
-    @rule(lose_archive=st.booleans(), crash=st.booleans())
-    def lose_node_and_restore_archive(self, lose_archive: bool, crash: bool) -> None:
-        """Archive, restore, edit and lose the node, perhaps with the archive, of which nobody hears."""
-        for desired in (DesiredState.ARCHIVED, DesiredState.RUNNING):
+    @rule(steps=st.sampled_from([3, 20]), lose_archive=st.booleans(), crash=st.booleans())
+    def lose_node_and_restore_archive(self, steps: int, lose_archive: bool, crash: bool) -> None:
+        """Archive, restore and lose the node, in the middle or at the end, perhaps with the archive."""
+        for desired, length in ((DesiredState.ARCHIVED, 20), (DesiredState.RUNNING, steps)):
             if not self._accepts_requests():
                 return
-            self.use_and_change_state(desired=desired, steps=20)
-        if not self._can_edit() or not self._accepts_requests():
+            self.use_and_change_state(desired=desired, steps=length)
+        if self.world.volume is None:
             return
         self.lose_node()
         self.system.row = self.system.observe()
