@@ -190,6 +190,25 @@ MUTATIONS = (
         Tests("tests/unit/domain/test_deletion.py", "archive_exists"),
     ),
     Mutation(
+        "home on a lost node given up for an archive that nobody saw",
+        "codehub/domain/recovery.py",
+        "    return chosen and out_of_reach and seen and snapshot.conditions.archive_ready.is_true\n",
+        "    return chosen and out_of_reach\n",
+        Tests("tests/workflows/test_lost_nodes.py", "nobody_sees_the_archive"),
+    ),
+    Mutation(
+        "home on a lost node given up after a change of mind",
+        "activities/recovery.py",
+        """\
+            if await _is_current(database, workspace_id, pending.request):
+                await observer.volumes.set_aside(workspace_id)
+""",
+        """\
+            await observer.volumes.set_aside(workspace_id)
+""",
+        Tests("tests/workflows/test_lost_nodes.py", "while_the_instance_is_stopped"),
+    ),
+    Mutation(
         "half-restored volume counts as complete",
         "codehub/domain/judge.py",
         "    return snapshot.restore_marker == snapshot.archive_key\n",
