@@ -73,6 +73,7 @@ def test_only_giving_up_files_needs_consent() -> None:
     consent = {"type": "checkbox", "name": "understood", "value": "yes", "required": ""}
     assert required == {
         "retry": [],
+        "wait": [],
         "restore_archive": [consent],
         "use_disk": [consent],
         "start_empty": [consent],
