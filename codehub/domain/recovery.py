@@ -87,7 +87,7 @@ def judge_choice(
     snapshot: Snapshot, choice: RecoverChoice, named: ArchiveFact | None = None
 ) -> RecoverVerdict:
     """Judge an earlier choice by a fresh observation, also of the archive that it names."""
-    if choice is RecoverChoice.WAIT or (named is None and _is_carried_out(snapshot, choice)):
+    if choice is RecoverChoice.WAIT or (named is None and _only_archive_is_left(snapshot, choice)):
         return RecoverVerdict.CARRY_OUT
     if snapshot.conditions.home_is_out_of_reach:
         return _judge_out_of_reach(snapshot, choice, named)
@@ -123,13 +123,11 @@ def recover(snapshot: Snapshot, choice: RecoverChoice, archive_key: str | None =
 
     `archive_key` is the archive to restore if it is not the current one.
     """
-    if (
-        judge_choice(snapshot, choice, ArchiveFact.PRESENT if archive_key else None)
-        is not RecoverVerdict.CARRY_OUT
-    ):
+    named = ArchiveFact.PRESENT if archive_key else None
+    if judge_choice(snapshot, choice, named) is not RecoverVerdict.CARRY_OUT:
         raise ValueError(f"cannot recover with {choice} here")
     cleared = replace(snapshot, error_reason=None, error_message=None, error_count=0)
-    if choice in HARMLESS or (archive_key is None and _is_carried_out(snapshot, choice)):
+    if choice in HARMLESS or (archive_key is None and _only_archive_is_left(snapshot, choice)):
         stray = snapshot.error_reason is ErrorReason.CONTAINER_WITHOUT_VOLUME
         return Recovery(cleared, remove_container=stray)
     accepted = replace(
@@ -151,8 +149,11 @@ def _judge_out_of_reach(
     return RecoverVerdict.WAIT if possible else RecoverVerdict.REFUSE
 
 
-def _is_carried_out(snapshot: Snapshot, choice: RecoverChoice) -> bool:
-    """Return whether the archive is all that is left: a half-restored volume was set aside, for example."""
+def _only_archive_is_left(snapshot: Snapshot, choice: RecoverChoice) -> bool:
+    """Return whether nothing has to be given up for the archive any more.
+
+    That is so after a half-restored volume was set aside: its absence is no loss.
+    """
     absent = snapshot.conditions.volume_ready.reason == Reason.ABSENT
     in_reach = not snapshot.conditions.home_is_out_of_reach
     chosen = choice is RecoverChoice.RESTORE_ARCHIVE and can_restore_current(snapshot)

@@ -106,7 +106,7 @@ BROKEN_RULES: dict[str, list[Patch]] = {
         (machine, "must_set_aside", set_aside_unseen)
     ],
     "a half-restored home on a lost node cannot be given up": [
-        (recovery, "_is_carried_out", refuse_after_setting_aside)
+        (recovery, "_only_archive_is_left", refuse_after_setting_aside)
     ],
     "archives that a choice left behind are collected": [
         (machine, "is_protected", collect_archives_left_behind)
