@@ -90,11 +90,11 @@ async def deployment(
 
 
 async def run_with_older_archive(deployment: Deployment) -> WorkspaceId:
-    """Run a workspace with `new` in its home, of which the archive has only `old`."""
+    """Run a workspace with `new` in its home, of which the archive has only `original`."""
     workspace_id = await deployment.create(DesiredState.STANDBY)
     await deployment.wake(workspace_id)
     await deployment.wait_for_phase(workspace_id, Phase.STANDBY)
-    (deployment.home(workspace_id) / "old").write_text("old")
+    deployment.fill_home(workspace_id)
     await deployment.move_to(workspace_id, DesiredState.ARCHIVED)
     await deployment.move_to(workspace_id, DesiredState.RUNNING)
     (deployment.home(workspace_id) / "new").write_text("new")
@@ -175,7 +175,7 @@ async def test_the_last_archive_replaces_a_home_on_a_lost_node_whose_disk_is_kep
             await deployment.wake(workspace_id)
             await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
         assert node_of_home(shared_namespace, workspace_id) != node
-        assert names_in(deployment.home(workspace_id)) == {"old"}
+        assert names_in(deployment.home(workspace_id)) == {"original"}
     finally:
         await asyncio.to_thread(cluster.start_node, node)
     # The node is back: an administrator can get the newest file from its disk.
@@ -183,7 +183,7 @@ async def test_the_last_archive_replaces_a_home_on_a_lost_node_whose_disk_is_kep
     assert kept["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
     assert kept["status"]["phase"] == "Released"
     assert kept["spec"]["local"]["path"] == str(home)
-    assert names_in(home) == {"old", "new"}
+    assert names_in(home) == {"original", "new"}
     remove_kept_volumes(shared_namespace.api, workspace_id)
 
 
@@ -201,7 +201,7 @@ async def test_a_workspace_that_waits_continues_when_its_node_is_back(
         await deployment.move_to(workspace_id, DesiredState.STANDBY)
         back = await deployment.look(workspace_id)
         assert Resource.VOLUME not in back.waiting_for
-        assert names_in(deployment.home(workspace_id)) == {"old", "new"}
+        assert names_in(deployment.home(workspace_id)) == {"original", "new"}
         assert kept_volumes(shared_namespace, workspace_id) == []
 
 
@@ -211,4 +211,4 @@ def claim_path(namespace: Namespace, workspace_id: WorkspaceId) -> str:
 
 def names_in(home: Path) -> set[str]:
     """Return the files that the test wrote; the IDE may write others."""
-    return {file.name for file in home.iterdir()} & {"old", "new"}
+    return {file.name for file in home.iterdir()} & {"original", "new"}
