@@ -1,6 +1,7 @@
 """A minimal IDE: it serves requests within milliseconds and does a few things on request.
 
-Usage: tiny_ide.py PORT|SOCKET PREFIX [mute|deaf]: `mute` never listens, `deaf` ignores SIGTERM.
+Usage: tiny_ide.py PORT|SOCKET PREFIX [mute|deaf|held]: `mute` never listens, `deaf` ignores SIGTERM, and
+`held` does not listen while its home has a file with the name `hold`.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 
 
 def answer(path: str) -> str:
@@ -33,9 +35,17 @@ def answer(path: str) -> str:
         server = socket.create_server(("127.0.0.1", 0))
         threading.Thread(target=echo, args=(server,), daemon=True).start()
         return str(server.getsockname()[1])
-    if kind == "exit":
-        os._exit(1)
+    if kind in {"exit", "exhaust"}:
+        end(kind)
     return "ok"
+
+
+def end(kind: str) -> None:
+    memory = []
+    while kind == "exhaust":
+        # More than the limit of the container: the kernel ends the process.
+        memory.append(b"x" * 2**20)
+    os._exit(1)
 
 
 def echo(server: socket.socket) -> None:
@@ -82,4 +92,6 @@ if __name__ == "__main__":
     if "mute" in sys.argv:
         print("about to wait forever", flush=True)  # noqa: T201
         signal.pause()
+    while "held" in sys.argv and os.path.exists(os.path.expanduser("~/hold")):  # noqa: PTH110, PTH111
+        time.sleep(0.05)
     serve(sys.argv[1], sys.argv[2])

@@ -16,14 +16,44 @@ async def store_at(host: str, bucket: Bucket) -> AsyncIterator[tuple[ArchiveStor
         yield store_of(bucket, endpoint_url=url), callers
 
 
+class Gate:
+    """Holds new connections from elsewhere while it is closed."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        """The addresses of clients that wait."""
+        self._opened = asyncio.Event()
+        self._opened.set()
+
+    def close(self) -> None:
+        self._opened.clear()
+
+    def open(self) -> None:
+        self.held.clear()
+        self._opened.set()
+
+    async def enter(self, address: str) -> None:
+        if not self._opened.is_set():
+            self.held.add(address)
+        await self._opened.wait()
+
+
 @asynccontextmanager
-async def forwarded(host: str, endpoint_url: str) -> AsyncIterator[tuple[str, set[str]]]:
-    """Return a URL at this address for a server on the loopback interface, and a record of its clients."""
+async def forwarded(
+    host: str, endpoint_url: str, gate: Gate | None = None
+) -> AsyncIterator[tuple[str, set[str]]]:
+    """Return a URL at this address for a server on the loopback interface, and a record of its clients.
+
+    The gate holds clients that are not on the host itself.
+    """
     callers: set[str] = set()
     port = int(endpoint_url.rpartition(":")[2])
 
     async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        callers.add(writer.get_extra_info("peername")[0])
+        caller: str = writer.get_extra_info("peername")[0]
+        callers.add(caller)
+        if gate is not None and caller != host:
+            await gate.enter(caller)
         inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
         await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
 

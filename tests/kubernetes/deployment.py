@@ -14,7 +14,7 @@ from testkit.kubernetes.api import Api
 from testkit.kubernetes.provisioner import DEFAULT_CLASS
 from testkit.waiting import until
 from tests.contracts.kubernetes_harness import Namespace
-from tests.forwarded_stores import forwarded
+from tests.forwarded_stores import Gate, forwarded
 
 # Kinds of which an installation without workspaces has none.
 KINDS = ("pods", "persistentvolumeclaims", "secrets")
@@ -22,24 +22,34 @@ KINDS = ("pods", "persistentvolumeclaims", "secrets")
 
 @asynccontextmanager
 async def open_kubernetes_deployment(
-    servers: Servers, namespace: Namespace, directory: Path, **extra: str
+    servers: Servers,
+    namespace: Namespace,
+    directory: Path,
+    *,
+    image: str = IMAGE,
+    gate: Gate | None = None,
+    **extra: str,
 ) -> AsyncIterator[Deployment]:
-    """Open a deployment in this namespace; with the namespace goes what a failed test left."""
+    """Open a deployment in this namespace; with the namespace goes what a failed test left.
+
+    The gate can hold the connections of storage jobs to the archive store.
+    """
     store = servers.stack.environment["CODEHUB_S3_ENDPOINT_URL"]
-    async with forwarded(namespace.cluster.host_address, store) as (store_url, _):
+    async with forwarded(namespace.cluster.host_address, store, gate) as (store_url, _):
         backend = {
             "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "k8s",
             "CODEHUB_WORKSPACES_STORAGE_BACKEND": "pvc",
-            "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": IMAGE,
+            "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": image,
             "CODEHUB_S3_ENDPOINT_URL": store_url,
-            **_cluster_settings(namespace),
+            **_cluster_settings(namespace, image),
+            **extra,
         }
-        async with open_deployment(servers, directory, **backend, **extra) as deployment:
+        async with open_deployment(servers, directory, **backend) as deployment:
             yield deployment
 
 
-def _cluster_settings(namespace: Namespace) -> dict[str, str]:
-    labels = json.loads(docker("inspect", "--format", "{{json .Config.Labels}}", IMAGE))
+def _cluster_settings(namespace: Namespace, image: str) -> dict[str, str]:
+    labels = json.loads(docker("inspect", "--format", "{{json .Config.Labels}}", image))
     values = {
         "KUBECONFIG": str(namespace.cluster.kubeconfig),
         "NAMESPACE": namespace.name,
@@ -50,7 +60,7 @@ def _cluster_settings(namespace: Namespace) -> dict[str, str]:
         "MEMORY_BYTES": str(256 * MIB),
         "REQUESTED_MEMORY_BYTES": str(32 * MIB),
         "REQUESTED_CPUS": "0.01",
-        "IMAGE_LABELS": json.dumps({IMAGE: labels}),
+        "IMAGE_LABELS": json.dumps({image: labels}),
         "JOB_IMAGE": JOB_IMAGE,
         "START_SECONDS": "120",
         "STOP_SECONDS": "5",
