@@ -8,10 +8,13 @@ from typing import Generic, cast
 
 import httpx2
 
-from codehub.adapters.kubernetes.client import Kind, Kubernetes, metadata_of, status_of, uid_of
+from codehub.adapters.kubernetes.client import ERRORS, Kind, Kubernetes, metadata_of, status_of, uid_of
 
-# The server ends a watch after this long, and the client starts the next one.
-WATCH_SECONDS = 60
+# The server ends a watch after this long, and the client starts the next one. A step that follows a dead
+# connection waits for its end, and a person for the step.
+WATCH_SECONDS = 20
+# While no watch works, the object is read this often.
+READ_SECONDS = 0.5
 
 
 class Followed(Generic[Kind]):
@@ -43,10 +46,12 @@ class Followed(Generic[Kind]):
         while self.latest is not None:
             try:
                 await self._watch(metadata_of(self.latest).resourceVersion)
-            except httpx2.HTTPStatusError as error:
-                if status_of(error) != HTTPStatus.GONE:
+            except ERRORS as error:
+                if _is_refused(error):
                     raise
-                # The server no longer has the changes since that version.
+                # The connection was cut, or the server no longer has the changes since that version. If the
+                # server does not respond at all, reading the object raises that.
+                await asyncio.sleep(READ_SECONDS)
                 self._update(await self._kubernetes.find(self._kind, self._name))
 
     def end(self, running: "asyncio.Task[None]") -> None:
@@ -92,3 +97,10 @@ async def wait_until_gone(kubernetes: Kubernetes, kind: type[Kind], found: Kind,
         async with asyncio.timeout(seconds):
             await followed.run()
     return followed.latest is None
+
+
+def _is_refused(error: Exception) -> bool:
+    """Return whether the server does not let CodeHub watch, so that another watch cannot help."""
+    if not isinstance(error, httpx2.HTTPStatusError):
+        return False
+    return status_of(error) in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}

@@ -31,12 +31,13 @@ class KubernetesTransport(httpx2.AsyncHTTPTransport):
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         _bound_watch(request)
+        response = await super().handle_async_request(request)
         for _ in range(MAX_REFUSALS):
-            response = await super().handle_async_request(request)
             if response.status_code != HTTPStatus.TOO_MANY_REQUESTS:
                 break
             await response.aclose()
             await asyncio.sleep(_pause(response))
+            response = await super().handle_async_request(request)
         self._learn_time(response)
         # lightkube expects it in every error; proxies in front of the server leave it out.
         response.headers.setdefault("Content-Type", "text/plain")
