@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx2
 import pytest
 from aiohttp import web
 from lightkube.models.meta_v1 import ObjectMeta
@@ -15,8 +16,10 @@ from lightkube.resources.core_v1 import Pod
 
 from codehub.adapters.kubernetes.changes import KubernetesChanges
 from codehub.adapters.kubernetes.client import Kubernetes, NoConfiguration, open_kubernetes
+from codehub.adapters.kubernetes.following import wait_until_gone
 from codehub.adapters.kubernetes.instances import KubernetesInstances
 from codehub.adapters.kubernetes.options import Component, KubernetesOptions
+from codehub.adapters.kubernetes.transport import MAX_REFUSALS
 from codehub.adapters.kubernetes.volumes import KubernetesVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
@@ -58,17 +61,22 @@ def kubeconfig(server: str) -> dict[str, Any]:
     }
 
 
-def failure(code: int, reason: str) -> web.Response:
+def failure(code: int, reason: str, **headers: str) -> web.Response:
     body = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason}
+    body["message"] = f"{reason} ({code})"
     return web.Response(
-        status=code, body=json.dumps(body).encode(), headers={"Content-Type": "application/json"}
+        status=code, body=json.dumps(body).encode(), headers={"Content-Type": "application/json", **headers}
     )
 
 
-def pod() -> dict[str, Any]:
+def new_pod() -> Pod:
     labels = OPTIONS.labels(WORKSPACE_ID, Component.WORKSPACE)
     metadata = ObjectMeta(name=container_name(WORKSPACE_ID), uid="1", resourceVersion="7", labels=labels)
-    return Pod(metadata=metadata).to_dict()
+    return Pod(metadata=metadata)
+
+
+def pod() -> dict[str, Any]:
+    return new_pod().to_dict()
 
 
 def listing(*items: dict[str, Any]) -> web.Response:
@@ -127,6 +135,19 @@ async def test_an_overloaded_server_is_asked_again_when_it_says(tmp_path: Path) 
         found = await KubernetesInstances(kubernetes, OPTIONS).list_all()
     assert found == {WORKSPACE_ID: ContainerFact.NOT_READY}
     assert len(asked) == 3
+
+
+async def test_a_server_that_stays_overloaded_is_an_outage_in_its_own_words(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def handler(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return failure(429, f"refusal {len(asked)}", **{"Retry-After": "0"})
+
+    async with cluster(tmp_path, handler) as kubernetes:
+        with pytest.raises(Transient, match=f"refusal {MAX_REFUSALS + 1} ") as caught:
+            await KubernetesInstances(kubernetes, OPTIONS).list_all()
+    assert caught.value.reason is ErrorReason.UNREACHABLE
 
 
 async def test_a_refused_change_says_why_and_an_overloaded_server_is_an_outage(tmp_path: Path) -> None:
@@ -188,6 +209,32 @@ async def test_a_watch_whose_version_is_forgotten_lists_again_and_tells_what_is_
         assert await anext(changes) == WORKSPACE_ID
         await changes.aclose()  # type: ignore[attr-defined]
     assert len(lists) == 2
+
+
+@pytest.mark.parametrize("code", [None, 410, 429, 503])
+async def test_a_step_that_follows_an_object_reads_it_when_its_watch_is_cut(
+    tmp_path: Path, code: int | None
+) -> None:
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.query.get("watch") != "true":
+            return failure(404, "NotFound")
+        if code is not None:
+            return failure(code, "Refused", **{"Retry-After": "0"})
+        assert request.transport is not None
+        request.transport.abort()
+        return web.Response()
+
+    async with cluster(tmp_path, handler) as kubernetes:
+        assert await wait_until_gone(kubernetes, Pod, new_pod(), DEADLINE_SECONDS)
+
+
+async def test_a_step_that_may_not_watch_says_so(tmp_path: Path) -> None:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        return failure(403, "Forbidden")
+
+    async with cluster(tmp_path, handler) as kubernetes:
+        with pytest.raises(httpx2.HTTPStatusError):
+            await wait_until_gone(kubernetes, Pod, new_pod(), DEADLINE_SECONDS)
 
 
 async def test_a_process_that_cannot_know_its_cluster_says_so(tmp_path: Path) -> None:
