@@ -1,4 +1,4 @@
-"""What others do to Pods and claims: a Pod comes back, and a missing home is reported as lost, never empty."""
+"""What others do to Pods and claims: a Pod comes back, and a missing home is lost, never empty."""
 
 import asyncio
 import subprocess
