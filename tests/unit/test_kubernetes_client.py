@@ -18,7 +18,7 @@ from codehub.adapters.kubernetes.changes import KubernetesChanges
 from codehub.adapters.kubernetes.client import Kubernetes, NoConfiguration, open_kubernetes
 from codehub.adapters.kubernetes.following import wait_until_gone
 from codehub.adapters.kubernetes.instances import KubernetesInstances
-from codehub.adapters.kubernetes.options import Component, KubernetesOptions
+from codehub.adapters.kubernetes.options import TRAITS_ANNOTATION, Component, KubernetesOptions
 from codehub.adapters.kubernetes.transport import MAX_REFUSALS
 from codehub.adapters.kubernetes.volumes import KubernetesVolumes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
@@ -209,6 +209,17 @@ async def test_a_watch_whose_version_is_forgotten_lists_again_and_tells_what_is_
         assert await anext(changes) == WORKSPACE_ID
         await changes.aclose()  # type: ignore[attr-defined]
     assert len(lists) == 2
+
+
+async def test_a_watch_that_a_fault_of_ours_ends_is_not_silent(tmp_path: Path) -> None:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        found = pod()
+        found["metadata"]["annotations"] = {TRAITS_ANNOTATION: "not JSON"}
+        return listing(found)
+
+    async with cluster(tmp_path, handler) as kubernetes, asyncio.timeout(DEADLINE_SECONDS):
+        with pytest.raises(json.JSONDecodeError):
+            await anext(KubernetesChanges(kubernetes, OPTIONS).follow())
 
 
 @pytest.mark.parametrize("code", [None, 410, 429, 503])

@@ -9,7 +9,7 @@ from lightkube.resources.core_v1 import Pod
 
 from codehub.adapters.kubernetes.options import OWN_IMAGE, Egress, KubernetesOptions, Placement
 from codehub.adapters.kubernetes.pod_spec import differences, instance_pod, with_secrets
-from codehub.adapters.kubernetes.pods import PodInfo, explain_exit
+from codehub.adapters.kubernetes.pods import PodInfo, dump_traits, explain_exit, load_traits
 from codehub.adapters.kubernetes.quantities import format_cpus, parse_bytes
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.image_traits import ImageTraits, traits_from_labels
@@ -131,3 +131,10 @@ def test_quantities(quantity: str, expected: int) -> None:
 
 def test_cpus_are_thousandths() -> None:
     assert [format_cpus(each) for each in (2.0, 0.1, 0.0001)] == ["2000m", "100m", "1m"]
+
+
+def test_traits_that_only_a_newer_release_knows_are_ignored() -> None:
+    recorded = ImageTraits(ide="tiny", port=9000)
+    newer = dump_traits(recorded).replace("{", '{"color": "blue", ')
+    assert load_traits(newer) == recorded
+    assert load_traits(None) == ImageTraits()

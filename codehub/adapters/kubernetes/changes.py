@@ -35,16 +35,22 @@ class KubernetesChanges:
         self._watch_seconds = watch_seconds
 
     async def follow(self) -> AsyncIterator[WorkspaceId]:
-        changed: asyncio.Queue[WorkspaceId] = asyncio.Queue()
+        """Yield changed workspaces. Raise what ends a watch, which can only be a fault of CodeHub."""
+        changed: asyncio.Queue[WorkspaceId | None] = asyncio.Queue()
         common = (self._kubernetes, self._options, self._watch_seconds, changed.put_nowait)
         watches = (
             Watch(*common, Pod, Component.WORKSPACE, lambda pod: PodInfo.of(pod).has_exited),
             Watch(*common, PersistentVolumeClaim, Component.HOME, lambda _: False),
         )
         running = [asyncio.create_task(each.run()) for each in watches]
+        for task in running:
+            task.add_done_callback(lambda _: changed.put_nowait(None))
         try:
-            while True:
-                yield await changed.get()
+            while workspace_id := await changed.get():
+                yield workspace_id
+            for task in running:
+                if task.done():
+                    task.result()
         finally:
             for task in running:
                 task.cancel()

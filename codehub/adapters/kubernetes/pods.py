@@ -1,7 +1,7 @@
 """What the API reports about the Pod of an instance."""
 
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Self
 
 from lightkube.models.core_v1 import (
@@ -44,6 +44,13 @@ def dump_traits(traits: ImageTraits) -> str:
     return json.dumps(asdict(traits), sort_keys=True)
 
 
+def load_traits(text: str | None) -> ImageTraits:
+    """Return recorded traits. A newer release may have recorded some that this one does not know."""
+    recorded = json.loads(text) if text else {}
+    known = {each.name for each in fields(ImageTraits)}
+    return ImageTraits(**{name: value for name, value in recorded.items() if name in known})
+
+
 @dataclass(frozen=True)
 class PodInfo:
     """A Pod of an instance. While it runs, its IDE and agent listen at `address`."""
@@ -62,13 +69,12 @@ class PodInfo:
     def of(cls, pod: Pod) -> Self:
         metadata = metadata_of(pod)
         annotations = metadata.annotations or {}
-        traits = annotations.get(TRAITS_ANNOTATION)
         return cls(
             pod=pod,
             name=metadata.name or "",
             uid=metadata.uid or "",
             node=pod.spec.nodeName if pod.spec else None,
-            traits=ImageTraits(**json.loads(traits)) if traits else ImageTraits(),
+            traits=load_traits(annotations.get(TRAITS_ANNOTATION)),
             configuration=annotations.get(CONFIGURATION_ANNOTATION, ""),
             image_ref=annotations.get(IMAGE_REF_ANNOTATION),
             address=(pod.status.podIP if pod.status else None) or "",
