@@ -30,5 +30,5 @@ def set_up_logging(level: str, style: Literal["json", "text"]) -> None:
     handler.setFormatter(JsonFormatter() if style == "json" else logging.Formatter(TEXT))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # These libraries are noisy at INFO.
-    for chatty in ("botocore", "aiobotocore", "boto3", "urllib3", "aioboto3"):
+    for chatty in ("botocore", "aiobotocore", "boto3", "urllib3", "aioboto3", "httpx2"):
         logging.getLogger(chatty).setLevel(logging.WARNING)

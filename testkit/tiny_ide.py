@@ -92,6 +92,6 @@ if __name__ == "__main__":
     if "mute" in sys.argv:
         print("about to wait forever", flush=True)  # noqa: T201
         signal.pause()
-    while "held" in sys.argv and os.path.exists(os.path.expanduser("~/hold")):  # noqa: PTH110, PTH111
+    while "held" in sys.argv and os.path.exists("/home/coder/hold"):  # noqa: PTH110
         time.sleep(0.05)
     serve(sys.argv[1], sys.argv[2])

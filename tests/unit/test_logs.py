@@ -42,6 +42,9 @@ def test_each_style_writes_to_standard_error(
     try:
         set_up_logging("info", style)  # type: ignore[arg-type]
         logging.getLogger("app").info("hello")
-        assert expected in capfd.readouterr().err
+        logging.getLogger("httpx2").info("a request to Kubernetes")
+        written = capfd.readouterr().err
+        assert expected in written
+        assert "a request" not in written
     finally:
         logging.getLogger().handlers[:] = before
