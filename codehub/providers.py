@@ -32,6 +32,7 @@ from codehub.adapters.kubernetes.options import (
     Resources,
 )
 from codehub.adapters.kubernetes.options import Timeouts as KubernetesTimeouts
+from codehub.adapters.kubernetes.removal import patience_of
 from codehub.adapters.kubernetes.volumes import KubernetesVolumes
 from codehub.adapters.local.cgroups import Limits as LocalLimits
 from codehub.adapters.local.ides import installed_ides
@@ -217,6 +218,7 @@ def kubernetes_options_of(settings: Settings) -> KubernetesOptions:
             launch=cluster.launch_seconds,
             start=cluster.start_seconds,
             stop=cluster.stop_seconds,
+            removal=patience_of(cluster.force_seconds),
             force=cluster.force_seconds,
             pull_failures=cluster.pull_failure_seconds,
         ),

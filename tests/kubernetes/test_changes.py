@@ -15,6 +15,15 @@ from codehub.adapters.kubernetes.client import open_kubernetes
 from codehub.domain.conditions import WorkspaceId
 from codehub.ports import InstanceRequest
 from testkit.fakes import IMAGE
+from testkit.kubernetes.fault_proxy import (
+    Fault,
+    FaultProxy,
+    Rule,
+    cut,
+    end_watch,
+    respond,
+    respond_with_status,
+)
 from testkit.network_faults import FaultRelay
 from testkit.waiting import DEADLINE_SECONDS, until
 from tests.contracts.kubernetes_harness import KubernetesHarness
@@ -136,3 +145,33 @@ async def test_a_silent_watch_is_noticed(
         assert workspace_id not in told.names
         relay.resume()
         await told.includes(workspace_id)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        respond_with_status(410, "Expired", "too old"),
+        end_watch(410, "Expired"),
+        respond(429, retry_after=0),
+        cut,
+    ],
+    ids=["refused as too old", "ended as too old", "overloaded", "cut"],
+)
+async def test_lists_tell_what_no_watch_can(
+    harness: KubernetesHarness, workspace_id: WorkspaceId, tmp_path: Path, fault: Fault
+) -> None:
+    failed = Rule(fault, lambda exchange: exchange.is_watch, key=lambda exchange: exchange.kind)
+
+    async def has_listed_claims() -> bool:
+        return "persistentvolumeclaims" in failed.hits
+
+    async with FaultProxy.to(harness.namespace.cluster) as proxy:
+        proxy.rules.append(failed)
+        path = proxy.write_kubeconfig(tmp_path / "proxied.kubeconfig")
+        async with (
+            open_kubernetes(path, harness.namespace.name) as kubernetes,
+            following(KubernetesChanges(kubernetes, harness.options)) as told,
+        ):
+            await until(has_listed_claims, "a watch follows the first list")
+            await harness.volumes.remove(workspace_id)
+            await told.includes(workspace_id)

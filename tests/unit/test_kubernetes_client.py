@@ -18,6 +18,8 @@ from codehub.adapters.kubernetes.changes import KubernetesChanges
 from codehub.adapters.kubernetes.client import Kubernetes, NoConfiguration, open_kubernetes
 from codehub.adapters.kubernetes.following import wait_until_gone
 from codehub.adapters.kubernetes.instances import KubernetesInstances
+from codehub.adapters.kubernetes.jobs import attendance
+from codehub.adapters.kubernetes.jobs.outcome import has_ended
 from codehub.adapters.kubernetes.options import TRAITS_ANNOTATION, Component, KubernetesOptions
 from codehub.adapters.kubernetes.transport import MAX_REFUSALS
 from codehub.adapters.kubernetes.volumes import KubernetesVolumes
@@ -25,6 +27,7 @@ from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.naming import container_name
 from codehub.domain.states import ErrorReason
+from codehub.job_protocol import JobOutput
 from testkit.waiting import DEADLINE_SECONDS
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -246,6 +249,29 @@ async def test_a_step_that_may_not_watch_says_so(tmp_path: Path) -> None:
     async with cluster(tmp_path, handler) as kubernetes:
         with pytest.raises(httpx2.HTTPStatusError):
             await wait_until_gone(kubernetes, Pod, new_pod(), DEADLINE_SECONDS)
+
+
+async def test_a_log_that_cannot_be_read_is_not_requested_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attendance, "REREAD_SECONDS", DEADLINE_SECONDS)
+    logs: list[str] = []
+    observations: list[str] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/log"):
+            logs.append(request.path)
+            return failure(404, "NotFound")
+        observations.append(request.path)
+        phase = "Running" if len(observations) < 8 else "Succeeded"
+        return web.json_response({**pod(), "status": {"phase": phase}})
+
+    async with cluster(tmp_path, handler) as kubernetes:
+        running = await kubernetes.client.get(Pod, container_name(WORKSPACE_ID))
+        output = JobOutput(lambda _: None)
+        ended = await attendance.Attendance(kubernetes, OPTIONS, running, output).attend()
+    assert has_ended(ended)
+    assert len(logs) == 1
 
 
 async def test_a_process_that_cannot_know_its_cluster_says_so(tmp_path: Path) -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from codehub.adapters.kubernetes.options import OWN_IMAGE, Egress
+from codehub.adapters.kubernetes.removal import CLEANUP_SECONDS
+from codehub.domain.failures import MAX_RETRY
 from codehub.egress_policy import is_enforced
 from codehub.providers import kubernetes_options_of, open_providers
 from codehub.settings import SettingsError, load_settings
@@ -18,6 +20,13 @@ def test_the_defaults_are_those_of_the_adapter() -> None:
     assert options.claims.storage_class is None
     assert options.placement.tolerations == ()
     assert options.egress is None
+
+
+@pytest.mark.parametrize("force_seconds", [10, 300, 1200])
+def test_the_last_attempt_to_stop_outlasts_the_time_until_a_removal_by_force(force_seconds: int) -> None:
+    settings = load_settings({**BACKEND, "CODEHUB_KUBERNETES_FORCE_SECONDS": str(force_seconds)})
+    timeouts = kubernetes_options_of(settings).timeouts
+    assert MAX_RETRY * (timeouts.removal - CLEANUP_SECONDS) >= timeouts.force
 
 
 def test_lists_and_maps_are_json() -> None:

@@ -9,11 +9,17 @@ from lightkube.resources.core_v1 import Node, Pod
 from codehub.adapters.kubernetes.client import Kubernetes, is_absence, metadata_of, status_of, uid_of
 from codehub.adapters.kubernetes.following import wait_until_gone
 from codehub.adapters.kubernetes.options import Timeouts
-from codehub.domain.failures import Transient
+from codehub.domain.failures import MAX_RETRY, Transient
 from codehub.domain.states import ErrorReason
 
 # A kubelet that responds removes a Pod within this time after its processes have ended.
 CLEANUP_SECONDS = 10.0
+LEAST_PATIENCE_SECONDS = 60.0
+
+
+def patience_of(force_seconds: float) -> float:
+    """Return how long one attempt waits for a Pod, so that the last one can still remove it by force."""
+    return max(LEAST_PATIENCE_SECONDS, force_seconds / MAX_RETRY + CLEANUP_SECONDS)
 
 
 async def remove_pod(kubernetes: Kubernetes, pod: Pod, timeouts: Timeouts, *, grace_seconds: int) -> None:

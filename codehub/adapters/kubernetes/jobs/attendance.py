@@ -29,6 +29,8 @@ POLL_SECONDS = 0.25
 LAST_LINES_SECONDS = 5.0
 # A job writes twice a second, so the connection is dead.
 SILENCE_SECONDS = 30.0
+# A log that cannot be read, as while its kubelet restarts, is tried again after this.
+REREAD_SECONDS = 1.0
 SHOWN_LENGTH = 1000
 GONE = {HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT}
 _log = logging.getLogger(__name__)
@@ -96,7 +98,7 @@ class Attendance:
 
     def _read_output(self) -> None:
         """Start to read the log, again if the connection was lost; the last line has the latest progress."""
-        if not has_started(self.pod) or self._is_reading():
+        if not has_started(self.pod) or self._is_reading() or self._has_just_read():
             return
         tail = None if self._reader is None else 1
         self._heard_at = _now()
@@ -109,6 +111,9 @@ class Attendance:
             return True
         self._reader.cancel()
         return False
+
+    def _has_just_read(self) -> bool:
+        return self._reader is not None and _now() - self._heard_at < REREAD_SECONDS
 
     async def _pass_on_output(self, tail: int | None) -> None:
         try:
