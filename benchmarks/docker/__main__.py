@@ -3,42 +3,33 @@
 import argparse
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from importlib.metadata import version
 
 from benchmarks.command_line import add_common_arguments, run_benchmark
-from benchmarks.docker.bare import BareEngine, OurAdapter
-from benchmarks.docker.codehub import codehub
-from benchmarks.docker.jupyterhub import jupyterhub
-from benchmarks.docker.results import (
-    ADAPTER,
-    BARE,
-    HUB,
-    OURS,
+from benchmarks.docker.bare import LAUNCH, BareEngine, OurAdapter
+from benchmarks.docker.spawner import docker_spawner
+from benchmarks.docker.testbed import IMAGES, Testbed, open_testbed
+from benchmarks.instances.contestants import ADAPTER, BARE
+from benchmarks.instances.entry import Contestants, enter_codehub, enter_jupyterhub
+from benchmarks.instances.results import (
+    Results,
     burst_section,
+    figure,
+    overhead_remarks,
     parts_section,
     single_section,
 )
-from benchmarks.docker.runner import Runner
-from benchmarks.docker.testbed import IMAGES, Contestant, Testbed, open_testbed
-from benchmarks.peers import Unavailable
-from benchmarks.report import Report, Section
+from benchmarks.instances.runner import Runner
+from benchmarks.report import Report
+from codehub.domain.states import Operation
 
 LEGEND = (
     "All use the same images, network, volumes, limits and confinement, and take turns, each alone.",
-    "bare Docker: create and start until the health endpoint responds; stop and rm.",
+    "bare: create and start until the health endpoint responds; stop and rm.",
     "our adapter alone: what CodeHub's activities call. CodeHub: from PATCH to the settled row.",
     "JupyterHub: from POST or DELETE to its response or last event, with its own proxy and delays.",
     "overhead, x bare: medians of each round's difference and ratio.",
 )
-
-
-@dataclass
-class Contestants:
-    """The contestants and their versions."""
-
-    contestants: dict[str, Contestant] = field(default_factory=dict)
-    versions: dict[str, str] = field(default_factory=dict)
 
 
 def main() -> None:
@@ -57,35 +48,34 @@ def main() -> None:
 
 async def run(arguments: argparse.Namespace, report: Report) -> None:
     async with open_testbed() as testbed, _open_contestants(testbed, report) as found:
-        runner = Runner(found.contestants, report)
+        runner = Runner(found.contestants, IMAGES, report)
         await runner.run_alone(arguments.rounds)
         for image in IMAGES:
-            report.add(single_section(image, runner.results))
+            remarks = [_launch_remark(image, runner.results), *overhead_remarks(image, runner.results)]
+            report.add(single_section(image, runner.results, remarks))
         report.add(parts_section(list(IMAGES), runner.results))
         await runner.run_bursts(arguments.at_once, arguments.bursts)
         for image in IMAGES:
             report.add(burst_section(image, runner.results))
-    report.add(Section("Contestants", ("", "version"), list(found.versions.items()), LEGEND))
+    report.add(found.section(LEGEND))
+
+
+def _launch_remark(image: str, results: Results) -> str:
+    launches = results.parts[(image, BARE, Operation.STARTING), LAUNCH]
+    return f"bare until {LAUNCH}: {figure(launches, 50)} ms p50, {figure(launches, 90)} ms p90"
 
 
 @asynccontextmanager
 async def _open_contestants(testbed: Testbed, report: Report) -> AsyncIterator[Contestants]:
     """Start all contestants, so that they can take turns; skip those that are unavailable."""
-    bare = BareEngine(testbed, testbed.options("bare"))
-    found = Contestants({BARE: bare, ADAPTER: OurAdapter(testbed, testbed.options("adapter"))})
+    found = Contestants()
     engine = await testbed.engine.version()
-    found.versions[BARE] = f"engine {engine['Version']}, aiodocker {version('aiodocker')}"
+    bare_version = f"engine {engine['Version']}, aiodocker {version('aiodocker')}"
+    found.add(BARE, BareEngine(testbed, testbed.options("bare")), bare_version)
+    found.contestants[ADAPTER] = OurAdapter(testbed, testbed.options("adapter"))
     async with AsyncExitStack() as stack:
-        report.log("starting CodeHub")
-        found.contestants[OURS] = await stack.enter_async_context(codehub(testbed))
-        found.versions[OURS] = f"{version('codehub')}, temporalio {version('temporalio')}"
-        report.log("installing JupyterHub")
-        try:
-            hub = await stack.enter_async_context(jupyterhub(testbed))
-        except Unavailable as error:
-            report.log(f"without JupyterHub: {error}")
-        else:
-            found.contestants[HUB], found.versions[HUB] = hub, hub.versions
+        await enter_codehub(stack, testbed.environment("ours"), found, report)
+        await enter_jupyterhub(stack, docker_spawner(testbed), found, report)
         yield found
 
 

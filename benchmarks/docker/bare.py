@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from aiodocker.containers import DockerContainer
 
-from benchmarks.docker.testbed import START_SECONDS, Failed, Testbed
+from benchmarks.docker.testbed import Testbed
+from benchmarks.instances.contestants import START_SECONDS, Failed
 from codehub.adapters.docker.containers import ContainerInfo, instance_configuration, with_secrets
 from codehub.adapters.docker.engine import translate_change_errors
 from codehub.adapters.docker.instances import DockerInstances

@@ -7,24 +7,22 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Protocol
 from uuid import uuid4
 
 from aiodocker import Docker
 from aiodocker.volumes import DockerVolume
 
+from benchmarks.instances.contestants import START_SECONDS
 from codehub.adapters.docker.engine import ignore_statuses, open_engine
 from codehub.adapters.docker.images import Image, ensure_image
 from codehub.adapters.docker.network import ensure_network
 from codehub.adapters.docker.options import PROJECT_LABEL, DockerOptions
-from codehub.domain.states import Operation
 from codehub.providers import docker_options_of
 from codehub.settings import load_settings
 from testkit.docker_engine import URL, WORKSPACE_IMAGE, build
 from testkit.fakes import IMAGE as TINY_IMAGE
 
 IMAGES = {"code-server": WORKSPACE_IMAGE, "tiny IDE": TINY_IMAGE}
-START_SECONDS = 120
 MARKED = {"label": [PROJECT_LABEL]}
 
 
@@ -58,26 +56,6 @@ class Testbed:
     def options(self, contestant: str) -> DockerOptions:
         """Derive the options from settings, so that all containers are made like CodeHub's."""
         return docker_options_of(load_settings(self.environment(contestant)))
-
-
-class Contestant(Protocol):
-    """A system that starts and stops workspaces, identified by an image and a number."""
-
-    async def prepare(self, reference: str, number: int) -> None:
-        """Create the home before the first start."""
-
-    async def start(self, reference: str, number: int) -> None:
-        """Return when the workspace accepts traffic; raise Failed if it does not start."""
-
-    async def stop(self, reference: str, number: int) -> None:
-        """Return when the container is gone; raise Failed if it remains."""
-
-    async def step_seconds(self, reference: str, number: int, operation: Operation) -> Mapping[str, float]:
-        """Return the duration of the steps of the last operation, as far as known."""
-
-
-class Failed(Exception):
-    """An operation of a contestant failed; the message says why."""
 
 
 @asynccontextmanager

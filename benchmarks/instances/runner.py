@@ -2,47 +2,71 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from benchmarks.docker.results import Burst, Results
-from benchmarks.docker.testbed import IMAGES, Contestant, Failed
+from benchmarks.instances.contestants import Contestant, Failed
+from benchmarks.instances.results import Burst, Results
 from benchmarks.report import Report
 from codehub.domain.states import Operation
 
-# Start no round that would exceed these limits if it took as long as the longest so far.
-SINGLE_SECONDS = 240
-WHOLE_SECONDS = 540
 Action = Callable[[str, int], Awaitable[None]]
+Around = Callable[[str, Operation], AbstractAsyncContextManager[None]]
+
+
+def around_nothing(_name: str, _operation: Operation) -> AbstractAsyncContextManager[None]:
+    return nullcontext()
+
+
+@dataclass(frozen=True)
+class TimeLimits:
+    """Seconds since the beginning that a next round, as long as the longest so far, must not exceed."""
+
+    single: float = 240
+    whole: float = 540
 
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs all contestants in alternation, within a time limit."""
+    """Runs all contestants in alternation, within time limits; `images` maps titles to references."""
 
     contestants: Mapping[str, Contestant]
+    images: Mapping[str, str]
     report: Report
+    limits: TimeLimits = TimeLimits()
     results: Results = field(default_factory=Results)
     began: float = field(default_factory=time.monotonic)
 
     async def run_alone(self, rounds: int) -> None:
-        await self._prepare(range(1))
+        await self._prepare(self.contestants, range(1))
         self.report.log("warming up")
         await self._run_round(Results(), 0)
         await self._rounds(
-            "round", rounds, SINGLE_SECONDS, lambda number: self._run_round(self.results, number)
+            "round", rounds, self.limits.single, lambda number: self._run_round(self.results, number)
         )
 
-    async def run_bursts(self, burst: int, rounds: int) -> None:
+    async def run_bursts(
+        self, burst: int, rounds: int, names: Sequence[str] = (), around: Around = around_nothing
+    ) -> None:
+        """Start and stop many at once, of these contestants or of all, each in the context of `around`."""
+        chosen = names or list(self.contestants)
         self.report.log(f"creating homes for {burst} workspaces")
-        await self._prepare(range(1, burst))
-        await self._rounds("all at once", rounds, WHOLE_SECONDS, lambda _: self._run_burst_round(burst))
+        await self._prepare(chosen, range(1, burst))
 
-    async def _prepare(self, numbers: range) -> None:
-        for contestant in self.contestants.values():
-            for reference in IMAGES.values():
+        async def run_round(_number: int) -> None:
+            for image in self.images:
+                for name in chosen:
+                    self.report.log(f"{burst} with {image}: {name}")
+                    await self._run_burst(image, name, burst, around)
+
+        await self._rounds("all at once", rounds, self.limits.whole, run_round)
+
+    async def _prepare(self, names: Sequence[str] | Mapping[str, Contestant], numbers: range) -> None:
+        for name in names:
+            for reference in self.images.values():
                 for number in numbers:
-                    await contestant.prepare(reference, number)
+                    await self.contestants[name].prepare(reference, number)
 
     async def _rounds(
         self, what: str, count: int, seconds: float, run: Callable[[int], Awaitable[None]]
@@ -60,13 +84,13 @@ class Runner:
     async def _run_round(self, results: Results, number: int) -> None:
         """Reverse the order in every other round, so that no contestant always follows the same one."""
         order = list(self.contestants)[:: -1 if number % 2 else 1]
-        for image in IMAGES:
+        for image in self.images:
             for name in order:
                 await self._run_turn(results, image, name)
 
     async def _run_turn(self, results: Results, image: str, name: str) -> None:
-        contestant, reference, started = self.contestants[name], IMAGES[image], True
-        for operation, action in _actions(contestant).items():
+        contestant, reference, started = self.contestants[name], self.images[image], True
+        for operation, action in actions_of(contestant).items():
             seconds = await self._timed(name, action, reference, 0)
             # Stopping a workspace that never started would be too fast.
             started = started and seconds is not None
@@ -75,19 +99,14 @@ class Runner:
                 parts = await contestant.step_seconds(reference, 0, operation)
                 results.add_parts((image, name, operation), parts)
 
-    async def _run_burst_round(self, burst: int) -> None:
-        for image in IMAGES:
-            for name in self.contestants:
-                self.report.log(f"{burst} with {image}: {name}")
-                await self._run_burst(image, name, burst)
-
-    async def _run_burst(self, image: str, name: str, burst: int) -> None:
+    async def _run_burst(self, image: str, name: str, burst: int, around: Around) -> None:
         succeeded = [True] * burst
-        for operation, action in _actions(self.contestants[name]).items():
-            began = time.perf_counter()
-            timed = (self._timed(name, action, IMAGES[image], number) for number in range(burst))
-            each = await asyncio.gather(*timed)
-            whole = time.perf_counter() - began
+        for operation, action in actions_of(self.contestants[name]).items():
+            async with around(name, operation):
+                began = time.perf_counter()
+                timed = (self._timed(name, action, self.images[image], number) for number in range(burst))
+                each = await asyncio.gather(*timed)
+                whole = time.perf_counter() - began
             # Here too, a workspace that never started does not count as stopped.
             succeeded = [before and now is not None for before, now in zip(succeeded, each, strict=True)]
             seconds = [value for value, counts in zip(each, succeeded, strict=True) if counts and value]
@@ -104,5 +123,5 @@ class Runner:
         return time.perf_counter() - began
 
 
-def _actions(contestant: Contestant) -> dict[Operation, Action]:
+def actions_of(contestant: Contestant) -> dict[Operation, Action]:
     return {Operation.STARTING: contestant.start, Operation.STOPPING: contestant.stop}

@@ -1,17 +1,15 @@
-"""Summarize the rounds: medians, overhead over the bare engine, and whether the goal is met."""
+"""Summarize the rounds: medians, overhead over the bare provider, and whether the goal is met."""
 
 import statistics
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.docker.bare import LAUNCH
-from benchmarks.docker.codehub import PARTS
+from benchmarks.instances.codehub import PARTS
+from benchmarks.instances.contestants import BARE, HUB, NAMES, OURS
 from benchmarks.report import Cell, Section, milliseconds, percentile, verdict
 from codehub.domain.states import Operation
 
-BARE, ADAPTER, OURS, HUB = "bare Docker", "our adapter alone", "CodeHub", "JupyterHub"
-NAMES = (BARE, ADAPTER, OURS, HUB)
 OPERATIONS = (Operation.STARTING, Operation.STOPPING)
 GOAL_MILLISECONDS = 150
 NOTHING = "-"
@@ -56,15 +54,12 @@ class Results:
         return self.compare(key, other, lambda mine, theirs: mine / theirs)
 
 
-def single_section(image: str, results: Results) -> Section:
+def single_section(image: str, results: Results, remarks: Sequence[str]) -> Section:
     names = [name for name in NAMES if results.measured((image, name, Operation.STARTING))]
     rows = [_row(image, name, results) for name in names]
     columns = [""]
     for operation in OPERATIONS:
         columns += [f"{operation} p50", "p90", "overhead", "x bare"]
-    launches = results.parts[(image, BARE, Operation.STARTING), LAUNCH]
-    remarks = [f"bare Docker until {LAUNCH}: {_figure(launches, 50)} ms p50, {_figure(launches, 90)} ms p90"]
-    remarks += [_conclusion((image, OURS, operation), results) for operation in OPERATIONS]
     rounds = len(results.seconds[image, OURS, Operation.STARTING])
     return Section(f"{image}: one workspace, {rounds} alternating rounds (ms)", columns, rows, remarks)
 
@@ -74,26 +69,38 @@ def _row(image: str, name: str, results: Results) -> Sequence[Cell]:
     for operation in OPERATIONS:
         key = (image, name, operation)
         mine, overhead = results.measured(key), results.overhead(key)
-        cells += [_figure(mine, 50), _figure(mine, 90)]
+        cells += [figure(mine, 50), figure(mine, 90)]
         cells += [NOTHING if overhead is None else milliseconds(overhead), _ratio(results.times(key, BARE))]
     return cells
 
 
-def _conclusion(key: Key, results: Results) -> str:
-    image, _, operation = key
+def overhead_remarks(image: str, results: Results) -> list[str]:
+    """Return whether the goal is met, for each operation."""
+    return [_conclude((image, OURS, operation), results) for operation in OPERATIONS]
+
+
+def _conclude(key: Key, results: Results) -> str:
     overhead = results.overhead(key)
     if overhead is None:
-        return f"{operation}: not measured"
-    took = milliseconds(overhead)
+        return f"{key[2]}: not measured"
+    return f"{judge_overhead(key[2], overhead)}; {compare_with_hub(key, results)}"
+
+
+def judge_overhead(operation: Operation, seconds: float) -> str:
+    took = milliseconds(seconds)
     goal = f"(goal: {GOAL_MILLISECONDS} ms): {verdict(took <= GOAL_MILLISECONDS)}"
-    hub = _ratio(results.times((image, HUB, operation), OURS))
-    return f"{operation}: {took} ms more than bare Docker {goal}; JupyterHub takes {hub} x as long as CodeHub"
+    return f"{operation}: {took} ms more than bare {goal}"
+
+
+def compare_with_hub(key: Key, results: Results) -> str:
+    image, _, operation = key
+    return f"JupyterHub takes {_ratio(results.times((image, HUB, operation), OURS))} x as long as CodeHub"
 
 
 def parts_section(images: Sequence[str], results: Results) -> Section:
     """Return the steps of CodeHub's operations, from Temporal's histories."""
     keys = [(image, OURS, operation) for image in images for operation in OPERATIONS]
-    rows = [(part, *(_figure(results.parts[key, part], 50) for key in keys)) for part in PARTS]
+    rows = [(part, *(figure(results.parts[key, part], 50) for key in keys)) for part in PARTS]
     columns = ("step", *(f"{image} {operation}" for image, _, operation in keys))
     return Section("Steps in CodeHub (median ms)", columns, rows)
 
@@ -101,14 +108,16 @@ def parts_section(images: Sequence[str], results: Results) -> Section:
 def burst_section(image: str, results: Results) -> Section:
     names = [name for name in NAMES if results.bursts[image, name, Operation.STARTING]]
     rows = [_burst_row(image, name, results) for name in names]
-    columns = ("s", "all ready", "each p50", "x bare", "all gone", "each p50", "x bare", "failed")
+    columns = ["s"]
+    for done in ("ready", "gone"):
+        columns += [f"all {done}", "per s", "each p50", "p99", "x bare"]
     bursts = results.bursts[image, OURS, Operation.STARTING]
     title = (
         f"{image}: {bursts[0].requested} at once, medians of {len(bursts)}"
         if bursts
         else f"{image}: not measured"
     )
-    return Section(title, columns, rows)
+    return Section(title, [*columns, "failed"], rows)
 
 
 def _burst_row(image: str, name: str, results: Results) -> Sequence[Cell]:
@@ -116,8 +125,10 @@ def _burst_row(image: str, name: str, results: Results) -> Sequence[Cell]:
     for operation in OPERATIONS:
         mine, bare = results.bursts[image, name, operation], results.bursts[image, BARE, operation]
         whole, base = _median_whole(mine), _median_whole(bare)
-        each = _median([seconds for burst in mine for seconds in burst.each])
-        cells += [_seconds(whole), _seconds(each), _ratio(whole / base if whole and base else None)]
+        each = [seconds for burst in mine for seconds in burst.each]
+        cells += [_rounded(whole), _rounded(mine[0].requested / whole if whole else None)]
+        cells += [_rounded(_median(each)), _rounded(_percentile(each, 99))]
+        cells += [_ratio(whole / base if whole and base else None)]
     # A workspace that never started counts as not stopped.
     lost = (burst.requested - len(burst.each) for burst in results.bursts[image, name, Operation.STOPPING])
     return [*cells, sum(lost)]
@@ -132,14 +143,20 @@ def _median(values: Sequence[float]) -> float | None:
     return statistics.median(values) if values else None
 
 
-def _figure(values: Sequence[float], percent: int) -> Cell:
-    """Return milliseconds."""
+def _percentile(values: Sequence[float], percent: int) -> float | None:
+    """Return a percentile, which a single value is by itself."""
     if not values:
-        return NOTHING
-    return milliseconds(percentile(values, percent) if len(values) > 1 else values[0])
+        return None
+    return percentile(values, percent) if len(values) > 1 else values[0]
 
 
-def _seconds(value: float | None) -> Cell:
+def figure(values: Sequence[float], percent: int) -> Cell:
+    """Return milliseconds."""
+    value = _percentile(values, percent)
+    return NOTHING if value is None else milliseconds(value)
+
+
+def _rounded(value: float | None) -> Cell:
     return NOTHING if value is None else round(value, 1)
 
 

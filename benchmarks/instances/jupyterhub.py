@@ -1,4 +1,4 @@
-"""JupyterHub with DockerSpawner, the same images and limits, and otherwise default settings."""
+"""JupyterHub with a spawner, the same images and limits as CodeHub, and otherwise default settings."""
 
 import json
 import secrets
@@ -11,15 +11,13 @@ from pathlib import Path
 
 import aiohttp
 
-from benchmarks.docker.jupyterhub_setup import hub_configuration, install_jupyterhub
-from benchmarks.docker.testbed import Failed, Testbed
+from benchmarks.instances.contestants import Failed
+from benchmarks.instances.jupyterhub_setup import Spawner, hub_configuration, install_jupyterhub
 from benchmarks.servers import background_process
-from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.states import Operation
 from codehub.embedded.free_ports import choose_ports
 from testkit.waiting import until
 
-NAME = "jupyterhub"
 EVENT = b"data:"
 
 
@@ -27,21 +25,19 @@ EVENT = b"data:"
 class JupyterHub:
     """A running hub; each number is a user with one home for all images."""
 
-    testbed: Testbed
+    spawner: Spawner
     versions: str
     api: aiohttp.ClientSession
 
     async def prepare(self, _reference: str, number: int) -> None:
-        labels = {PROJECT_LABEL: self.testbed.project(NAME)}
-        volume = {"Name": f"{self.testbed.project(NAME)}-{_user(number)}", "Labels": labels}
-        await self.testbed.engine.volumes.create(volume)
-        async with self.api.post(f"/hub/api/users/{_user(number)}") as response:
+        await self.spawner.make_home(user_name(number))
+        async with self.api.post(f"/hub/api/users/{user_name(number)}") as response:
             # CONFLICT: the user exists already, because all images share one home.
             if response.status not in {HTTPStatus.CREATED, HTTPStatus.CONFLICT}:
                 raise Failed(await response.text())
 
     async def start(self, reference: str, number: int) -> None:
-        path = f"/hub/api/users/{_user(number)}/server"
+        path = f"/hub/api/users/{user_name(number)}/server"
         async with self.api.post(path, json={"image": reference}) as response:
             if response.status == HTTPStatus.ACCEPTED:
                 await self._follow(f"{path}/progress")
@@ -49,9 +45,9 @@ class JupyterHub:
                 raise Failed(f"JupyterHub returned {response.status}: {await response.text()}")
 
     async def stop(self, _reference: str, number: int) -> None:
-        async with self.api.delete(f"/hub/api/users/{_user(number)}/server") as response:
+        async with self.api.delete(f"/hub/api/users/{user_name(number)}/server") as response:
             if response.status == HTTPStatus.ACCEPTED:
-                await until(lambda: self._is_gone(number), f"the server of {_user(number)} is gone")
+                await until(lambda: self._is_gone(number), f"the server of {user_name(number)} is gone")
             elif response.status != HTTPStatus.NO_CONTENT:
                 raise Failed(f"JupyterHub returned {response.status}: {await response.text()}")
 
@@ -70,24 +66,24 @@ class JupyterHub:
         raise Failed("JupyterHub's events ended before the server was ready")
 
     async def _is_gone(self, number: int) -> bool:
-        async with self.api.get(f"/hub/api/users/{_user(number)}") as response:
+        async with self.api.get(f"/hub/api/users/{user_name(number)}") as response:
             return not (await response.json())["servers"]
 
 
 @asynccontextmanager
-async def jupyterhub(testbed: Testbed) -> AsyncIterator[JupyterHub]:
+async def jupyterhub(spawner: Spawner) -> AsyncIterator[JupyterHub]:
     """Run a hub; raise Unavailable if it cannot be installed here."""
     with tempfile.TemporaryDirectory(prefix="codehub-benchmark-") as temporary:
         directory = Path(temporary)
-        installed = await install_jupyterhub(directory)
+        installed = await install_jupyterhub(directory, spawner)
         ports, token = choose_ports(["proxy", "proxy_api", "hub"], {}), secrets.token_hex(16)
         configuration = directory / "jupyterhub_config.py"
-        configuration.write_text(hub_configuration(testbed, NAME, ports, token))
+        configuration.write_text(hub_configuration(spawner, ports, token))
         command = (installed.python, "-m", "jupyterhub", "-f", str(configuration))
         with background_process(command, installed.environment, directory / "hub.log"):
             async with _client(ports["hub"], token) as api:
                 await until(lambda: _is_ready(api), "JupyterHub is ready")
-                yield JupyterHub(testbed, installed.versions, api)
+                yield JupyterHub(spawner, installed.versions, api)
 
 
 def _client(port: int, token: str) -> aiohttp.ClientSession:
@@ -104,5 +100,5 @@ async def _is_ready(api: aiohttp.ClientSession) -> bool:
         return False
 
 
-def _user(number: int) -> str:
+def user_name(number: int) -> str:
     return f"user{number}"

@@ -8,10 +8,10 @@ from http import HTTPStatus
 
 import aiohttp
 
-from benchmarks.docker.testbed import Failed, Testbed
+from benchmarks.instances.contestants import Failed
 from benchmarks.lifecycle.operation_steps import STEPS, step_times
 from benchmarks.lifecycle.phase_waiter import PhaseWaiter, open_waiter
-from benchmarks.servers import real_deployment, run_api, run_worker
+from benchmarks.servers import real_deployment, run_api
 from codehub.contracts import workspace_workflow_id
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
@@ -87,10 +87,10 @@ class CodeHub:
 
 
 @asynccontextmanager
-async def codehub(testbed: Testbed) -> AsyncIterator[CodeHub]:
+async def codehub(environment: Mapping[str, str]) -> AsyncIterator[CodeHub]:
+    """Run a CodeHub with these settings, but without a worker."""
     async with (
-        real_deployment(**testbed.environment("ours"), **LONG) as deployment,
-        run_worker(deployment),
+        real_deployment(**environment, **LONG) as deployment,
         run_api(deployment) as api,
         open_waiter(deployment) as waiter,
     ):

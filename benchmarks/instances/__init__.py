@@ -1,0 +1,1 @@
+"""What the benchmarks of Docker and Kubernetes share: starting and stopping instances in turns."""
