@@ -3,8 +3,9 @@
 import json
 import shutil
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from testkit.kubernetes import binaries, cgroups, control_plane, images, node
 from testkit.kubernetes import credentials as users
@@ -43,10 +44,13 @@ class Cluster:
 
     # -- the whole
 
-    def start(self, nodes: int = 2, *, outlive: bool = False) -> None:
+    def start(
+        self, nodes: int = 2, *, outlive: bool = False, audit_policy: Mapping[str, Any] | None = None
+    ) -> None:
         """Start the cluster and return when all nodes are ready.
 
-        It ends with the calling thread, unless it is to outlive it.
+        It ends with the calling thread, unless it is to outlive it. With a policy, `audit_log` has the
+        requests that the policy names.
         """
         binaries.require()
         if not 1 <= nodes <= networks.MAX_NODES:
@@ -54,6 +58,9 @@ class Cluster:
         self.stop()
         self._outlive = outlive
         (self.directory / "control-plane" / "volumes").mkdir(parents=True)
+        if audit_policy is not None:
+            policy = self.control_plane.directory / control_plane.AUDIT_POLICY
+            policy.write_text(json.dumps(audit_policy))
         self.control_plane.boot(outlive=outlive)
         self.network = networks.reserve(self.control_plane)
         self._record.write_text(json.dumps({"network": self.network.number, "nodes": nodes}))
@@ -118,6 +125,10 @@ class Cluster:
     def kubeconfig(self) -> Path:
         """Return the configuration of an administrator."""
         return self.credentials.kubeconfig(users.ADMIN)
+
+    @property
+    def audit_log(self) -> Path:
+        return self.control_plane.directory / control_plane.AUDIT_LOG
 
     @property
     def host_address(self) -> str:

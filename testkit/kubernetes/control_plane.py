@@ -23,6 +23,9 @@ NODE_GRACE_SECONDS = 10
 # Controllers and scheduler may send as much as they need.
 UNTHROTTLED = ("--kube-api-qps=1000", "--kube-api-burst=2000")
 LOCAL_ONLY = ("--leader-elect=false", "--port=0", "--bind-address=127.0.0.1")
+# In the directory of the control plane. If the policy exists, the API server logs the requests that it names.
+AUDIT_POLICY = "audit-policy.json"
+AUDIT_LOG = "audit.jsonl"
 
 
 def url(network: Network) -> str:
@@ -39,7 +42,7 @@ def commands(
 ) -> dict[str, tuple[str | Path, ...]]:
     return {
         ETCD: _etcd(directory),
-        API_SERVER: _api_server(network, credentials),
+        API_SERVER: (*_api_server(network, credentials), *_audit(directory)),
         CONTROLLER_MANAGER: _controller_manager(credentials),
         SCHEDULER: (
             binaries.built(SCHEDULER),
@@ -94,6 +97,13 @@ def _api_server(network: Network, credentials: Credentials) -> tuple[str | Path,
         "--kubelet-preferred-address-types=InternalIP",
         "--feature-gates=TTLAfterFinished=true",
     )
+
+
+def _audit(directory: Path) -> tuple[str, ...]:
+    policy = directory / AUDIT_POLICY
+    if not policy.exists():
+        return ()
+    return (f"--audit-policy-file={policy}", f"--audit-log-path={directory / AUDIT_LOG}")
 
 
 def _controller_manager(credentials: Credentials) -> tuple[str | Path, ...]:

@@ -1,17 +1,14 @@
 """A small CodeHub whose workspaces are Pods, on real servers and the test cluster."""
 
-import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from uuid import uuid4
 
-from codehub.adapters.kubernetes.options import MIB, PROJECT_LABEL
+from codehub.adapters.kubernetes.options import PROJECT_LABEL
 from testkit.deployment import Deployment, Servers, open_deployment
-from testkit.docker_engine import JOB_IMAGE, docker
 from testkit.fakes import IMAGE
 from testkit.kubernetes.api import Api
-from testkit.kubernetes.provisioner import DEFAULT_CLASS
+from testkit.kubernetes.settings import backend_settings
 from testkit.waiting import until
 from tests.contracts.kubernetes_harness import Namespace
 from tests.forwarded_stores import Gate, forwarded
@@ -37,35 +34,12 @@ async def open_kubernetes_deployment(
     store = servers.stack.environment["CODEHUB_S3_ENDPOINT_URL"]
     async with forwarded(namespace.cluster.host_address, store, gate) as (store_url, _):
         backend = {
-            "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "k8s",
-            "CODEHUB_WORKSPACES_STORAGE_BACKEND": "pvc",
-            "CODEHUB_WORKSPACES_DEFAULT_IMAGE_REF": image,
+            **backend_settings(namespace.cluster.kubeconfig, namespace.name, image),
             "CODEHUB_S3_ENDPOINT_URL": store_url,
-            **_cluster_settings(namespace, image),
             **extra,
         }
         async with open_deployment(servers, directory, **backend) as deployment:
             yield deployment
-
-
-def _cluster_settings(namespace: Namespace, image: str) -> dict[str, str]:
-    labels = json.loads(docker("inspect", "--format", "{{json .Config.Labels}}", image))
-    values = {
-        "KUBECONFIG": str(namespace.cluster.kubeconfig),
-        "NAMESPACE": namespace.name,
-        "PROJECT": f"test-{uuid4()}",
-        "STORAGE_CLASS": DEFAULT_CLASS,
-        "VOLUME_BYTES": str(100 * MIB),
-        # Many Pods share the memory of one machine.
-        "MEMORY_BYTES": str(256 * MIB),
-        "REQUESTED_MEMORY_BYTES": str(32 * MIB),
-        "REQUESTED_CPUS": "0.01",
-        "IMAGE_LABELS": json.dumps({image: labels}),
-        "JOB_IMAGE": JOB_IMAGE,
-        "START_SECONDS": "120",
-        "STOP_SECONDS": "5",
-    }
-    return {f"CODEHUB_KUBERNETES_{name}": value for name, value in values.items()}
 
 
 def objects_of(deployment: Deployment, api: Api) -> list[str]:

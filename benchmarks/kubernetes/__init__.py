@@ -1,0 +1,1 @@
+"""Starting and stopping Pods compared with the bare API, kubectl and JupyterHub."""
