@@ -25,6 +25,7 @@ def _settings(testbed: Testbed) -> dict[str, object]:
     settings = {
         "namespace": NAMESPACE,
         "image": IMAGE,
+        "image_pull_policy": options.placement.image_pull_policy,
         "port": 8080,
         "environment": {"CODEHUB_BASE_PATH": "/"},
         "pod_name_template": NAME,
