@@ -63,12 +63,11 @@ class PodTimes:
 
     @asynccontextmanager
     async def observing(self) -> AsyncIterator[Self]:
-        watch = asyncio.create_task(self._watch())
-        try:
+        # A group, so that the benchmark ends if the watch does.
+        async with asyncio.TaskGroup() as group:
+            watch = group.create_task(self._watch())
             yield self
-        finally:
             watch.cancel()
-            await asyncio.wait([watch])
 
     async def _watch(self) -> None:
         async for change, pod in self.kubernetes.client.watch(Pod):
