@@ -38,12 +38,13 @@ class Runner:
     results: Results = field(default_factory=Results)
     began: float = field(default_factory=time.monotonic)
 
-    async def run_alone(self, rounds: int) -> None:
+    async def run_alone(self, rounds: int, around: Around = around_nothing) -> None:
+        """Start and stop one workspace, each operation in the context of `around`."""
         await self._prepare(self.contestants, range(1))
         self.report.log("warming up")
-        await self._run_round(Results(), 0)
+        await self._run_round(Results(), 0, around_nothing)
         await self._rounds(
-            "round", rounds, self.limits.single, lambda number: self._run_round(self.results, number)
+            "round", rounds, self.limits.single, lambda number: self._run_round(self.results, number, around)
         )
 
     async def run_bursts(
@@ -81,27 +82,28 @@ class Runner:
             await run(number)
             longest = max(longest, time.monotonic() - start)
 
-    async def _run_round(self, results: Results, number: int) -> None:
+    async def _run_round(self, results: Results, number: int, around: Around) -> None:
         """Reverse the order in every other round, so that no contestant always follows the same one."""
         order = list(self.contestants)[:: -1 if number % 2 else 1]
         for image in self.images:
             for name in order:
-                await self._run_turn(results, image, name)
+                await self._run_turn(results, image, name, around)
 
-    async def _run_turn(self, results: Results, image: str, name: str) -> None:
+    async def _run_turn(self, results: Results, image: str, name: str, around: Around) -> None:
         contestant, reference, started = self.contestants[name], self.images[image], True
-        for operation, action in actions_of(contestant).items():
-            seconds = await self._timed(name, action, reference, 0)
-            # Stopping a workspace that never started would be too fast.
-            started = started and seconds is not None
-            results.seconds[image, name, operation].append(seconds if started else None)
-            if started:
-                parts = await contestant.step_seconds(reference, 0, operation)
-                results.add_parts((image, name, operation), parts)
+        for operation, action in _actions(contestant).items():
+            async with around(name, operation):
+                seconds = await self._timed(name, action, reference, 0)
+                # Stopping a workspace that never started would be too fast.
+                started = started and seconds is not None
+                results.seconds[image, name, operation].append(seconds if started else None)
+                if started:
+                    parts = await contestant.step_seconds(reference, 0, operation)
+                    results.add_parts((image, name, operation), parts)
 
     async def _run_burst(self, image: str, name: str, burst: int, around: Around) -> None:
         succeeded = [True] * burst
-        for operation, action in actions_of(self.contestants[name]).items():
+        for operation, action in _actions(self.contestants[name]).items():
             async with around(name, operation):
                 began = time.perf_counter()
                 timed = (self._timed(name, action, self.images[image], number) for number in range(burst))
@@ -123,5 +125,5 @@ class Runner:
         return time.perf_counter() - began
 
 
-def actions_of(contestant: Contestant) -> dict[Operation, Action]:
+def _actions(contestant: Contestant) -> dict[Operation, Action]:
     return {Operation.STARTING: contestant.start, Operation.STOPPING: contestant.stop}

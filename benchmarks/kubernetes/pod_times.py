@@ -21,10 +21,10 @@ from codehub.adapters.kubernetes.client import Kubernetes
 from codehub.adapters.kubernetes.pods import PodInfo
 from codehub.domain.states import Operation
 
+PodName = Callable[[str, int], str]
 EVENT_SECONDS = 30
-BEFORE = "before: request until the cluster is asked"
-CLUSTER = "the cluster's own time"
-AFTER = "after: until the contestant says so"
+# Until the cluster is asked, until it is done, and until the contestant says so.
+BEFORE, CLUSTER, AFTER = "before", "cluster", "after"
 SHARES = (BEFORE, CLUSTER, AFTER)
 
 
@@ -94,7 +94,7 @@ class Observed:
 
     contestant: Contestant
     pods: PodTimes
-    pod_of: Callable[[str, int], str]
+    pod_of: PodName
     last: defaultdict[tuple[str, int], list[float]] = field(default_factory=lambda: defaultdict(list))
 
     async def prepare(self, reference: str, number: int) -> None:

@@ -22,11 +22,15 @@ NOTHING = "-"
 def share_section(image: str, results: Results) -> Section:
     """Return who takes the time: the contestant or the cluster."""
     names = [name for name in NAMES if results.measured((image, name, Operation.STARTING))]
-    keys = [(image, name, operation) for operation in OPERATIONS for name in names]
-    rows = [(share, *(figure(results.parts[key, share], 50) for key in keys)) for share in SHARES]
-    columns = ["share", *(f"{operation} {name}" for _, name, operation in keys)]
+    columns = ("", *(f"{operation} {share}" for operation in OPERATIONS for share in SHARES))
+    rows = [(name, *_shares(image, name, results)) for name in names]
     remarks = [_conclude(image, operation, results) for operation in OPERATIONS]
     return Section(f"{image}: who takes the time (median ms)", columns, rows, remarks)
+
+
+def _shares(image: str, name: str, results: Results) -> list[Cell]:
+    keys = [((image, name, operation), share) for operation in OPERATIONS for share in SHARES]
+    return [figure(results.parts[key], 50) for key in keys]
 
 
 def _conclude(image: str, operation: Operation, results: Results) -> str:

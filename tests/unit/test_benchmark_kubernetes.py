@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,6 +13,7 @@ from benchmarks.kubernetes.calls import Call, CallCounter, CallLog
 from benchmarks.kubernetes.pod_times import AFTER, BEFORE, CLUSTER
 from benchmarks.kubernetes.results import calls_section, share_section
 from codehub.domain.states import Operation
+from testkit.deployment import Deployment
 
 IMAGE = "image"
 ACCOUNTS = {BARE: "bare", OURS: "codehub"}
@@ -55,25 +56,37 @@ def test_a_request_without_an_object_is_discovery() -> None:
     assert str(Call.from_audit({"verb": "get"})) == "get discovery"
 
 
-async def test_an_operation_has_no_part_in_lists_and_watches_of_everything(log: CallLog) -> None:
-    counter = CallCounter(log, ACCOUNTS)
-    async with counter.counting(OURS, Operation.STARTING, 1):
+@pytest.fixture
+def counter(log: CallLog) -> CallCounter:
+    counter = CallCounter(log, ACCOUNTS, cast("Deployment", None))
+    # No sweep runs: there is no deployment.
+    counter.sweeps[1] = Counter()
+    return counter
+
+
+async def test_an_operation_has_no_part_in_lists_and_watches_of_everything(counter: CallCounter) -> None:
+    async with counter.around(1)(OURS, Operation.STARTING):
         write(
-            log.path,
+            counter.log.path,
             event(1, "list", "pods"),
             event(2, "watch", "persistentvolumeclaims"),
             event(3, "watch", "pods", "a"),
             event(4, "list", "nodes"),
         )
-    assert counter.operations == {
-        (OURS, Operation.STARTING, 1): Counter({"watch pods": 1, "list nodes": 1}),
-    }
+    expected = Counter({"watch pods": 1, "list nodes": 1})
+    assert counter.operations == {(OURS, Operation.STARTING, 1): expected}
 
 
-def test_calls_are_shown_for_each_workspace_and_for_a_whole_sweep() -> None:
-    counter = CallCounter(CallLog(Path(), ""), ACCOUNTS)
+async def test_the_round_with_the_fewest_calls_counts(counter: CallCounter) -> None:
+    for calls in (2, 1, 3):
+        async with counter.around(1)(OURS, Operation.STOPPING):
+            write(counter.log.path, *(event(number, "get", "configmaps", "a") for number in range(calls)))
+    assert counter.operations == {(OURS, Operation.STOPPING, 1): Counter({"get configmaps": 1})}
+
+
+def test_calls_are_shown_for_each_workspace_and_for_a_whole_sweep(counter: CallCounter) -> None:
     counter.operations[OURS, Operation.STARTING, 50] = Counter({"get pods": 150, "create pods": 55})
-    counter.sweeps[50] = Counter({"list pods": 1})
+    counter.sweeps = {50: Counter({"list pods": 1})}
     operation, sweep = calls_section(counter).rows
     assert list(operation) == ["CodeHub, STARTING", 50, "4.1", "get pods 3, create pods 1.1"]
     assert list(sweep) == ["one sweep", 50, "1", "list pods 1"]
