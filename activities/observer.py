@@ -31,12 +31,11 @@ class Observer:
     archives: Archives
 
     async def observe(self, workspace_id: WorkspaceId, archive_key: str | None) -> Observation:
-        container, (volume, lost_node), archive = await asyncio.gather(
-            _or_unreachable(self.instances.observe(workspace_id), ContainerFact.UNREACHABLE),
+        (container, outdated), (volume, lost_node), archive = await asyncio.gather(
+            self._observe_instance(workspace_id),
             _or_unreachable(self._observe_volume(workspace_id), (VolumeFact.UNREACHABLE, None)),
             self.observe_archive(archive_key),
         )
-        outdated = await self._find_outdated(workspace_id, container)
         return Observation(container, volume, archive, outdated, lost_node)
 
     async def _observe_volume(self, workspace_id: WorkspaceId) -> tuple[VolumeFact, LostNode | None]:
@@ -45,13 +44,15 @@ class Observer:
         except OutOfReach as failure:
             return VolumeFact.UNREACHABLE, LostNode(failure.message, failure.since)
 
-    async def _find_outdated(
-        self, workspace_id: WorkspaceId, container: ContainerFact
-    ) -> tuple[str, ...] | None:
-        if container is not ContainerFact.READY:
-            return None
+    async def _observe_instance(
+        self, workspace_id: WorkspaceId
+    ) -> tuple[ContainerFact, tuple[str, ...] | None]:
+        """Return the fact, and what a restart would change about an instance that is ready."""
+        fact = await _or_unreachable(self.instances.observe(workspace_id), ContainerFact.UNREACHABLE)
+        if fact is not ContainerFact.READY:
+            return fact, None
         found = await _or_unreachable(self.instances.find_outdated(workspace_id), None)
-        return None if found is None else found.get(workspace_id, ())
+        return fact, None if found is None else found.get(workspace_id, ())
 
     async def observe_archive(self, key: str | None) -> ArchiveFact:
         return await _or_unreachable(self.archives.observe(key), ArchiveFact.UNREACHABLE)

@@ -1,5 +1,6 @@
 """IDE instances as Pods."""
 
+import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from http import HTTPStatus
@@ -70,10 +71,12 @@ class KubernetesInstances:
     async def start(self, request: InstanceRequest, report: Report) -> None:
         with translate_change_errors():
             claim = await mark_claim(self._kubernetes, self._options, request.workspace_id)
-            await require_reachable(self._kubernetes, claim)
+            existing, _ = await asyncio.gather(
+                self._find(request.workspace_id), require_reachable(self._kubernetes, claim)
+            )
             await grow_claim(self._kubernetes, self._options, claim)
             report(Progress("launch", unit="steps"))
-            pod = await self._launch(request)
+            pod = await self._launch(request, existing)
             launch = Launch(self._kubernetes, self._options.timeouts)
             if failure := await launch.wait(pod, report):
                 raise await self._give_up(request.workspace_id, uid_of(pod), failure)
@@ -141,11 +144,10 @@ class KubernetesInstances:
         wanted = instance_pod(InstanceRequest(workspace_id, info.image_ref), self._options)
         return differences(info.configuration, wanted)
 
-    async def _launch(self, request: InstanceRequest) -> Pod:
+    async def _launch(self, request: InstanceRequest, existing: PodInfo | None) -> Pod:
         """Return the Pod of the workspace, a new one unless one runs; another process may do the same."""
         wanted = instance_pod(request, self._options)
         while True:
-            existing = await self._find(request.workspace_id)
             if existing and _is_reusable(existing, configuration_of(wanted)):
                 return existing.pod
             if existing:
@@ -156,6 +158,7 @@ class KubernetesInstances:
                 # Another process created it first, so look again.
                 if status_of(error) != HTTPStatus.CONFLICT:
                     raise
+            existing = await self._find(request.workspace_id)
 
     async def _create(self, request: InstanceRequest, wanted: Pod) -> Pod:
         workspace_id, traits = request.workspace_id, self._options.traits_of(request.image_ref)
