@@ -81,6 +81,11 @@ class Origins:
             return f"{self.scheme}://{self.host}:*"
         return f"{self.scheme}://*{self.suffix}" if self.are_separate else ""
 
+    @cached_property
+    def names_site(self) -> bool:
+        """Whether browsers say with Sec-Fetch-Site where a request comes from: on https, and to loopback."""
+        return self.scheme == "https" or urlsplit(self.public_url).hostname in LOOPBACK
+
     @property
     def ide_base_path(self) -> str:
         """The path below which browsers see an IDE; `{id}` stands for the workspace's."""

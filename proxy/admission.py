@@ -59,6 +59,8 @@ class Admission:
     cookie: bytes
     # Whether the cookie is a workspace's, and not the session's.
     of_workspace: bool = False
+    # Whether browsers say where a request comes from.
+    names_site: bool = True
     outcomes: Counter[str] = field(default_factory=Counter)
     _credentials: dict[tuple[bytes | None, bytes | None], Credentials] = field(default_factory=dict)
 
@@ -73,7 +75,7 @@ class Admission:
             return None
         if not cached.caller.may_enter(workspace_id, workspace.view.owner_user_id):
             return None
-        if credentials.token is None and not self._may_use_cookie(head, cached, workspace_id):
+        if credentials.token is None and not self._may_enter_with_cookie(head, cached, workspace_id):
             return None
         return cached, workspace
 
@@ -81,7 +83,7 @@ class Admission:
         """Check the caller, the workspace and its owner, in this order; return a response if one fails."""
         credentials = self.credentials_of(head)
         has_cookie = credentials.session is not None or credentials.workspace is not None
-        if has_cookie and not may_use_cookie(head, self.is_own_origin):
+        if has_cookie and not self.may_use_cookie(head):
             return self._refuse("foreign_page", self.responses.cross_site())
         cached = await self.callers.find(credentials)
         if cached is None or cached.only_for not in {None, path.workspace_id}:
@@ -105,9 +107,15 @@ class Admission:
                 self._credentials[key] = credentials
         return credentials
 
-    def _may_use_cookie(self, head: RequestHead, cached: CachedCaller, workspace_id: WorkspaceId) -> bool:
+    def may_use_cookie(self, head: RequestHead) -> bool:
+        """Return whether the cookie counts for this request."""
+        return may_use_cookie(head, self.is_own_origin, names_site=self.names_site)
+
+    def _may_enter_with_cookie(
+        self, head: RequestHead, cached: CachedCaller, workspace_id: WorkspaceId
+    ) -> bool:
         only_for = cached.only_for
-        return (only_for is None or only_for == workspace_id) and may_use_cookie(head, self.is_own_origin)
+        return (only_for is None or only_for == workspace_id) and self.may_use_cookie(head)
 
     def _refuse(self, reason: str, response: Response) -> Response:
         self.outcomes[reason] += 1

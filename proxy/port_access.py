@@ -10,7 +10,7 @@ from codehub.domain.port_shares import Audience, Sharing, audience_of
 from codehub.services.identity import Credential
 from proxy.admission import Admission
 from proxy.caller_cache import CachedCaller
-from proxy.request_kind import Credentials, RequestKind, WorkspacePath, WorkspacePort, may_use_cookie
+from proxy.request_kind import Credentials, RequestKind, WorkspacePath, WorkspacePort
 from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
@@ -87,7 +87,7 @@ class PortAccess:
         """Return whether the credential is for this port, and was sent by its own page or by a person."""
         if cached.only_for not in {None, target.label}:
             return False
-        return credentials.token is not None or may_use_cookie(head, self.admission.is_own_origin)
+        return credentials.token is not None or self.admission.may_use_cookie(head)
 
     def _refuse(
         self,
@@ -102,7 +102,7 @@ class PortAccess:
             self.outcomes["stranger"] += 1
             return responses.unauthenticated(kind, path)
         has_cookie = cached.caller.credential is Credential.SESSION
-        if has_cookie and not may_use_cookie(head, self.admission.is_own_origin):
+        if has_cookie and not self.admission.may_use_cookie(head):
             self.outcomes["foreign_page"] += 1
             return responses.cross_site()
         if workspace is None:

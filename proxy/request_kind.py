@@ -164,8 +164,11 @@ def credentials_of(block: FieldBlock, cookie: bytes, *, of_workspace: bool = Fal
     return Credentials(None, None, found) if of_workspace else Credentials(None, found)
 
 
-def may_use_cookie(head: RequestHead, is_own_origin: IsOwnOrigin) -> bool:
-    """Return whether the cookie counts; requests from other origins may only open a page."""
+def may_use_cookie(head: RequestHead, is_own_origin: IsOwnOrigin, *, names_site: bool = True) -> bool:
+    """Return whether the cookie counts; requests from other origins may only open a page.
+
+    Without `names_site`, browsers do not send Sec-Fetch-Site here.
+    """
     origin = head.origin
     if head.block.upgrade is not None and asks_for_websocket(head):
         # Browsers always send it here, and nothing else keeps pages of other sites out.
@@ -173,7 +176,17 @@ def may_use_cookie(head: RequestHead, is_own_origin: IsOwnOrigin) -> bool:
     if origin is not None and not is_own_origin(head, origin):
         return False
     site = head.get(b"sec-fetch-site")
-    return site is None or site in SAME_SITES or request_kind_of(head) is RequestKind.NAVIGATION
+    if site is None:
+        # A script, a style or an image of another origin has no Origin. Changes always have one.
+        is_known = names_site or origin is not None or head.method not in READING_METHODS
+        return is_known or _comes_from_own_page(head, is_own_origin)
+    return site in SAME_SITES or request_kind_of(head) is RequestKind.NAVIGATION
+
+
+def _comes_from_own_page(head: RequestHead, is_own_origin: IsOwnOrigin) -> bool:
+    """Return whether the Referer is of this origin, which no page of another can forge, or a person opens it."""
+    origin = b"/".join((head.get(b"referer") or b"").split(b"/", 3)[:3])
+    return is_own_origin(head, origin) or request_kind_of(head) is RequestKind.NAVIGATION
 
 
 def is_workspace_id(text: str) -> bool:

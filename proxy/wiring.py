@@ -88,6 +88,7 @@ def _build_front_door(
         responses,
         _is_main_origin(origins),
         origins.session_cookie.encode(),
+        names_site=origins.names_site,
     )
     internal_routes = InternalRoutes(workspaces, ports.board, lifecycle, responses)
     handler = WorkspaceHandler(workspaces, lifecycle, ports.board, activity_log, responses, ID_END)
@@ -128,6 +129,7 @@ def _with_own_origins(main: FrontDoor, origins: Origins, ports: FrontPorts) -> F
         _is_origin_of_host(origins),
         origins.workspace_cookie.encode(),
         of_workspace=True,
+        names_site=origins.names_site,
         outcomes=admission.outcomes,
     )
     own_routes = OwnOriginRoutes(handler.workspaces, ports.board)

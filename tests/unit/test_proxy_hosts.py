@@ -129,3 +129,17 @@ def test_other_names_on_a_workspaces_port_serve_nothing(host: bytes) -> None:
 )
 def test_other_names_of_loopback_are_known(hosts: Hosts, host: bytes | None, expected: bool) -> None:
     assert hosts.is_other_loopback(host) is expected
+
+
+@pytest.mark.parametrize(
+    ("public_url", "expected"),
+    [
+        ("https://hub.example", True),
+        ("http://localhost:8080", True),
+        ("http://127.0.0.1:8080", True),
+        ("http://[::1]:8080", True),
+        ("http://hub.example:8080", False),
+    ],
+)
+def test_browsers_name_the_site_only_on_https_and_to_loopback(public_url: str, expected: bool) -> None:
+    assert Origins(public_url, domain="workspaces.example").names_site is expected

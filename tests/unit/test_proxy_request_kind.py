@@ -154,3 +154,32 @@ def test_the_cookie_counts_only_for_requests_of_the_same_site(
     request_head: RequestHead, expected: bool
 ) -> None:
     assert may_use_cookie(request_head, lambda _, origin: origin == b"https://dev.example") is expected
+
+
+OWN_PAGE, OTHER_PAGE = {"Referer": "https://dev.example/a/b"}, {"Referer": "https://evil.example/"}
+
+
+@pytest.mark.parametrize(
+    ("request_head", "expected"),
+    [
+        # What another page of the same site loads as a script, a style or an image.
+        (head(), False),
+        (head("HEAD"), False),
+        (head(**OTHER_PAGE), False),
+        (head(Referer="https://dev.example.evil.example/"), False),
+        (head(Referer="https://evil.example/https://dev.example/"), False),
+        (head(Referer="https:"), False),
+        (head(**OWN_PAGE), True),
+        (head(Referer="https://dev.example"), True),
+        (head(**SAME_ORIGIN), True),
+        (head(**SAME), True),
+        (head(Accept="text/html"), True),
+        (head("POST", **SAME_ORIGIN), True),
+        (head("POST", **CROSS_ORIGIN, **OWN_PAGE), False),
+        (head(**CROSS_ORIGIN, **OWN_PAGE), False),
+        (head(**WEBSOCKET, **OWN_PAGE), False),
+    ],
+)
+def test_where_browsers_name_no_site_reads_need_a_referer(request_head: RequestHead, expected: bool) -> None:
+    own = b"https://dev.example"
+    assert may_use_cookie(request_head, lambda _, origin: origin == own, names_site=False) is expected
