@@ -184,7 +184,7 @@ def may_use_cookie(head: RequestHead, is_own_origin: IsOwnOrigin, *, names_site:
 
 
 def _comes_from_own_page(head: RequestHead, is_own_origin: IsOwnOrigin) -> bool:
-    """Return whether the Referer is of this origin, which no page of another can forge, or a person opens it."""
+    """Return whether the Referer, which no other page can forge, is of this origin, or a person opens it."""
     origin = b"/".join((head.get(b"referer") or b"").split(b"/", 3)[:3])
     return is_own_origin(head, origin) or request_kind_of(head) is RequestKind.NAVIGATION
 

@@ -103,7 +103,7 @@ ACCESS: dict[tuple[str, str], Access] = {
 }
 
 # A session can use these only shortly after its user has entered the password: a stolen cookie or a page in a
-# workspace cannot make itself a token or an account.
+# workspace cannot make itself a token or an account. So do changes to other people's workspaces.
 NEEDS_PASSWORD: frozenset[tuple[str, str]] = frozenset(
     {
         ("POST", f"{API}/tokens"),
@@ -114,6 +114,7 @@ NEEDS_PASSWORD: frozenset[tuple[str, str]] = frozenset(
         ("DELETE", f"{ADMIN_USER}/authenticator"),
         ("PATCH", ADMIN_NETWORK),
         ("PATCH", ADMIN_DISK),
+        ("POST", f"{API}/admin/errors/recover"),
     }
 )
 # A token cannot use these at all, because nobody enters a password.

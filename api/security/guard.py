@@ -26,6 +26,7 @@ from api.security.access import (
 from api.security.authentication import authenticate
 from codehub.addresses import address_group
 from codehub.domain.conditions import WorkspaceId
+from codehub.origins import SAFE_METHODS
 from codehub.services.audit import Actor
 from codehub.services.errors import WorkspaceNotFound
 from codehub.services.identity import Caller, Credential
@@ -131,6 +132,11 @@ def _limit_rate(request: Request, context: Context, caller: Caller | None) -> No
 async def _require_admin(context: Context, caller: Caller) -> None:
     if not caller.belongs_to_admin:
         raise ApiError(403, Code.FORBIDDEN, NOT_ADMIN)
+    await _require_second_factor(context, caller)
+
+
+async def _require_second_factor(context: Context, caller: Caller) -> None:
+    """Refuse an administrator without a second factor if the settings want one."""
     needed = context.options.admins_need_second_factor
     if needed and not await is_protected(context.reading, caller.user_id):
         raise ApiError(403, Code.FORBIDDEN, NO_SECOND_FACTOR)
@@ -141,8 +147,13 @@ async def _require_owner(request: Request, context: Context, caller: Caller, *, 
     if not is_id(workspace_id):
         raise WorkspaceNotFound(workspace_id)
     view = await load_workspace(context, workspace_id)
-    if view.owner_user_id != caller.user_id and (alone or not caller.is_admin):
-        raise ApiError(403, Code.FORBIDDEN, NOT_OWNER)
+    if view.owner_user_id != caller.user_id:
+        if alone or not caller.is_admin:
+            raise ApiError(403, Code.FORBIDDEN, NOT_OWNER)
+        # Whoever acts on the workspaces of others administers.
+        await _require_second_factor(context, caller)
+        if caller.credential is Credential.SESSION and request.method not in SAFE_METHODS:
+            _require_password(context, caller)
     if not caller.may_use(view.workspace_id):
         raise ApiError(403, Code.FORBIDDEN, OTHER_WORKSPACE)
     request.state.workspace = view

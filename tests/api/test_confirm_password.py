@@ -42,6 +42,24 @@ async def test_a_session_needs_the_password_again_after_a_while(route: Route, ha
     assert 200 <= await harness.send(route, caller, sent) < 300
 
 
+async def test_an_administrator_changes_the_workspaces_of_others_only_with_the_password(
+    shared_harness: ApiHarness,
+) -> None:
+    admin, ada = await shared_harness.person(admin=True), await shared_harness.person()
+    theirs = f"{API}/workspaces/{(await ada.create())['id']}"
+    own = f"{API}/workspaces/{(await admin.create())['id']}"
+    await age(shared_harness, admin.user_id)
+    for refused in (
+        await admin.client.patch(theirs, json={"memo": "changed"}),
+        await admin.client.delete(theirs, params={"purge": True}),
+    ):
+        assert (refused.status_code, refused.json()["error"]["code"]) == (403, AGAIN)
+    assert (await admin.client.get(theirs)).status_code == 200
+    assert (await admin.client.patch(own, json={"memo": "changed"})).status_code == 200
+    assert (await admin.client.post(CONFIRM, json={"password": PASSWORD})).status_code == 204
+    assert (await admin.client.patch(theirs, json={"memo": "changed"})).status_code == 200
+
+
 @pytest.mark.parametrize("route", sorted(NEEDS_SESSION), ids=" ".join)
 async def test_a_token_cannot_do_what_only_a_password_allows(route: Route, harness: MatrixHarness) -> None:
     caller = await harness.caller(Kind.ADMIN_TOKEN)

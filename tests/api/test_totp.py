@@ -191,5 +191,10 @@ async def test_administrators_can_be_required_to_have_one(strict: ApiHarness) ->
     assert (await token.get(f"{API}/admin/users")).status_code == 403
     assert (await admin.client.get(AUTHENTICATOR)).json()["required"] is True
     assert (await user.client.get(f"{API}/workspaces")).status_code == 200
+    workspace = f"{API}/workspaces/{(await user.create())['id']}"
+    for client in (admin.client, token):
+        assert (await client.get(workspace)).status_code == 403
+        assert (await client.delete(workspace)).status_code == 403
     await _add_app(admin)
+    assert (await admin.client.get(workspace)).status_code == 200
     assert (await admin.client.get(f"{API}/admin/users")).status_code == 200
