@@ -18,6 +18,8 @@ TOO_LARGE = (
 MAX_REMOVALS = 100
 # A cookie for a deeper path is not worth a guess.
 MAX_PATHS = 4
+# Scripts can set a cookie without a name.
+NAMELESS = ""
 NAME = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 HOST = re.compile(r"([A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*)(?::[0-9]+)?")
 ADDRESS = re.compile(r"[0-9.]+")
@@ -37,23 +39,26 @@ def find_cookie(header: str, name: str) -> str | None:
 
 def remove_copies(name: str, host: str, path: str) -> list[str]:
     """Return `Set-Cookie` values that remove all cookies of this name but ours, at the root of this host."""
-    ours = (None, "/")
-    places = (place for place in _places(host, path) if place != ours)
-    return [_removal(name, *place) for place in islice(places, MAX_REMOVALS)]
+    ours, places = (None, "/"), list(_places(host, path))
+    copies = [(name, place) for place in places if place != ours]
+    # A cookie without a name is sent as its value, which can look like ours: `name=value`.
+    copies += [(NAMELESS, place) for place in places]
+    return [_removal(each, *place) for each, place in copies[:MAX_REMOVALS]]
 
 
 def remove_foreign(header: str, host: str, path: str) -> list[str]:
     """Return `Set-Cookie` values that remove cookies of this header that are not ours."""
     names = dict.fromkeys(name for name, _ in _pairs(header) if NAME.fullmatch(name))
-    foreign = [name for name in names if not name.startswith(RESERVED_COOKIES)]
+    foreign = [NAMELESS, *(name for name in names if not name.startswith(RESERVED_COOKIES))]
     found = ((name, place) for place in _places(host, path) for name in foreign)
     return [_removal(name, *place) for name, place in islice(found, MAX_REMOVALS)]
 
 
 def _pairs(header: str) -> Iterator[tuple[str, str]]:
     for pair in header.split(";"):
-        name, _, value = pair.partition("=")
-        yield name.strip(" \t"), value.strip(" \t")
+        name, mark, value = pair.partition("=")
+        # Without the mark, it is the value of a cookie without a name.
+        yield (name.strip(" \t"), value.strip(" \t")) if mark else (NAMELESS, name.strip(" \t"))
 
 
 def _places(host: str, path: str) -> Iterable[tuple[str | None, str]]:
@@ -74,4 +79,6 @@ def _domains(host: str) -> list[str]:
 def _removal(name: str, domain: str | None, path: str) -> str:
     # Browsers accept these two prefixes, and overwrite secure cookies, only with Secure.
     secure = "; Secure" if name.startswith("__") else ""
-    return f"{name}=; Max-Age=0; Path={path}{f'; Domain={domain}' if domain else ''}{secure}"
+    # Browsers ignore a cookie that has neither a name nor a value.
+    value = "" if name else "removed"
+    return f"{name}={value}; Max-Age=0; Path={path}{f'; Domain={domain}' if domain else ''}{secure}"

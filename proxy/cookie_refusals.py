@@ -21,25 +21,25 @@ LARGE_BYTES = 8 * 1024
 
 @dataclass(frozen=True)
 class CookieRefusals:
-    """Knows how our own cookies begin: with their names and `=`."""
+    """Knows the names of our own cookies."""
 
     pages: Pages
-    beginnings: Sequence[bytes]
+    names: Sequence[bytes]
 
     def check(self, head: RequestHead) -> Response | None:
         """Return a refusal if one of our cookies was sent twice: two readers could choose different ones."""
         cookies = head.block.known.get(b"cookie")
         if cookies is None:
             return None
-        for beginning in self._beginnings_at(head):
-            # Counting is quick; the name may also be the end of another cookie's.
-            if cookies.count(beginning) > 1 and _is_duplicate(cookies, beginning[:-1]):
-                return self._refuse_duplicate(head, beginning[:-1].decode())
+        for name in self._names_at(head):
+            # Counting is quick; the name may also be a part of another cookie.
+            if cookies.count(name) > 1 and _is_duplicate(cookies, name):
+                return self._refuse_duplicate(head, name.decode())
         return None
 
-    def _beginnings_at(self, head: RequestHead) -> Sequence[bytes]:
+    def _names_at(self, head: RequestHead) -> Sequence[bytes]:
         del head
-        return self.beginnings
+        return self.names
 
     def explain_too_large(self, start: bytes) -> Response | None:
         """Return the response to the beginning of a head that is too large because of its cookies."""
@@ -73,9 +73,9 @@ class PortCookieRefusals(CookieRefusals):
 
     workspace_cookie: bytes
 
-    def _beginnings_at(self, head: RequestHead) -> Sequence[bytes]:
+    def _names_at(self, head: RequestHead) -> Sequence[bytes]:
         port = (head.host or b"").rpartition(b":")[2]
-        return (*self.beginnings, b"%b_%b=" % (self.workspace_cookie, port))
+        return (*self.names, b"%b_%b" % (self.workspace_cookie, port))
 
 
 def _is_duplicate(cookies: bytes, name: bytes) -> bool:

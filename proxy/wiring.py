@@ -157,10 +157,11 @@ def _with_own_origins(main: FrontDoor, origins: Origins, ports: FrontPorts) -> F
 
 
 def _cookie_refusals(origins: Origins, pages: Pages) -> CookieRefusals:
-    session, workspace = origins.session_cookie.encode(), origins.workspace_cookie.encode()
+    of_main = (origins.session_cookie, origins.sign_in_cookie, origins.device_cookie)
+    names, workspace = tuple(each.encode() for each in of_main), origins.workspace_cookie.encode()
     if origins.mode is OriginMode.PORT:
-        return PortCookieRefusals(pages, (session + b"=",), workspace)
-    return CookieRefusals(pages, (session + b"=", workspace + b"="))
+        return PortCookieRefusals(pages, names, workspace)
+    return CookieRefusals(pages, (*names, workspace))
 
 
 def _is_main_origin(origins: Origins) -> IsOwnOrigin:

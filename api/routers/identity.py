@@ -21,7 +21,7 @@ from api.schemas.identity import (
     SessionView,
 )
 from api.security.access import API
-from api.security.authentication import SignedInCaller, read_credentials
+from api.security.authentication import SignedInCaller, read_cookie, read_credentials
 from api.security.csrf import csrf_token_of, is_cookie_trusted
 from api.security.guard import ApiActor, GuardedRoute, client_address, client_group
 from codehub.services import credentials, identity, totp
@@ -52,7 +52,7 @@ async def login(form: Login, request: Request, context: ApiContext) -> Response:
         admins_only=context.options.admin_passwords_only,
         times=context.options.session_times,
         client=replace(
-            sign_in_client(request), device=request.cookies.get(context.options.origins.device_cookie)
+            sign_in_client(request), device=read_cookie(request, context.options.origins.device_cookie)
         ),
         now=context.now(),
     )

@@ -24,9 +24,27 @@ async def test_a_second_session_cookie_is_refused_everywhere_and_its_copies_are_
             assert response.headers["X-Frame-Options"] == "DENY"
         assert len(ide.requests) == before
     removed = (await harness.request("/api/v1/session", headers)).cookies
-    assert removed == ["codehub_session=; Max-Age=0; Path=/api"] + [
-        f"codehub_session=; Max-Age=0; Path=/api/v1{rest}" for rest in ("", "/session")
+    paths = ["/api", "/api/v1", "/api/v1/session"]
+    assert removed == [f"codehub_session=; Max-Age=0; Path={path}" for path in paths] + [
+        f"=removed; Max-Age=0; Path={path}" for path in ("/", *paths)
     ]
+
+
+@pytest.mark.parametrize("name", ["codehub_session", "codehub_device", "codehub_oidc", "codehub_workspace"])
+@pytest.mark.parametrize("spelling", ["{}=a; {}=b", "{}=a; {} =b", "{}=a; {}\t=b"])
+async def test_each_of_our_cookies_is_refused_twice_however_it_is_spelled(
+    harness: FrontDoorHarness, name: str, spelling: str
+) -> None:
+    response = await harness.request("/api/v1/sign-in", {"Cookie": spelling.format(name, name)})
+    assert (response.status, json.loads(response.text)["error"]["message"]) == (400, DUPLICATE)
+
+
+async def test_a_cookie_without_a_name_is_not_ours(harness: FrontDoorHarness, ann: Person) -> None:
+    workspace_id = await harness.workspace(ann)
+    entered = await harness.enter(ann.session, workspace_id)
+    headers = {"Cookie": f"codehub_workspace; codehub_workspace={entered}"}
+    async with running_ide(harness.root, workspace_id):
+        assert (await harness.on_own(workspace_id, "/", headers)).status == 200
 
 
 async def test_a_person_with_two_session_cookies_gets_a_page(harness: FrontDoorHarness, ann: Person) -> None:
