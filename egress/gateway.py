@@ -38,6 +38,8 @@ class Gateway:
 
     def __post_init__(self) -> None:
         self._connections: set[ClientConnection] = set()
+        # Those that have not said yet from which workspace they come, the oldest first.
+        self._unidentified: dict[ClientConnection, None] = {}
         self._by_workspace: defaultdict[WorkspaceId, set[ClientConnection]] = defaultdict(set)
 
     @property
@@ -46,26 +48,36 @@ class Gateway:
 
     def add(self, connection: ClientConnection) -> None:
         self._connections.add(connection)
+        self._unidentified[connection] = None
         if len(self._connections) > self.limits.connections:
-            connection.abort()
+            # A workspace that opens connections and says nothing must not keep others out.
+            silent = next(iter(self._unidentified))
+            del self._unidentified[silent]
+            silent.abort()
 
     def remove(self, connection: ClientConnection) -> None:
         self._connections.discard(connection)
+        self._unidentified.pop(connection, None)
         if connection.workspace_id is not None:
             self._by_workspace[connection.workspace_id].discard(connection)
             if not self._by_workspace[connection.workspace_id]:
                 del self._by_workspace[connection.workspace_id]
 
     def identify(self, connection: ClientConnection, line: bytes) -> WorkspaceId | None:
-        """Return the workspace that the preamble proves to come from, and count the connection for it."""
+        """Return the workspace that the preamble proves to come from, and count the connection for it.
+
+        Return None also for far too many: a few above the limit get a response that says so.
+        """
+        self._unidentified.pop(connection, None)
         workspace_id = read_preamble(self.key, line.decode("latin-1"))
-        if workspace_id is not None:
-            self._by_workspace[workspace_id].add(connection)
+        if workspace_id is None or self._count(workspace_id) >= 2 * self.limits.connections_per_workspace:
+            return None
+        self._by_workspace[workspace_id].add(connection)
         return workspace_id
 
     async def connect(self, workspace_id: WorkspaceId, target: Target) -> asyncio.Transport:
         """Make the connection and log it. Raise Refused or Failed."""
-        if len(self._by_workspace[workspace_id]) > self.limits.connections_per_workspace:
+        if self._count(workspace_id) > self.limits.connections_per_workspace:
             raise Failed(Failure.TOO_MANY)
         try:
             transport = await self.dialer.dial(workspace_id, target, await self._rules(workspace_id))
@@ -96,6 +108,9 @@ class Gateway:
     def abort_all(self) -> None:
         for connection in list(self._connections):
             connection.abort()
+
+    def _count(self, workspace_id: WorkspaceId) -> int:
+        return len(self._by_workspace.get(workspace_id, ()))
 
     async def _rules(self, workspace_id: WorkspaceId) -> EgressRules:
         try:
