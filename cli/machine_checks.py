@@ -8,8 +8,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from codehub.adapters.local.sandbox import NoSandbox, require_bubblewrap
-from codehub.providers import local_uids_of
+from codehub.adapters.local.ides import installed_ides
+from codehub.adapters.local.sandbox import NoSandbox, require_bubblewrap, require_hidden
+from codehub.providers import local_root_of, local_uids_of
 from codehub.settings import Settings
 
 COMMAND_SECONDS = 60
@@ -62,7 +63,9 @@ def _ide(*, required: bool) -> Finding:
 def _sandbox(settings: Settings, *, required: bool) -> Finding:
     # As for an instance: root gives each workspace a user of its own.
     uids = local_uids_of(settings) if os.geteuid() == 0 else None
+    visible = [path for ide in installed_ides().values() for path in ide.visible]
     try:
+        require_hidden(local_root_of(settings).resolve(), visible, uids)
         return Finding("sandbox", True, require_bubblewrap(uids), required=required)
     except NoSandbox as error:
         return Finding("sandbox", False, "none works", str(error).rstrip("."), required)

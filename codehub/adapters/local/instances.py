@@ -114,7 +114,7 @@ class LocalInstances:
             await self._check_volume(request.workspace_id)
             if not await self._ide_is_running(request.workspace_id, await self._read(request.workspace_id)):
                 name = resolve_ide(self._ides, request.image_ref)
-                await self._check_sandbox()
+                await self._check_sandbox(self._ides[name])
                 report(Progress("launch", unit="steps"))
                 await self._remove(request.workspace_id)
                 await self._root.run(lambda: self._launcher.launch(request, name, self._ides[name]))
@@ -171,10 +171,11 @@ class LocalInstances:
             async with lock_async(lock):
                 yield
 
-    async def _check_sandbox(self) -> None:
+    async def _check_sandbox(self, ide: Ide) -> None:
         """Refuse to start without the walls that the instance relies on."""
         if self._launcher.sandboxed:
             try:
+                sandbox.require_hidden(self._root.path, ide.visible, self._owners.uids)
                 await asyncio.to_thread(sandbox.require_bubblewrap, self._owners.uids)
             except sandbox.NoSandbox as error:
                 raise Transient(ErrorReason.ACTION_FAILED, str(error)) from error

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,6 +191,17 @@ def open_filter() -> Iterator[int]:
             f"{' and '.join(seccomp.ARCHITECTURES)}, but not for {error}. Set "
             "CODEHUB_WORKSPACES_INSTANCE_BACKEND=local-docker on this machine."
         ) from error
+
+
+def require_hidden(root: Path, visible: Iterable[Path], uids: range | None) -> None:
+    """Raise NoSandbox if workspaces could read CodeHub's own files: those that run as the same user."""
+    system = (path for path in map(Path, _SYSTEM) if not path.is_symlink())
+    shown = [each for each in (*system, *visible) if root.is_relative_to(each.resolve())]
+    if shown and uids is None:
+        raise NoSandbox(
+            f"Local workspaces could read the data directory: it is below {shown[0]}, which they see; "
+            "move it elsewhere and set CODEHUB_DATA_DIR."
+        )
 
 
 def _explain(program: str, problem: str) -> str:
