@@ -28,13 +28,16 @@ from codehub.gc_tuning import tune_gc
 from codehub.logs import set_up_logging
 from codehub.policy import policy_of
 from codehub.process_exit import exit_process
+from codehub.providers import unsafe_workspaces
 from codehub.readiness import signal_ready
+from codehub.services.errors import SingleAccountOnly
 from codehub.services.home_store import (
     HomesNotImported,
     WrongBackend,
     require_backend,
     require_homes_imported,
 )
+from codehub.services.users import require_single_account
 from codehub.settings import Settings, SettingsError, load_settings
 from worker.change_watcher import ChangeWatcher
 from worker.relay import EventRelay
@@ -95,6 +98,7 @@ async def run(settings: Settings, interceptors: Sequence[Interceptor]) -> None:
 async def prepare(client: Client, settings: Settings) -> None:
     """Prepare the servers before taking work. Several workers can do so at once."""
     await require_own_backend(settings)
+    await require_one_account(settings)
     await prepare_stores(settings)
     await prepare_search_attributes(client)
     sweeps = settings.sweeps
@@ -122,6 +126,17 @@ async def require_own_backend(settings: Settings) -> None:
             await require_homes_imported(session)
             await require_backend(session, settings.workspaces.instance_backend)
     except (HomesNotImported, WrongBackend) as error:
+        raise SettingsError([str(error)]) from error
+
+
+async def require_one_account(settings: Settings) -> None:
+    """Raise SettingsError if workspaces without a sandbox would run for several people."""
+    if not unsafe_workspaces(settings):
+        return
+    try:
+        async with open_database(settings) as database:
+            await require_single_account(database)
+    except SingleAccountOnly as error:
         raise SettingsError([str(error)]) from error
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import pytest
 
@@ -57,20 +58,8 @@ async def test_a_worker_of_another_backend_exits_with_an_explanation(
 ) -> None:
     async with database.transaction() as session:
         await add_workspace(session, await add_user(session), instance_backend=stored)
-    variables = {
-        "CODEHUB_DATABASE_URL": database_url,
-        "CODEHUB_TEMPORAL_ADDRESS": temporal_server.address,
-        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": configured,
-    }
-    run = await asyncio.to_thread(
-        subprocess.run,
-        (sys.executable, "-m", "worker"),
-        env=variables,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    variables = {"CODEHUB_WORKSPACES_INSTANCE_BACKEND": configured}
+    run = await _run_worker(database_url, temporal_server, variables)
     assert run.returncode == 2
     assert run.stderr.splitlines()[-1] == (
         f"The database holds workspaces of the backend {stored}, but CodeHub is set to run {configured}, "
@@ -78,3 +67,37 @@ async def test_a_worker_of_another_backend_exits_with_an_explanation(
         "or delete those workspaces first."
     )
     assert "Traceback" not in run.stderr
+
+
+async def test_a_worker_without_a_sandbox_exits_if_there_are_several_accounts(
+    database: Database, database_url: str, temporal_server: TemporalServer
+) -> None:
+    async with database.transaction() as session:
+        for _ in range(2):
+            await add_user(session)
+    variables = {
+        "CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local",
+        "CODEHUB_LOCAL_UNSAFE_NO_SANDBOX": "true",
+    }
+    run = await _run_worker(database_url, temporal_server, variables)
+    assert (run.returncode, "only one account" in run.stderr) == (2, True)
+    assert "Traceback" not in run.stderr
+
+
+async def _run_worker(
+    database_url: str, temporal_server: TemporalServer, variables: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a worker that does not start."""
+    servers = {
+        "CODEHUB_DATABASE_URL": database_url,
+        "CODEHUB_TEMPORAL_ADDRESS": temporal_server.address,
+    }
+    return await asyncio.to_thread(
+        subprocess.run,
+        (sys.executable, "-m", "worker"),
+        env={**servers, **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
