@@ -26,6 +26,7 @@ class OwnServersWatch:
     endpoints: frozenset[Endpoint]
     networks: tuple[IPv4Network | IPv6Network, ...]
     resolve: Resolve
+    domain: str
     current: OwnServers = field(default_factory=OwnServers)
     _resolved: dict[Endpoint, frozenset[tuple[Address, int]]] = field(default_factory=dict)
 
@@ -37,6 +38,7 @@ class OwnServersWatch:
             endpoints=frozenset(each for found in self._resolved.values() for each in found),
             names=self.endpoints,
             networks=self.networks,
+            domain=self.domain,
         )
 
     async def _resolve(self, endpoint: Endpoint) -> None:
@@ -55,7 +57,7 @@ def watch_own_servers(settings: Settings, resolve: Resolve) -> OwnServersWatch:
     networks = tuple(
         ip_network(each, strict=False) for each in split_networks(settings.egress.refused_networks)
     )
-    return OwnServersWatch(frozenset(_endpoints(settings)), networks, resolve)
+    return OwnServersWatch(frozenset(_endpoints(settings)), networks, resolve, settings.origins.domain)
 
 
 def _endpoints(settings: Settings) -> Iterable[Endpoint]:

@@ -80,6 +80,8 @@ class OwnServers:
     endpoints: frozenset[tuple[Address, int]] = frozenset()
     names: frozenset[tuple[str, int]] = frozenset()
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    # Below it are the workspaces.
+    domain: str = "localhost"
 
     def include(self, address: Address, port: int) -> bool:
         if address in self.addresses or (address, port) in self.endpoints:
@@ -156,7 +158,7 @@ def verdict_of(refusal: Refusal | None) -> Verdict:
 
 def judge_name(rules: EgressRules, own: OwnServers, host: str, port: int) -> Refusal | None:
     """Decide before the name is resolved."""
-    if (host, port) in own.names:
+    if (host, port) in own.names or host.endswith(f".{own.domain}"):
         return Refusal.OWN_SERVER
     return None if rules.allow(host) else Refusal.POLICY
 

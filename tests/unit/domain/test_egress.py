@@ -232,6 +232,22 @@ def test_servers_of_codehub_are_refused_by_address(address: str, port: int, refu
     assert judge_addresses(OWN, [ip_address(address)], port) is expected
 
 
+@pytest.mark.parametrize(
+    ("host", "refused"),
+    [
+        ("0b8f3c1e.workspaces.example", True),
+        ("3000--0b8f3c1e.workspaces.example", True),
+        ("workspaces.example", False),
+        ("otherworkspaces.example", False),
+        ("workspaces.example.org", False),
+    ],
+)
+def test_the_origins_of_workspaces_are_refused_on_every_port(host: str, refused: bool) -> None:
+    own = OwnServers(domain="workspaces.example")
+    for port in (80, 443, 8080):
+        assert judge_name(EgressRules((OPEN,)), own, host, port) is (Refusal.OWN_SERVER if refused else None)
+
+
 @pytest.mark.parametrize(("port", "expected"), [(5432, Refusal.OWN_SERVER), (443, None)])
 def test_servers_of_codehub_are_refused_by_name_before_it_is_resolved(
     port: int, expected: Refusal | None
