@@ -30,8 +30,8 @@ def gameday(
     minutes: Annotated[float, typer.Option(min=0.05, help="How long to inject faults.")] = 3.0,
     seed: Annotated[str, typer.Option(help="Repeats the choices of a game. Default: random.")] = "",
     backend: Annotated[
-        Literal["local", "local-docker"],
-        typer.Option(metavar="<backend>", help="What runs workspaces: local or local-docker."),
+        Literal["local", "local-docker", "k8s"],
+        typer.Option(metavar="<backend>", help="What runs workspaces: local, local-docker or k8s."),
     ] = "local",
     users: Annotated[int, typer.Option(min=1, max=20, help="Number of simulated users.")] = 3,
     report: Annotated[
@@ -44,6 +44,14 @@ def gameday(
         bool,
         typer.Option("--dockerd", help="Break the Docker engine too, which affects all of its containers."),
     ] = False,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            metavar="COMMAND",
+            help="Command that breaks and repairs the cluster of k8s, which must be on this machine: "
+            "python -m testkit.kubernetes in CodeHub's repository.",
+        ),
+    ] = "",
     keep: Annotated[bool, typer.Option("--keep", help="Keep the data directory with all logs.")] = False,
 ) -> None:
     """Start a separate CodeHub, simulate users, inject faults, and check that nothing was lost.
@@ -51,12 +59,13 @@ def gameday(
     Another CodeHub on this machine is not affected. The exit code is 0 if every invariant held.
     """
     _require_gameday()
+    _require_cluster(backend, cluster)
     # Imported here to keep the other commands fast.
     from gameday.options import Options  # noqa: PLC0415
     from gameday.report.text import print_report  # noqa: PLC0415
 
     chosen = seed or secrets.token_hex(SEED_BYTES)
-    options = Options(minutes, chosen, backend, users, faults_per_second, dockerd)
+    options = Options(minutes, chosen, backend, users, faults_per_second, dockerd, cluster)
     with ExitStack() as cleanup:
         try:
             result = asyncio.run(_play(options, _data_directory(cleanup, keep=keep)))
@@ -73,6 +82,12 @@ def _require_gameday() -> None:
     """The game day is a separate distribution; a production install does not have it."""
     if find_spec("gameday") is None:
         raise CommandError("The game day is not installed. Install it with: pip install 'codehub[gameday]'")
+
+
+def _require_cluster(backend: str, cluster: str) -> None:
+    """A game breaks the servers of a cluster, so it needs a program that may do that."""
+    if (backend == "k8s") is not bool(cluster):
+        raise CommandError("--backend k8s and --cluster belong together: give both, or none.", code=ExitCode.USAGE)
 
 
 def _data_directory(cleanup: ExitStack, *, keep: bool) -> Path:

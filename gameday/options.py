@@ -15,6 +15,8 @@ class Options:
     faults_per_second: float = 1.0
     dockerd: bool = False
     """Whether to break the Docker engine too, which affects every container on the machine."""
+    cluster: str = ""
+    """The program that operates the cluster of the backend k8s."""
 
     @property
     def command(self) -> str:
@@ -24,5 +26,6 @@ class Options:
             *("--backend", self.backend, "--users", str(self.users)),
             *("--faults-per-second", f"{self.faults_per_second:g}"),
             *(("--dockerd",) if self.dockerd else ()),
+            *(("--cluster", self.cluster) if self.cluster else ()),
         )
         return shlex.join(words)

@@ -6,11 +6,13 @@ from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
 
+from aiodocker import DockerError
 from sqlalchemy.exc import SQLAlchemyError
 from temporalio.service import RPCError
 
 from codehub.adapters.temporal.connection import temporal_version
 from codehub.db.session import DatabaseUnavailable, server_version
+from codehub.domain.failures import Failure
 from gameday.checks.findings import Invariant
 from gameday.checks.rows import read_rows, read_trails
 from gameday.game import Game, Say
@@ -19,7 +21,7 @@ from gameday.report.lanes import Lane, make_history, make_lane
 from gameday.report.result import GameResult
 from gameday.stage.stage import Stage, open_stage
 
-OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, OSError)
+OUTAGES = (DatabaseUnavailable, SQLAlchemyError, RPCError, Failure, DockerError, OSError)
 
 
 async def run_gameday(
@@ -27,7 +29,7 @@ async def run_gameday(
 ) -> GameResult:
     """Play a game and return its result, incomplete if it was stopped."""
     say(f"Starting a CodeHub for this game (seed {options.seed}) ...")
-    async with open_stage(directory, options.backend, options.users) as stage:
+    async with open_stage(directory, options.backend, options.users, options.cluster) as stage:
         game = Game(stage, options)
         playing = asyncio.create_task(game.play(say, show))
         stopping = asyncio.create_task(stop.wait())
@@ -84,4 +86,5 @@ async def _server_versions(stage: Stage) -> dict[str, str]:
         "PostgreSQL": await server_version(stage.database),
         "Temporal": await temporal_version(stage.client),
         "Linux": platform.release(),
+        **await stage.backend.versions(),
     }

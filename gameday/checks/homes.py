@@ -57,7 +57,7 @@ async def _read_stopped_home(
     row = await _read_row(stage, workspace_id)
     while time.monotonic() < deadline:
         if requested and _is_stopped(row):
-            tree = await asyncio.to_thread(hash_tree, stage.home(workspace_id))
+            tree = await asyncio.to_thread(hash_tree, await stage.home(workspace_id))
             # A sweep that had read the row before the request may still have changed it.
             if await _read_row(stage, workspace_id) == row:
                 return row, tree

@@ -34,10 +34,16 @@ async def _find_problems(stage: Stage) -> set[Problem]:
     """Compare what exists with the rows that did not change meanwhile."""
     before = await read_rows(stage.database)
     volumes, instances, jobs = set(await stage.volumes()), await stage.all_instances(), await stage.jobs()
+    leftovers = await stage.backend.leftovers()
     after = {row.workspace_id: row for row in await read_rows(stage.database)}
     unchanged = [row for row in before if row.operation is Operation.NONE and after[row.workspace_id] == row]
     found = set(find_mismatches(unchanged, volumes, instances))
-    existing = {("volume", each) for each in volumes} | {("instance", each) for each in instances}
+    found |= set(find_leftovers(unchanged, leftovers))
+    existing = {
+        *(("volume", each) for each in volumes),
+        *(("instance", each) for each in instances),
+        *((name, each) for each, names in leftovers.items() for name in names),
+    }
     found |= {
         (None, f"The {kind} of {each} belongs to no workspace.")
         for kind, each in existing
@@ -63,3 +69,11 @@ def find_mismatches(
             yield row.workspace_id, f"It is {row.phase}, but it has an instance ({', '.join(running)})."
         if row.phase is Phase.RUNNING and len(running) != 1:
             yield row.workspace_id, f"It is RUNNING, but it has {len(running)} instances."
+
+
+def find_leftovers(rows: Iterable[Row], leftovers: Mapping[str, Sequence[str]]) -> Iterator[Problem]:
+    """Find what a job left behind: the next job removes it, or the removal of the volume."""
+    for row in rows:
+        if row.phase not in PHASES_WITH_VOLUME and row.error_reason is None:
+            for each in sorted(leftovers.get(row.workspace_id, ())):
+                yield row.workspace_id, f"It is {row.phase}, but it still has the {each}."

@@ -10,6 +10,7 @@ from aiodocker import DockerError
 from sqlalchemy.exc import DBAPIError
 
 from codehub.db.session import DatabaseUnavailable
+from codehub.domain.failures import Failure
 from gameday.faults.catalog import weighted_faults
 from gameday.faults.fault import Fault, FaultRecord, NothingToBreak
 from gameday.stage.stage import Stage
@@ -21,6 +22,7 @@ ALREADY_BROKEN = (
     DBAPIError,
     DatabaseUnavailable,
     DockerError,
+    Failure,
     OSError,
     aiohttp.ClientError,
     psutil.Error,

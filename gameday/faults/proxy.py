@@ -21,7 +21,8 @@ Stream: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class FaultProxy:
     """Listens on its own port and forwards to one server."""
 
-    def __init__(self, upstream_port: int) -> None:
+    def __init__(self, upstream_port: int, host: str = LOOPBACK) -> None:
+        self.host = host
         self.port = 0
         self._upstream_port = upstream_port
         self._active = ActiveMode()
@@ -29,9 +30,9 @@ class FaultProxy:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, upstream_port: int) -> AsyncIterator[Self]:
-        proxy = cls(upstream_port)
-        server = await asyncio.start_server(proxy._accept, LOOPBACK, 0)
+    async def open(cls, upstream_port: int, host: str = LOOPBACK) -> AsyncIterator[Self]:
+        proxy = cls(upstream_port, host)
+        server = await asyncio.start_server(proxy._accept, host, 0)
         proxy.port = server.sockets[0].getsockname()[1]
         try:
             yield proxy
@@ -41,7 +42,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        return f"http://{LOOPBACK}:{self.port}"
+        return f"http://{self.host}:{self.port}"
 
     @property
     def mode(self) -> Mode:

@@ -20,7 +20,7 @@ TAR_POLL_SECONDS = 0.01
 async def kill_job(stage: Stage, random: Random) -> str:
     # Do not always kill it at its very beginning.
     delay = random.uniform(0, LONGEST_DELAY_SECONDS)
-    job = await _choose_job(stage, random)
+    job = await choose_job(stage, random)
     await asyncio.sleep(delay)
     if job not in await stage.jobs():
         raise NothingToBreak(f"the storage job {job} had already ended")
@@ -30,7 +30,7 @@ async def kill_job(stage: Stage, random: Random) -> str:
 
 async def kill_tar(stage: Stage, random: Random) -> str:
     """Kill the tar process of a job, as the kernel does when memory runs out; the job must notice."""
-    job = await _choose_job(stage, random)
+    job = await choose_job(stage, random)
     with suppress(psutil.NoSuchProcess):
         while pid := await stage.backend.job_pid(job):
             if tar := await asyncio.to_thread(_find_tar, pid):
@@ -40,7 +40,7 @@ async def kill_tar(stage: Stage, random: Random) -> str:
     raise NothingToBreak(f"the storage job {job} had already ended")
 
 
-async def _choose_job(stage: Stage, random: Random) -> str:
+async def choose_job(stage: Stage, random: Random) -> str:
     return random.choice(sorted(await wait_for_any(stage.jobs, JOB_SECONDS, "storage job ran")))
 
 
@@ -52,18 +52,18 @@ def _find_tar(pid: int) -> psutil.Process | None:
 
 
 async def kill_instance(stage: Stage, random: Random) -> str:
-    workspace_id, name = await _choose_instance(stage, random)
+    workspace_id, name = await choose_instance(stage, random)
     await stage.backend.kill_instance(name)
     return f"kill -9 of the IDE {name} of {workspace_id}"
 
 
 async def remove_instance(stage: Stage, random: Random) -> str:
-    workspace_id, name = await _choose_instance(stage, random)
+    workspace_id, name = await choose_instance(stage, random)
     await stage.backend.remove_instance(name)
-    return f"docker rm -f of the IDE {name} of {workspace_id}"
+    return f"removal of the IDE {name} of {workspace_id} by somebody else"
 
 
-async def _choose_instance(stage: Stage, random: Random) -> tuple[str, str]:
+async def choose_instance(stage: Stage, random: Random) -> tuple[str, str]:
     found = await stage.all_instances()
     pairs = [(workspace_id, name) for workspace_id, names in found.items() for name in names]
     if not pairs:

@@ -15,6 +15,7 @@ from codehub.adapters.docker.engine import ignore_statuses, open_engine
 from codehub.adapters.docker.options import PROJECT_LABEL
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_container_name, parse_volume_name, volume_name
+from codehub.embedded.free_ports import LOOPBACK
 from codehub.settings import Settings
 from gameday.stage.ide import build_image
 
@@ -45,7 +46,11 @@ class DockerBackend:
     def image(self) -> str:
         return f"codehub-gameday-ide:{self._project}"
 
-    def home(self, workspace_id: str) -> Path:
+    @property
+    def host(self) -> str:
+        return LOOPBACK
+
+    async def home(self, workspace_id: str) -> Path:
         return self._volumes_directory / volume_name(WorkspaceId(workspace_id)) / "_data"
 
     async def volumes(self) -> list[str]:
@@ -62,6 +67,18 @@ class DockerBackend:
 
     async def jobs(self) -> list[str]:
         return [name for name in await self._containers(exited=False) if name.startswith(JOB_PREFIX)]
+
+    async def leftovers(self) -> dict[str, list[str]]:
+        return {}
+
+    async def versions(self) -> Mapping[str, str]:
+        return {"Docker": str((await self._engine.version())["Version"])}
+
+    def unavailable(self) -> list[str]:
+        return []
+
+    async def wait_ready(self) -> None:
+        """Return at once: a fault of the engine ends when the engine is ready."""
 
     async def kill_instance(self, name: str) -> None:
         with ignore_statuses(*NOT_RUNNING):

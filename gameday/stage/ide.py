@@ -11,6 +11,7 @@ from pathlib import Path
 from aiodocker import Docker, DockerError
 
 from codehub.adapters.local.sandbox import AGENT_PACKAGE
+from gameday.stage.tiny_ide import SECRET_HEADER, SECRET_VARIABLE
 
 TINY_IDE = Path(__file__).with_name("tiny_ide.py")
 PROGRAM = "code-server"
@@ -23,14 +24,25 @@ RUN_AGENT = (
     "import sys; sys.path.insert(0, '/opt/codehub'); "
     "from workspace_agent.__main__ import main; sys.exit(main(sys.argv[1:]))"
 )
+# Kubernetes does not tell the labels of images, so its backend gets them as a setting.
+LABELS = {
+    "codehub.io/ide": "tiny",
+    "codehub.io/port": "8080",
+    "codehub.io/health-path": "/healthz",
+    "codehub.io/read-only-root": "true",
+    "codehub.io/secret-variable": SECRET_VARIABLE,
+    "codehub.io/secret-header": f"{SECRET_HEADER}: {{secret}}",
+    "codehub.io/agent-port": "3129",
+    "codehub.io/socket-arguments": "--socket={socket} /home/coder",
+}
 DOCKERFILE = f"""\
 FROM {BASE_IMAGE}
 COPY tiny_ide.py /tiny_ide.py
 COPY workspace_agent /opt/codehub/workspace_agent
 RUN mkdir -p /home/coder && chown 1000:1000 /home/coder
-LABEL codehub.io/ide=tiny codehub.io/port=8080 codehub.io/health-path=/healthz \\
-      codehub.io/read-only-root=true codehub.io/socket-arguments="--socket={{socket}} /home/coder"
+LABEL {" ".join(f'{name}="{value}"' for name, value in LABELS.items())}
 ENTRYPOINT ["python3", "-I", "-S", "-c", "{RUN_AGENT}", "python3", "-I", "-S", "/tiny_ide.py"]
+CMD ["--bind-addr=0.0.0.0:8080", "/home/coder"]
 """
 
 

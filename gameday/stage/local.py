@@ -14,6 +14,7 @@ from codehub.adapters.local.processes import MARKER_VARIABLE
 from codehub.adapters.local.root import LocalRoot
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_volume_name, volume_name
+from codehub.embedded.free_ports import LOOPBACK
 
 PROC = Path("/proc")
 JOB_MODULE = b"storage_job"
@@ -110,7 +111,11 @@ class LocalBackend:
     def settings(self) -> Mapping[str, str]:
         return {"CODEHUB_WORKSPACES_INSTANCE_BACKEND": "local"}
 
-    def home(self, workspace_id: str) -> Path:
+    @property
+    def host(self) -> str:
+        return LOOPBACK
+
+    async def home(self, workspace_id: str) -> Path:
         self._remember(workspace_id)
         return self._root.volumes / volume_name(WorkspaceId(workspace_id))
 
@@ -124,6 +129,18 @@ class LocalBackend:
 
     async def jobs(self) -> list[str]:
         return [str(pid) for pid in await asyncio.to_thread(self._processes.jobs)]
+
+    async def leftovers(self) -> dict[str, list[str]]:
+        return {}
+
+    async def versions(self) -> Mapping[str, str]:
+        return {}
+
+    def unavailable(self) -> list[str]:
+        return []
+
+    async def wait_ready(self) -> None:
+        """Return at once: there are no such servers."""
 
     async def kill_instance(self, name: str) -> None:
         await asyncio.to_thread(self._processes.kill_instance, int(name))

@@ -20,12 +20,14 @@ from gameday.stage.backend import Backend
 from gameday.stage.disk import SmallDisk, mounted_disk
 from gameday.stage.docker import docker_backend
 from gameday.stage.ide import install_ide
+from gameday.stage.kubernetes import kubernetes_backend
 from gameday.stage.local import local_backend
 from gameday.stage.recoveries import FaultPause, Recovery, RecoveryLog
 from gameday.stage.setup import User, add_users, log_to_file, make_settings, process_environment
 from migrations import runner
 
 LOCAL_DOCKER = "local-docker"
+K8S = "k8s"
 WORKERS = ("worker", "worker-2")
 # A second worker takes over when one is killed, and the event relays elect a leader.
 STAGE_PROCESSES = (*PROCESSES, CodeHubProcess("worker-2", "worker", "Worker 2"))
@@ -66,8 +68,8 @@ class Stage:
         """Return the seconds since the stage was opened."""
         return self.recovery_log.clock()
 
-    def home(self, workspace_id: str) -> Path:
-        return self.backend.home(workspace_id)
+    async def home(self, workspace_id: str) -> Path:
+        return await self.backend.home(workspace_id)
 
     async def instances(self, workspace_id: str) -> list[str]:
         return (await self.backend.instances()).get(workspace_id, [])
@@ -93,20 +95,25 @@ class Stage:
 
     def unavailable(self) -> list[str]:
         """Return the parts that are not ready."""
-        return self.recovery_log.unavailable()
+        return [*self.recovery_log.unavailable(), *self.backend.unavailable()]
 
     async def wait_ready(self) -> None:
         """Wait until all parts are ready."""
-        await asyncio.gather(*(self.stack.wait_ready(name) for name in self.parts))
+        await asyncio.gather(*(self.stack.wait_ready(name) for name in self.parts), self.backend.wait_ready())
 
 
 @asynccontextmanager
-async def open_stage(directory: Path, backend_name: str, users: int) -> AsyncIterator[Stage]:
-    """Start a stage; at the end stop and remove everything except the files in the directory."""
+async def open_stage(
+    directory: Path, backend_name: str, users: int, cluster: str = ""
+) -> AsyncIterator[Stage]:
+    """Start a stage; at the end stop and remove everything except the files in the directory.
+
+    `cluster` is the program that operates the cluster of the backend `k8s`.
+    """
     directory = await asyncio.to_thread(directory.resolve)
     programs = install_ide(directory / "ide")
     async with AsyncExitStack() as cleanup:
-        disk, backend = await _open_backend(cleanup, directory, backend_name, programs)
+        disk, backend = await _open_backend(cleanup, directory, backend_name, programs, cluster)
         variables = make_settings(directory, backend.settings)
         recovery_log = RecoveryLog()
         stack = EmbeddedStack(
@@ -117,7 +124,8 @@ async def open_stage(directory: Path, backend_name: str, users: int) -> AsyncIte
         settings = load_settings({**variables, **stack.environment})
         database = await _open_database(cleanup, settings)
         players = await add_users(database, users)
-        s3 = await cleanup.enter_async_context(FaultProxy.open(_port_of(archive_store_of(settings))))
+        upstream_port = _port_of(archive_store_of(settings))
+        s3 = await cleanup.enter_async_context(FaultProxy.open(upstream_port, backend.host))
         overrides = {"CODEHUB_S3_ENDPOINT_URL": s3.url}
         await stack.start_processes(STAGE_PROCESSES, process_environment(variables, programs), overrides)
         client = await connect_temporal(settings)
@@ -127,10 +135,12 @@ async def open_stage(directory: Path, backend_name: str, users: int) -> AsyncIte
 
 
 async def _open_backend(
-    cleanup: AsyncExitStack, directory: Path, name: str, programs: Path
+    cleanup: AsyncExitStack, directory: Path, name: str, programs: Path, cluster: str
 ) -> tuple[SmallDisk | None, Backend]:
     if name == LOCAL_DOCKER:
         return None, await cleanup.enter_async_context(docker_backend())
+    if name == K8S:
+        return None, await cleanup.enter_async_context(kubernetes_backend(cluster))
     homes = directory / "local"
     disk = cleanup.enter_context(mounted_disk(directory / "homes.img", homes))
     return disk, cleanup.enter_context(local_backend(homes, programs))

@@ -27,6 +27,9 @@ FILES = "files"
 PARTS = ".parts"
 # Marks a response as the IDE's own: only then does a refusal mean that nothing changed.
 SIGNATURE = "X-Tiny-IDE"
+# If the variable is set, every request must have it in the header: a Pod can take over another one's address.
+SECRET_VARIABLE = "TINY_IDE_SECRET"  # noqa: S105 (a name)
+SECRET_HEADER = "X-Tiny-IDE-Secret"  # noqa: S105 (a name)
 CHUNK_BYTES = 256 * 1024
 WEBSOCKET_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 FIN, MASKED = 0x80, 0x80
@@ -135,6 +138,17 @@ class Handler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     home: Home
+    secret: str | None = None
+
+    def parse_request(self) -> bool:
+        """Refuse requests that are meant for another IDE, without the signature of this one."""
+        if not super().parse_request():
+            return False
+        if self.secret is not None and self.headers.get(SECRET_HEADER) != self.secret:
+            self.close_connection = True
+            self.send_error(401)
+            return False
+        return True
 
     def do_GET(self) -> None:
         if self.path == "/healthz":
@@ -286,6 +300,7 @@ def open_server(arguments: list[str]) -> Server:
 
 def main(arguments: list[str]) -> None:
     Handler.home = Home(Path(arguments[-1]))
+    Handler.secret = os.environ.get(SECRET_VARIABLE)
     # The first process of a container ignores signals that it does not handle.
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     with open_server(arguments) as server:

@@ -1,4 +1,4 @@
-"""Run a test cluster by hand: python -m testkit.kubernetes up|down|status|load."""
+"""Run a test cluster by hand: python -m testkit.kubernetes up|down|status|load|operate."""
 
 # ruff: noqa: T201 (a command)
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from testkit.kubernetes import binaries
 from testkit.kubernetes.cluster import Cluster
+from testkit.kubernetes.operator import operate
 
 
 def parser() -> argparse.ArgumentParser:
@@ -22,6 +23,7 @@ def parser() -> argparse.ArgumentParser:
     commands.add_parser("status", help="print whether the cluster runs and how to reach it")
     load = commands.add_parser("load", help="copy images of the Docker engine to all nodes")
     load.add_argument("images", nargs="+")
+    commands.add_parser("operate", help="break it as the input says; see testkit/kubernetes/operator.py")
     return parser
 
 
@@ -54,6 +56,9 @@ def main(arguments: list[str]) -> int:
             return 0
         case "load":
             cluster.load_images(*options.images)
+        case "operate" if cluster.control_plane.is_on:
+            operate(cluster, sys.stdin, sys.stdout)
+            return 0
     return 0 if status(cluster) else 1
 
 

@@ -71,7 +71,7 @@ class Cluster:
         self.start_server(control_plane.ETCD)
         self.start_server(control_plane.API_SERVER)
         for name in self.nodes:
-            self._boot(name)
+            self._boot(name, outlive=outlive)
         self._wait_until(self._api_server_answers, "the API server answers")
         # These give up after ten seconds without an API server.
         for name in control_plane.CLIENTS:
@@ -107,17 +107,7 @@ class Cluster:
 
     def _wait_until(self, condition: Callable[[], bool], what: str) -> None:
         """Wait for a condition of the cluster; fail at once if a server has ended."""
-
-        def holds() -> bool:
-            return condition() or self._require_started_servers()
-
-        wait_until(holds, what)
-
-    def _require_started_servers(self) -> bool:
-        for machine in (self.control_plane, *self.nodes.values()):
-            for server in machine.ended():
-                raise RuntimeError(f"{server} has ended on {machine.name}: {machine.tail(server)}")
-        return False
+        _wait_for(condition, what, (self.control_plane, *self.nodes.values()))
 
     # -- what tests use
 
@@ -178,8 +168,18 @@ class Cluster:
 
     def start_node(self, name: str) -> None:
         """Start a node again after a power failure, and return when it is ready."""
-        self._boot(name)
+        self.boot_node(name)
         self._wait_until(self.is_ready, f"{name} is ready again")
+
+    def boot_node(self, name: str, *, outlive: bool | None = None) -> None:
+        """Start a node again without waiting for the cluster; it can outlive the calling thread."""
+        self._boot(name, outlive=self._outlive if outlive is None else outlive)
+
+    def start_ended_servers(self) -> None:
+        """Start the servers that have ended, as the init system of a real machine does."""
+        for on, machine in ((None, self.control_plane), *self.nodes.items()):
+            for server in machine.ended() if machine.is_on else []:
+                self.start_server(server, on)
 
     # -- parts
 
@@ -197,9 +197,9 @@ class Cluster:
             return control_plane.commands(self.control_plane.directory, self.network, self.credentials)
         return node.commands(self.nodes[name], self._number(name), self.network, self.credentials)
 
-    def _boot(self, name: str) -> None:
+    def _boot(self, name: str, *, outlive: bool) -> None:
         machine = self.nodes[name]
-        machine.boot(outlive=self._outlive)
+        machine.boot(outlive=outlive)
         node.prepare(machine)
         self.network.connect_node(self.control_plane, machine, self._number(name))
         # Left behind by a run that was killed.
@@ -207,12 +207,29 @@ class Cluster:
         cgroups.create(self._cgroup(name))
         node.configure(machine, self._number(name), self.network, self.credentials, self._cgroup(name))
         self.start_server(node.CONTAINERD, name)
-        self._wait_until(_succeeds(machine, "ctr", "version"), f"containerd answers on {name}")
+        # Servers elsewhere may be down: that is a fault of its own.
+        _wait_for(_succeeds(machine, "ctr", "version"), f"containerd answers on {name}", (machine,))
         archive = machine.directory / "pause.tar"
         images.write_pause(archive)
         images.load([machine], archive)
         self.start_server(node.KUBELET, name)
         self.start_server(node.PROXY, name)
+
+
+def _wait_for(condition: Callable[[], bool], what: str, machines: Iterable[Machine]) -> None:
+    """Wait for a condition; fail at once if a server of these machines has ended."""
+
+    def holds() -> bool:
+        return condition() or _require_running(machines)
+
+    wait_until(holds, what)
+
+
+def _require_running(machines: Iterable[Machine]) -> bool:
+    for machine in machines:
+        for server in machine.ended():
+            raise RuntimeError(f"{server} has ended on {machine.name}: {machine.tail(server)}")
+    return False
 
 
 def _succeeds(machine: Machine, *command: str) -> Callable[[], bool]:

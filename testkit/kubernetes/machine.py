@@ -50,6 +50,7 @@ class Machine:
     def boot(self, *, outlive: bool) -> None:
         """Create the namespaces. They end with the calling thread, unless they are to outlive it."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        self._set_logs_aside()
         command = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--mount", "--net"]
         # Mounts in the machine stay in it, but what the host unmounts is unmounted here as well.
         command += ["--propagation", "slave", str(binaries.built("pause"))]
@@ -137,6 +138,11 @@ class Machine:
     def tail(self, name: str) -> str:
         log = self.log(name)
         return log.read_bytes()[-TAIL_BYTES:].decode(errors="replace") if log.exists() else ""
+
+    def _set_logs_aside(self) -> None:
+        """Rename the logs of an earlier boot: a log says that its program was started."""
+        for log in self.directory.glob("*.log"):
+            log.rename(log.with_suffix(".old"))
 
     def ended(self) -> list[str]:
         """Return the programs that were started, but have ended."""

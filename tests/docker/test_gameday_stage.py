@@ -14,7 +14,7 @@ async def test_everything_belongs_to_the_project_and_is_removed_with_it(tmp_path
             await player.reach("RUNNING")
             [name] = await stage.instances(player.workspace_id)
             assert docker("ps", "--filter", mine, "--format", "{{.Names}}") == name
-            assert stage.home(player.workspace_id).is_dir()
+            assert (await stage.home(player.workspace_id)).is_dir()
             await stage.backend.kill_instance(name)
             await stage.backend.remove_instance(name)
             assert name not in await stage.instances(player.workspace_id)

@@ -46,7 +46,7 @@ async def test_a_home_must_have_the_acknowledged_files_and_no_others(stage: Stag
     [missing] = await _check(stage, journal, workspace_id)
     assert missing.startswith("notes.txt is missing")
 
-    files = stage.home(workspace_id) / FILES
+    files = (await stage.home(workspace_id)) / FILES
     files.mkdir()
     (files / "notes.txt").write_bytes(CONTENT)
     assert await _check(stage, journal, workspace_id) == []

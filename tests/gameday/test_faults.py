@@ -124,7 +124,7 @@ async def test_workers_refuse_another_disk_and_no_home_counts_as_lost(stage: Sta
     await stage.wait_ready()
     async with new_workspace(stage) as player:
         await player.reach("STANDBY")
-        (stage.home(player.workspace_id) / "kept").write_bytes(b"kept")
+        ((await stage.home(player.workspace_id)) / "kept").write_bytes(b"kept")
 
         async def is_refused() -> bool:
             notes = (each.note for each in stage.stack.statuses if each.name in WORKERS)
@@ -139,7 +139,7 @@ async def test_workers_refuse_another_disk_and_no_home_counts_as_lost(stage: Sta
         await stage.wait_ready()
         await player.reach("ARCHIVED")
         await player.reach("STANDBY")
-        assert (stage.home(player.workspace_id) / "kept").read_bytes() == b"kept"
+        assert ((await stage.home(player.workspace_id)) / "kept").read_bytes() == b"kept"
 
 
 async def test_a_worker_is_stopped_during_an_observation(stage: Stage) -> None:
@@ -162,7 +162,7 @@ async def test_workspaces_on_disk_can_be_used_while_s3_is_down(stage: Stage) -> 
     await stage.wait_ready()
     async with new_workspace(stage) as player:
         await player.reach("STANDBY")
-        (stage.home(player.workspace_id) / "big").write_bytes(os.urandom(5_000_000))
+        ((await stage.home(player.workspace_id)) / "big").write_bytes(os.urandom(5_000_000))
         # Otherwise the job ends before the fault finds it.
         with stage.s3.inject(Slow(bytes_per_second=100_000)):
             await player.request("ARCHIVED")
@@ -221,7 +221,7 @@ async def test_a_killed_storage_job_is_repeated_and_nothing_is_lost(stage: Stage
     async with new_workspace(stage) as player:
         await player.reach("STANDBY")
         content = os.urandom(5_000_000)
-        (stage.home(player.workspace_id) / "big").write_bytes(content)
+        ((await stage.home(player.workspace_id)) / "big").write_bytes(content)
         # Otherwise the job ends before the fault finds it.
         with stage.s3.inject(Slow(bytes_per_second=100_000)):
             await player.request("ARCHIVED")
@@ -229,7 +229,7 @@ async def test_a_killed_storage_job_is_repeated_and_nothing_is_lost(stage: Stage
         assert description.startswith("kill -9 of the storage job")
         await player.reach("ARCHIVED")
         await player.reach("STANDBY")
-        assert (stage.home(player.workspace_id) / "big").read_bytes() == content
+        assert ((await stage.home(player.workspace_id)) / "big").read_bytes() == content
 
 
 async def test_a_storage_job_notices_that_its_tar_was_killed_and_nothing_is_lost(stage: Stage) -> None:
@@ -237,7 +237,7 @@ async def test_a_storage_job_notices_that_its_tar_was_killed_and_nothing_is_lost
     async with new_workspace(stage) as player:
         await player.reach("STANDBY")
         content = os.urandom(100_000_000)
-        (stage.home(player.workspace_id) / "big").write_bytes(content)
+        ((await stage.home(player.workspace_id)) / "big").write_bytes(content)
         # More than the pipe, the compressor and the upload parts hold, so that tar waits.
         with stage.s3.inject(Slow(bytes_per_second=100_000)):
             await player.request("ARCHIVED")
@@ -250,7 +250,7 @@ async def test_a_storage_job_notices_that_its_tar_was_killed_and_nothing_is_lost
         await until(has_failed, "the job has noticed")
         await player.reach("ARCHIVED")
         await player.reach("STANDBY")
-        assert (stage.home(player.workspace_id) / "big").read_bytes() == content
+        assert ((await stage.home(player.workspace_id)) / "big").read_bytes() == content
 
 
 async def test_there_is_nothing_to_break_without_an_ide_or_a_job(stage: Stage) -> None:

@@ -41,7 +41,7 @@ async def test_it_observes_instances_and_volumes_directly(stage: Stage) -> None:
         [instance] = await stage.instances(player.workspace_id)
         assert (await stage.all_instances())[player.workspace_id] == [instance]
         assert player.workspace_id in await stage.volumes()
-        assert stage.home(player.workspace_id).is_dir()
+        assert (await stage.home(player.workspace_id)).is_dir()
         await player.reach("STANDBY")
         assert await stage.instances(player.workspace_id) == []
         assert player.workspace_id in await stage.volumes()

@@ -1,0 +1,53 @@
+"""The namespace of a stage: create it, evict Pods from it, and remove it with everything in it."""
+
+import asyncio
+from http import HTTPStatus
+
+from lightkube.core.resource import ApiInfo, NamespacedSubResource, ResourceDef
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.models.policy_v1 import Eviction as EvictionModel
+from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
+
+from codehub.adapters.kubernetes.client import Kubernetes, ignore_statuses, metadata_of, uid_of
+
+POLL_SECONDS = 0.5
+SETUP_SECONDS = 60.0
+
+
+class Eviction(NamespacedSubResource, EvictionModel):
+    """An eviction as `kubectl drain` requests it; the test cluster knows only this version of it."""
+
+    _api_info = ApiInfo(
+        resource=ResourceDef("policy", "v1beta1", "Eviction"),
+        parent=ResourceDef("", "v1", "Pod"),
+        plural="pods",
+        verbs=["post"],
+        action="eviction",
+    )
+
+
+async def create_namespace(kubernetes: Kubernetes) -> None:
+    """Create the namespace and return when it can have Pods."""
+    await kubernetes.client.create(Namespace(metadata=ObjectMeta(name=kubernetes.namespace)))
+    async with asyncio.timeout(SETUP_SECONDS):
+        # Without it, the API server refuses all Pods.
+        while await kubernetes.find(ServiceAccount, "default") is None:  # noqa: ASYNC110
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def remove_namespace(kubernetes: Kubernetes) -> None:
+    """Remove the namespace and return when everything in it is gone."""
+    async for pod in kubernetes.client.list(Pod):
+        # A namespace goes only when its Pods are gone, and those would be given time to end.
+        await kubernetes.delete(Pod, metadata_of(pod).name or "", uid=uid_of(pod), grace_seconds=0)
+    with ignore_statuses(HTTPStatus.NOT_FOUND):
+        await kubernetes.client.delete(Namespace, kubernetes.namespace)
+        while True:
+            await kubernetes.client.get(Namespace, kubernetes.namespace)
+            await asyncio.sleep(POLL_SECONDS)
+
+
+async def evict(kubernetes: Kubernetes, pod: str) -> None:
+    """Evict a Pod; succeed if it is gone."""
+    with ignore_statuses(HTTPStatus.NOT_FOUND):
+        await kubernetes.client.create(Eviction(metadata=ObjectMeta(name=pod)), pod)
