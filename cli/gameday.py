@@ -87,7 +87,9 @@ def _require_gameday() -> None:
 def _require_cluster(backend: str, cluster: str) -> None:
     """A game breaks the servers of a cluster, so it needs a program that may do that."""
     if (backend == "k8s") is not bool(cluster):
-        raise CommandError("--backend k8s and --cluster belong together: give both, or none.", code=ExitCode.USAGE)
+        raise CommandError(
+            "--backend k8s and --cluster belong together: give both, or none.", code=ExitCode.USAGE
+        )
 
 
 def _data_directory(cleanup: ExitStack, *, keep: bool) -> Path:
@@ -106,11 +108,15 @@ def _write_report(result: "GameResult", directory: Path) -> None:
 
 async def _play(options: "Options", directory: Path) -> "GameResult":
     from gameday.run import run_gameday  # noqa: PLC0415
+    from gameday.stage.cluster import NoCluster  # noqa: PLC0415
+    from gameday.stage.ide import CannotBuild, NoPython  # noqa: PLC0415
 
     stop = _stop_on_signal()
     output = ProgressOutput()
     try:
         return await run_gameday(options, directory, output.say, output.show, stop)
+    except (NoCluster, NoPython, CannotBuild) as error:
+        raise CommandError(str(error)) from error
     finally:
         output.close()
 

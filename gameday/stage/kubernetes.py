@@ -10,6 +10,7 @@ from http import HTTPStatus
 from pathlib import Path
 from uuid import uuid4
 
+from lightkube.core.client import LabelSelector
 from lightkube.resources.core_v1 import Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret
 
 from codehub.adapters.docker.engine import ignore_statuses, open_engine
@@ -116,7 +117,7 @@ class KubernetesBackend:
         return Path(local.path) if local else NOTHING
 
     async def volumes(self) -> list[str]:
-        labels = {PROJECT_LABEL: self._project}
+        labels: LabelSelector = {PROJECT_LABEL: self._project}
         with translate_read_errors():
             claims = self._kubernetes.client.list(PersistentVolumeClaim, labels=labels)
             names = [metadata_of(each).name or "" async for each in claims]
@@ -200,7 +201,7 @@ class KubernetesBackend:
             return None
 
     async def _list_pods(self, component: Component) -> Sequence[Pod]:
-        labels = {PROJECT_LABEL: self._project, COMPONENT_LABEL: component.value}
+        labels: LabelSelector = {PROJECT_LABEL: self._project, COMPONENT_LABEL: component.value}
         with translate_read_errors():
             pods = [each async for each in self._kubernetes.client.list(Pod, labels=labels)]
         for pod in pods:

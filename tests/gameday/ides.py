@@ -25,7 +25,9 @@ class RunningIde:
 
 
 @asynccontextmanager
-async def running_ide(home: Path, disk_bytes: int | None = None) -> AsyncIterator[RunningIde]:
+async def running_ide(
+    home: Path, disk_bytes: int | None = None, secret: str | None = None
+) -> AsyncIterator[RunningIde]:
     """Start an IDE and wait until it is ready; stop it and remove the small disk at the end."""
     home.mkdir(exist_ok=True)
     port = free_port()
@@ -33,10 +35,14 @@ async def running_ide(home: Path, disk_bytes: int | None = None) -> AsyncIterato
         *(sys.executable, "-I", "-S", tiny_ide.__file__),
         *(f"--bind-addr=127.0.0.1:{port}", "--auth=none", str(home)),
     )
-    process = await asyncio.create_subprocess_exec(*_on_small_disk(command, home, disk_bytes))
+    environment = {**os.environ, **({tiny_ide.SECRET_VARIABLE: secret} if secret else {})}
+    process = await asyncio.create_subprocess_exec(
+        *_on_small_disk(command, home, disk_bytes), env=environment
+    )
     ide = RunningIde(f"http://127.0.0.1:{port}", home, process)
     try:
-        await until(lambda: _is_ready(ide), "the IDE is ready")
+        headers = {tiny_ide.SECRET_HEADER: secret} if secret else {}
+        await until(lambda: _is_ready(ide, headers), "the IDE is ready")
         yield ide
     finally:
         if process.returncode is None:
@@ -53,12 +59,12 @@ def _on_small_disk(command: Sequence[str], home: Path, disk_bytes: int | None) -
     return ("unshare", *namespaces, "sh", "-c", script, str(home), *command)
 
 
-async def _is_ready(ide: RunningIde) -> bool:
+async def _is_ready(ide: RunningIde, headers: dict[str, str]) -> bool:
     if ide.process.returncode is not None:
         raise AssertionError(f"the IDE ended with {ide.process.returncode}")
     async with aiohttp.ClientSession() as session:
         try:
-            async with session.get(f"{ide.url}/healthz") as response:
+            async with session.get(f"{ide.url}/healthz", headers=headers) as response:
                 return response.status == 200
         except aiohttp.ClientError:
             return False

@@ -15,7 +15,7 @@ from gameday.checks.archives import ArchiveWatch, find_committed, find_unneeded
 from gameday.checks.convergence import needs_person
 from gameday.checks.findings import Findings, Invariant
 from gameday.checks.homes import check_existence
-from gameday.checks.orphans import find_mismatches
+from gameday.checks.orphans import find_leftovers, find_mismatches
 from gameday.checks.watcher import LONGEST_CLAIM, OutageWatch, check_limits, find_locked_out
 from gameday.people.journal import Journal
 from tests.gameday.histories import BEGAN, WORKSPACE, row
@@ -138,6 +138,14 @@ def test_volumes_and_instances_must_match_the_phase(
     found = [problem for _, problem in find_mismatches([row(**changes)], volumes, instances)]
     assert len(found) == (words is not None)
     assert words is None or words in found[0]
+
+
+def test_what_a_job_left_behind_goes_with_the_volume() -> None:
+    leftovers = {str(WORKSPACE): ["Secret credentials"]}
+    found = [*find_leftovers([row(phase=Phase.ARCHIVED)], leftovers)]
+    assert found == [(WORKSPACE, "It is ARCHIVED, but it still has the Secret credentials.")]
+    failed = row(phase=Phase.ERROR, error_reason=ErrorReason.TIMEOUT)
+    assert not [*find_leftovers([row(phase=Phase.STANDBY), row(phase=Phase.RUNNING), failed], leftovers)]
 
 
 def test_a_workspace_needs_a_person_only_with_an_error_and_no_operation() -> None:

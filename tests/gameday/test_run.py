@@ -30,6 +30,24 @@ async def test_a_stopped_game_returns_a_result_that_proves_nothing(tmp_path: Pat
 
 
 def test_an_unknown_backend_is_a_usage_error() -> None:
-    result = CliRunner().invoke(app, ["gameday", "--backend", "k8s"])
+    result = CliRunner().invoke(app, ["gameday", "--backend", "cloud"])
     assert result.exit_code == ExitCode.USAGE
     assert "local-docker" in result.output
+
+
+@pytest.mark.parametrize("arguments", [["--backend", "k8s"], ["--cluster", "true"]])
+def test_a_cluster_needs_a_program_that_operates_it(arguments: list[str]) -> None:
+    result = CliRunner().invoke(app, ["gameday", *arguments])
+    assert result.exit_code == ExitCode.USAGE
+    assert "--cluster" in result.output
+
+
+def test_a_program_without_a_cluster_is_reported_in_one_sentence() -> None:
+    result = CliRunner().invoke(app, ["gameday", "--backend", "k8s", "--cluster", "true"])
+    assert result.exit_code == ExitCode.FAILED
+    assert "No cluster runs" in result.output
+
+
+def test_the_command_of_a_game_names_its_cluster() -> None:
+    options = Options(minutes=1, seed=SEED, backend="k8s", cluster="python -m testkit.kubernetes")
+    assert options.command.endswith("--cluster 'python -m testkit.kubernetes'")

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from yarl import URL
 
-from gameday.stage.tiny_ide import PARTS, SIGNATURE, hash_tree
+from gameday.stage.tiny_ide import PARTS, SECRET_HEADER, SIGNATURE, hash_tree
 from testkit.waiting import until
 from tests.gameday.ides import RunningIde, running_ide
 
@@ -151,6 +151,20 @@ async def test_a_websocket_echoes_messages_of_every_length(
         await socket.ping(b"there?")
         await socket.close(code=1000)
         assert socket.close_code == 1000
+
+
+async def test_a_request_for_another_ide_changes_nothing_and_is_not_signed(
+    tmp_path: Path, session: aiohttp.ClientSession
+) -> None:
+    async with running_ide(tmp_path / "home", secret="ours") as ide:  # noqa: S106 (no secret)
+        for secret in ({}, {SECRET_HEADER: "another's"}):
+            url, headers = f"{ide.url}/files/a", {**CREATE, **secret}
+            async with session.put(url, data=b"content", headers=headers) as refused:
+                assert refused.status == 401
+                assert SIGNATURE not in refused.headers
+        assert hash_tree(ide.home) == {}
+        written = await send(session, ide, "PUT", "/files/a", b"content", {**CREATE, SECRET_HEADER: "ours"})
+        assert written == (200, digest(b"content").encode())
 
 
 async def test_it_ends_immediately_on_sigterm(ide: RunningIde, session: aiohttp.ClientSession) -> None:
