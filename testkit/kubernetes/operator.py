@@ -25,11 +25,12 @@ class Operator:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._frozen: list[tuple[str, ...]] = []
+        self._off: set[str] = set()
         self._requests: dict[str, Callable[..., None]] = {
             "kill": cluster.kill,
             "freeze": self._freeze,
             "thaw": self._thaw,
-            "stop-node": cluster.stop_node,
+            "stop-node": self._stop_node,
             "start-node": self._start_node,
             "load": cluster.load_images,
         }
@@ -54,7 +55,11 @@ class Operator:
         return "ok"
 
     def supervise(self) -> None:
-        # A server that cannot be started now is started in the next round.
+        """Start what has ended without a request; try again in the next round if that fails."""
+        for name, machine in self._cluster.nodes.items():
+            if not machine.is_on and name not in self._off:
+                with suppress(*FAILURES):
+                    self._start_node(name)
         with suppress(*FAILURES):
             self._cluster.start_ended_servers()
 
@@ -62,10 +67,8 @@ class Operator:
         """Undo what the requests have broken."""
         for frozen in list(self._frozen):
             self._thaw(*frozen)
-        for name, machine in self._cluster.nodes.items():
-            if not machine.is_on:
-                self._start_node(name)
-        self._cluster.start_ended_servers()
+        self._off.clear()
+        self.supervise()
 
     def _freeze(self, *server: str) -> None:
         self._frozen.append(server)
@@ -75,7 +78,12 @@ class Operator:
         self._cluster.thaw(*server)
         self._frozen.remove(server)
 
+    def _stop_node(self, name: str) -> None:
+        self._off.add(name)
+        self._cluster.stop_node(name)
+
     def _start_node(self, name: str) -> None:
+        self._off.discard(name)
         self._cluster.boot_node(name, outlive=True)
 
 
