@@ -103,6 +103,6 @@ def _cluster(stage: Stage) -> Iterator[Weighted]:
     yield INSTANCE_WEIGHT, Fault("evict-ide", partial(evict_instance, stage, backend))
     yield JOB_WEIGHT, Fault("remove-job", partial(remove_job, stage, backend), waits=True)
     for server in (*CONTROL_PLANE, *NODE_SERVERS):
-        yield SERVER_WEIGHT, Fault(f"kill-{server}", partial(kill_server, backend, server))
+        yield SERVER_WEIGHT, Fault(f"kill-{server}", partial(kill_server, stage, backend, server))
         yield FREEZE_WEIGHT, Fault(f"freeze-{server}", partial(freeze_server, backend, server))
     yield NODE_WEIGHT, Fault("fail-node", partial(fail_node, backend))

@@ -7,6 +7,7 @@ from random import Random
 from gameday.faults.fault import NothingToBreak
 from gameday.faults.workspaces import choose_instance, choose_job
 from gameday.stage.kubernetes import KubernetesBackend
+from gameday.stage.recoveries import Recovery
 from gameday.stage.stage import Stage
 
 CONTROL_PLANE = ("kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler")
@@ -21,14 +22,15 @@ SHORTEST_FREEZE_SECONDS, LONGEST_FREEZE_SECONDS = 1.0, 12.0
 SHORTEST_POWER_SECONDS, LONGEST_POWER_SECONDS = 2.0, 25.0
 
 
-async def kill_server(backend: KubernetesBackend, server: str, random: Random) -> str:
+async def kill_server(stage: Stage, backend: KubernetesBackend, server: str, random: Random) -> str:
     """Kill a server; whoever operates the cluster starts it again at once."""
     where = _choose_machine(backend, server, random)
     _require_api(backend, server)
     with backend.cluster.breaking(server):
+        began = stage.clock()
         await backend.cluster.request("kill", server, *where)
-        if server in NEEDED_BY_ALL:
-            await _wait_for_api(backend)
+        if server in NEEDED_BY_ALL and await _wait_for_api(backend):
+            stage.recoveries.append(Recovery(server, began, stage.clock() - began))
     return f"kill -9 of {' on '.join((server, *where))}"
 
 
@@ -90,8 +92,11 @@ def _require_api(backend: KubernetesBackend, server: str) -> None:
         raise NothingToBreak(f"{server} was already broken")
 
 
-async def _wait_for_api(backend: KubernetesBackend) -> None:
+async def _wait_for_api(backend: KubernetesBackend) -> bool:
+    """Return whether the API server responds again; not for ever, because other faults may prevent it."""
     with suppress(TimeoutError):
         async with asyncio.timeout(RESTART_SECONDS):
             while not await backend.responds():  # noqa: ASYNC110 (there is no event to wait for)
                 await asyncio.sleep(POLL_SECONDS)
+            return True
+    return False
