@@ -102,11 +102,10 @@ async def _read_line(process: asyncio.subprocess.Process) -> str:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    assert process.stdin is not None  # noqa: S101 (for the type checker)
-    process.stdin.close()
+    """End the input, and wait until the program has repaired everything."""
     try:
         async with asyncio.timeout(END_SECONDS):
-            await process.wait()
+            await process.communicate()
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -58,6 +58,8 @@ class Machine:
             self._holder = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
+                # Not the caller's: it may outlive the caller, whose reader would wait for it.
+                stdout=errors,
                 stderr=errors,
                 start_new_session=outlive,
                 preexec_fn=None if outlive else _end_with_parent,  # noqa: PLW1509
