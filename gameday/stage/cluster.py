@@ -103,6 +103,8 @@ async def _read_line(process: asyncio.subprocess.Process) -> str:
 
 async def _end(process: asyncio.subprocess.Process) -> None:
     """End the input, and wait until the program has repaired everything."""
+    if process.stdin is not None:
+        process.stdin.close()
     try:
         async with asyncio.timeout(END_SECONDS):
             await process.communicate()

@@ -3,27 +3,15 @@
 import asyncio
 from http import HTTPStatus
 
-from lightkube.core.resource import ApiInfo, NamespacedSubResource, ResourceDef
 from lightkube.models.meta_v1 import ObjectMeta
-from lightkube.models.policy_v1 import Eviction as EvictionModel
-from lightkube.resources.core_v1 import Namespace, Pod, ServiceAccount
+from lightkube.resources.core_v1 import Namespace, Pod, PodEviction, ServiceAccount
 
 from codehub.adapters.kubernetes.client import Kubernetes, ignore_statuses, metadata_of, uid_of
 
 POLL_SECONDS = 0.5
 SETUP_SECONDS = 60.0
-
-
-class Eviction(NamespacedSubResource, EvictionModel):
-    """An eviction as `kubectl drain` requests it; the test cluster knows only this version of it."""
-
-    _api_info = ApiInfo(
-        resource=ResourceDef("policy", "v1beta1", "Eviction"),
-        parent=ResourceDef("", "v1", "Pod"),
-        plural="pods",
-        verbs=["post"],
-        action="eviction",
-    )
+# The only one that the test cluster knows; 1.25 and newer know only v1.
+EVICTION_VERSION = "policy/v1beta1"
 
 
 async def create_namespace(kubernetes: Kubernetes) -> None:
@@ -48,6 +36,7 @@ async def remove_namespace(kubernetes: Kubernetes) -> None:
 
 
 async def evict(kubernetes: Kubernetes, pod: str) -> None:
-    """Evict a Pod; succeed if it is gone."""
+    """Evict a Pod as `kubectl drain` does; succeed if it is gone."""
+    eviction = PodEviction(apiVersion=EVICTION_VERSION, metadata=ObjectMeta(name=pod))
     with ignore_statuses(HTTPStatus.NOT_FOUND):
-        await kubernetes.client.create(Eviction(metadata=ObjectMeta(name=pod)), pod)
+        await kubernetes.client.create(eviction, pod)
