@@ -96,7 +96,7 @@ MUTATIONS = (
         "codehub/domain/garbage.py",
         "    return now - orphan_since >= periods.orphan\n",
         "    return now >= orphan_since\n",
-        GAME,
+        Tests("tests/workflows/test_gc.py", "superseded_archive"),
     ),
     Mutation(
         "older archive collected while the current one is missing",

@@ -22,9 +22,9 @@ async def open_kubernetes_deployment(
     servers: Servers,
     namespace: Namespace,
     directory: Path,
-    *,
     image: str = IMAGE,
     gate: Gate | None = None,
+    /,
     **extra: str,
 ) -> AsyncIterator[Deployment]:
     """Open a deployment in this namespace; with the namespace goes what a failed test left.

@@ -153,9 +153,7 @@ async def harness(
     async with FaultProxy.to(shared_namespace.cluster) as proxy:
         kubeconfig = proxy.write_kubeconfig(tmp_path / "kubeconfig")
         settings = {**SETTINGS, "CODEHUB_KUBERNETES_KUBECONFIG": str(kubeconfig)}
-        async with open_kubernetes_deployment(
-            servers, shared_namespace, tmp_path, image=IMAGE, gate=None, **settings
-        ) as deployment:
+        async with open_kubernetes_deployment(servers, shared_namespace, tmp_path, **settings) as deployment:
             await prepare(deployment.client, deployment.settings)
             async with deployment.worker():
                 yield Harness(deployment, shared_namespace, proxy)

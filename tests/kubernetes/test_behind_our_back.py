@@ -34,9 +34,7 @@ async def deployment(
 ) -> AsyncIterator[Deployment]:
     load_held_images(shared_namespace.cluster)
     directory: Path = tmp_path_factory.mktemp("deployment")
-    async with open_kubernetes_deployment(
-        servers, shared_namespace, directory, image=HELD_IMAGE, gate=None
-    ) as deployment:
+    async with open_kubernetes_deployment(servers, shared_namespace, directory, HELD_IMAGE) as deployment:
         yield deployment
 
 

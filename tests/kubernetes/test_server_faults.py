@@ -55,7 +55,7 @@ async def deployment(
     directory = tmp_path_factory.mktemp("deployment")
     with cordoned(shared_namespace.api, OTHER_NODE):
         async with open_kubernetes_deployment(
-            servers, shared_namespace, directory, image=HELD_IMAGE, gate=gate, **SETTINGS
+            servers, shared_namespace, directory, HELD_IMAGE, gate, **SETTINGS
         ) as deployment:
             yield deployment
 
