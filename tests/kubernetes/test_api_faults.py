@@ -17,7 +17,6 @@ from codehub.db.events import EventKind, list_events
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, ErrorReason, Phase
 from testkit.deployment import Deployment, Servers
-from testkit.fakes import IMAGE
 from testkit.homes import KubernetesHomes
 from testkit.kubernetes.fault_proxy import (
     Exchange,
