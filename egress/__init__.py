@@ -1,1 +1,1 @@
-"""The egress gateway: the only way out of a workspace."""
+"""The egress gateway: workspaces reach the outside only through it."""

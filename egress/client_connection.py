@@ -33,7 +33,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
         seconds = self._gateway.limits.head_seconds
-        # For the whole head, however slowly its bytes arrive.
+        # One deadline for the whole head, so that a slow client cannot extend it.
         self._head_timer = asyncio.get_running_loop().call_later(seconds, self._transport.abort)
         self._gateway.add(self)
 
@@ -46,7 +46,7 @@ class ClientConnection(asyncio.Protocol):
 
     def eof_received(self) -> bool:
         self._ended = True
-        # A client that sends no more may still wait for the response to a complete request.
+        # A client may half-close after its request and still wait for the response.
         return self._connecting is not None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -58,7 +58,7 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def established_target(self) -> Target | None:
-        """What it is connected to; None before, because the rules may still be on their way."""
+        """Return the target of the open tunnel, or None if there is no tunnel yet."""
         return self._target if self._tunnel is not None else None
 
     def abort(self) -> None:
@@ -114,14 +114,14 @@ class ClientConnection(asyncio.Protocol):
     def _begin(self, request: Request) -> None:
         self._head_timer.cancel()
         self._read = self._keep
-        # What arrives before the connection is made waits in the kernel.
+        # Until the upstream is connected, further data waits in the kernel.
         self._transport.pause_reading()
         self._target = request.target
         workspace_id = cast("WorkspaceId", self.workspace_id)
         self._connecting = asyncio.create_task(self._connect(workspace_id, request))
 
     def _keep(self) -> None:
-        """Leave in the buffer what was read before reading paused."""
+        """Leave the data in the buffer: it arrived before reading paused."""
 
     async def _connect(self, workspace_id: WorkspaceId, request: Request) -> None:
         try:

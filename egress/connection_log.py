@@ -1,4 +1,4 @@
-"""Which names workspaces connected to and were refused, counted by hour until they are stored."""
+"""Counts the names that workspaces connected to or were refused, by hour, until they are stored."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -9,14 +9,14 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.egress import OTHER_NAMES, Refusal, Verdict, verdict_of
 from egress.target import Target
 
-# Different entries per workspace and hour; further names are counted together.
+# Entries per workspace and hour; further names are counted together.
 MOST_ENTRIES = 300
-# A flood of workspaces during an outage of the database must not fill the memory.
+# Bounds memory while the database is down.
 MOST_PENDING = 50_000
 
 
 class ConnectionLog:
-    """Counts connections; `take` and `put_back` hand the counts over to whoever stores them."""
+    """Counts connections. The storing task calls `take`, and `put_back` if it fails."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
@@ -39,12 +39,12 @@ class ConnectionLog:
             self._counts[key] += 1
 
     def take(self) -> dict[LogKey, int]:
-        """Return the counts since the last time."""
+        """Return the counts since the last call, and reset them."""
         counts = dict(self._counts)
         self._counts.clear()
         return counts
 
     def put_back(self, counts: Mapping[LogKey, int]) -> None:
-        """Count again what could not be stored."""
+        """Add counts that could not be stored."""
         for key, count in counts.items():
             self._counts[key] += count

@@ -1,4 +1,4 @@
-"""Resolves a name, judges its addresses, and connects to one of the very addresses that it judged."""
+"""Resolves a name, checks its addresses, and connects to one of the addresses that were checked."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ from codehub.domain.egress import (
 from egress.target import Failure, Target
 
 RESOLVER_THREADS = 32
-# Two for each family: a third that works where these do not is rare, and each one costs a timeout.
+# Two per family: a third rarely works where two failed, and each attempt can cost a timeout.
 MOST_ADDRESSES = 4
 
 Resolve = Callable[[str], Awaitable[Sequence[Address]]]
@@ -45,7 +45,7 @@ class Failed(Exception):
 
 
 class SystemResolver:
-    """The resolver of this machine, in threads of its own."""
+    """The resolver of this machine, in its own thread pool."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(RESOLVER_THREADS, thread_name_prefix="resolver")
@@ -58,12 +58,12 @@ class SystemResolver:
 
 def _look_up(host: str) -> list[str]:
     found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    # A zone, as in fe80::1%eth0, marks a link-local address; without it, the address is judged as one.
+    # Strip the zone, as in fe80::1%eth0: the address is still recognized as link-local.
     return [str(address[0]).partition("%")[0] for *_, address in found]
 
 
 class _Paused(asyncio.Protocol):
-    """Reads nothing yet: a server that speaks first would be lost."""
+    """Pauses reading, so that nothing is lost if the server speaks first."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         cast("asyncio.Transport", transport).pause_reading()
@@ -107,7 +107,7 @@ class Dialer:
         for address in addresses:
             try:
                 async with asyncio.timeout(self.connect_seconds):
-                    # A literal address is not resolved again, so the answer cannot change meanwhile.
+                    # An IP address is not resolved again, so this is the address that was checked.
                     transport, _ = await asyncio.get_running_loop().create_connection(
                         _Paused, str(address), port
                     )

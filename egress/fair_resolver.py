@@ -1,4 +1,4 @@
-"""Shares the resolver among workspaces."""
+"""Shares the resolver fairly among workspaces."""
 
 import asyncio
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ from egress.dialer import Resolve
 
 
 class FairResolver:
-    """Runs a few lookups of each workspace at a time; others of the same workspace wait.
+    """Runs a few lookups per workspace at a time; the workspace's other lookups wait.
 
-    A lookup occupies the resolver until it ends, also after its caller has given up. So a workspace that asks
-    for names of a silent server uses up its own share, and not that of the others.
+    A lookup occupies a thread until it ends, even after its caller has given up. So a workspace that looks up
+    names at an unresponsive server uses up only its own share.
     """
 
     def __init__(self, resolve: Resolve, lookups_per_workspace: int) -> None:
@@ -29,7 +29,7 @@ class FairResolver:
         def end(ended: asyncio.Future[Sequence[Address]]) -> None:
             share.release()
             if not ended.cancelled():
-                # Nobody else looks at it if the caller has given up.
+                # Retrieve the exception: nobody else does if the caller has given up.
                 ended.exception()
 
         lookup.add_done_callback(end)

@@ -1,4 +1,4 @@
-"""All connections of the gateway: who they belong to, how many there may be, and which are cut."""
+"""Tracks all connections of the gateway: limits them, and ends those that are no longer allowed."""
 
 import asyncio
 import time
@@ -18,7 +18,7 @@ from egress.target import Failure, Target
 
 @dataclass(frozen=True)
 class Limits:
-    """How much one workspace, and all together, may take from the gateway."""
+    """Limits per workspace and for the gateway as a whole."""
 
     connections: int = 4096
     connections_per_workspace: int = 256
@@ -28,7 +28,7 @@ class Limits:
 
 @dataclass
 class Gateway:
-    """Accepts connections, and makes those that the policies permit."""
+    """Accepts connections from workspaces, and dials the targets that their policies permit."""
 
     key: str
     policies: PolicyCache
@@ -88,7 +88,7 @@ class Gateway:
         return transport
 
     async def refresh(self) -> None:
-        """Read the policies again, and cut the connections that they no longer permit."""
+        """Reload the policies, and abort connections that they no longer permit."""
         await self.policies.refresh()
         own = self.dialer.own()
         for workspace_id, connections in list(self._by_workspace.items()):

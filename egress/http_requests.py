@@ -1,4 +1,4 @@
-"""HTTP as a client speaks it to a proxy: CONNECT, and requests with a full URL."""
+"""HTTP proxy requests: CONNECT, and requests with an absolute URL."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ HTTP_PORT = 80
 _REQUEST_LINE = re.compile(rb"([A-Z]{1,20}) ([!-~]{1,8192}) HTTP/1\.[01]")
 _AUTHORITY = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/?#]+)(?::([0-9]{1,5}))?")
 _FIELD = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([^\r\n\0]*)")
-# For this proxy, or about this connection only. The server gets `Connection: close` instead.
+# Hop-by-hop headers. The server gets `Connection: close` instead.
 _HOP_BY_HOP = frozenset((b"connection", b"keep-alive", b"proxy-authorization", b"proxy-connection"))
 _STATUS = {
     Failure.UNKNOWN_NAME: b"502 Bad Gateway",
@@ -26,13 +26,13 @@ _STATUS = {
 
 @dataclass(frozen=True)
 class HttpRequest:
-    """A request over HTTP, whose results are responses."""
+    """A request over HTTP; the client gets HTTP responses."""
 
     target: Target
     early: bytes = b""
 
     def established(self) -> bytes:
-        # A forwarded request gets the server's own response.
+        # The server itself responds to a forwarded request.
         return b"" if self.early else ESTABLISHED
 
     def refused(self, refusal: Refusal) -> bytes:
@@ -43,7 +43,7 @@ class HttpRequest:
 
 
 def parse_http(head: bytes) -> HttpRequest:
-    """Read a head without its empty line. Raise BadRequest."""
+    """Parse a request head, without its empty line. Raise BadRequest."""
     line, *fields = head.split(b"\r\n")
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-# Every instance may connect, whatever its user: the token decides.
+# Every user may connect: the token authenticates the workspace.
 SOCKET_MODE = 0o666
 # Instances may enter the directory, but not list or change it.
 DIRECTORY_MODE = 0o711
@@ -14,7 +14,7 @@ BACKLOG = 512
 
 
 async def listen_on_socket(path: Path, protocol: Callable[[], asyncio.Protocol]) -> asyncio.Server:
-    """Listen on a UNIX socket; replace the one that an earlier process left."""
+    """Listen on a UNIX socket; replace the one of an earlier process."""
     return await asyncio.get_running_loop().create_unix_server(protocol, sock=_bind(path), backlog=BACKLOG)
 
 
@@ -30,8 +30,8 @@ def _bind(path: Path) -> socket.socket:
     path.parent.chmod(DIRECTORY_MODE)
     directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
     try:
-        # Through the descriptor, because the kernel takes paths of at most 107 bytes. Under another name
-        # first, so that there is a socket to connect to at every moment.
+        # Bind through the directory's descriptor, because socket paths are limited to 107 bytes, and rename,
+        # so that there is always a socket to connect to.
         unfinished = Path(f"/proc/self/fd/{directory}") / f".{path.name}"
         unfinished.unlink(missing_ok=True)
         listening = socket.socket(socket.AF_UNIX)

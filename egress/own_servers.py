@@ -1,4 +1,4 @@
-"""What belongs to CodeHub: the addresses of this machine, and the servers in the settings."""
+"""CodeHub's own addresses, which workspaces never reach: this machine's and those of its servers."""
 
 import logging
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ Endpoint = tuple[str, int]
 
 @dataclass
 class OwnServersWatch:
-    """The current answer; names are resolved again, and the addresses of the machine read again."""
+    """The current own servers; `refresh` resolves their names and reads the machine's addresses again."""
 
     endpoints: frozenset[Endpoint]
     networks: tuple[IPv4Network | IPv6Network, ...]
@@ -47,7 +47,7 @@ class OwnServersWatch:
         try:
             addresses = [literal] if literal else await self.resolve(host)
         except OSError:
-            # The addresses that it had remain refused, and so does the name.
+            # The last known addresses, and the name, remain refused.
             logger.warning("the server %s cannot be resolved", host)
         else:
             self._resolved[endpoint] = frozenset((address, port) for address in addresses)
@@ -80,6 +80,6 @@ def _endpoints(settings: Settings) -> Iterable[Endpoint]:
 def _machine_addresses() -> Iterable[Address]:
     for addresses in psutil.net_if_addrs().values():
         for each in addresses:
-            # Link-local addresses have a zone, and hardware addresses are no addresses here.
+            # Strip the zone of link-local addresses. Hardware addresses do not parse.
             if address := parse_address(each.address.partition("%")[0]):
                 yield address

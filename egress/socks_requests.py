@@ -1,4 +1,4 @@
-"""SOCKS 5 (RFC 1928), as far as a proxy without passwords needs it: CONNECT to a name or an address."""
+"""SOCKS 5 (RFC 1928) without authentication: CONNECT to a name or an address."""
 
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
@@ -26,7 +26,7 @@ _REPLIES = {
 
 @dataclass(frozen=True)
 class SocksRequest:
-    """A request over SOCKS, whose results are reply codes."""
+    """A request over SOCKS; the client gets reply codes."""
 
     target: Target
     early: bytes = b""
@@ -81,5 +81,5 @@ def _parse_host(kind: int, address: bytes) -> str | None:
 
 
 def _reply(code: int) -> bytes:
-    # The address that the proxy connected from; clients ignore it.
+    # The bound address, which clients ignore.
     return bytes((VERSION, code, 0, _IPV4)) + bytes(4 + _PORT_BYTES)

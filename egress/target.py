@@ -1,4 +1,4 @@
-"""Requests of clients: where to connect to, and how to tell them the result."""
+"""What a client asks for: a target, and responses in its protocol."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -19,24 +19,24 @@ class Failure(Enum):
 
 @dataclass(frozen=True)
 class Target:
-    """The host, canonical, and port that a client asks for."""
+    """The host, in canonical form, and port that a client asks for."""
 
     host: str
     port: int
 
 
 class Request(Protocol):
-    """What a client asks for, in the protocol that it speaks."""
+    """A client's request, in either protocol."""
 
     @property
     def target(self) -> Target: ...
 
     @property
     def early(self) -> bytes:
-        """What to send to the server first."""
+        """Return what to send to the server first."""
 
     def established(self) -> bytes:
-        """Return what tells the client that the connection is made."""
+        """Return the response for a connection that is open."""
 
     def refused(self, refusal: Refusal) -> bytes: ...
 
@@ -44,7 +44,7 @@ class Request(Protocol):
 
 
 class BadRequest(Exception):
-    """The client's request cannot be read; `response` is what it gets."""
+    """The request is malformed; `response` is sent to the client."""
 
     def __init__(self, response: bytes) -> None:
         super().__init__("bad request")
@@ -52,7 +52,7 @@ class BadRequest(Exception):
 
 
 REASONS: dict[Refusal, str] = {
-    Refusal.INVALID_NAME: "this is not a host name or address in its usual spelling",
+    Refusal.INVALID_NAME: "this is not a host name or an address in its standard form",
     Refusal.POLICY: "the network policy of this workspace does not allow it; its owner can see and change it "
     "on the page of the workspace",
     Refusal.PRIVATE_ADDRESS: "it is a private, local or reserved address, which workspaces never reach",

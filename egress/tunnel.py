@@ -1,4 +1,4 @@
-"""Bytes in both directions, as fast as the other side takes them."""
+"""Copies bytes in both directions, with backpressure."""
 
 import asyncio
 import math
@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 
 class Tunnel:
-    """Joins two transports. Ends when both sides have ended, or one is lost."""
+    """Joins two transports. It ends when both sides have sent EOF, or when one is lost."""
 
     __slots__ = ("_client", "_deadline", "_ends", "_idle_seconds", "_on_end", "_upstream", "moved")
 
@@ -28,7 +28,7 @@ class Tunnel:
         upstream.set_protocol(Side(self, client))
 
     def start(self, early: bytes, *, client_ended: bool) -> None:
-        """Send what the client sent already, and let both send more; reading was paused on both sides."""
+        """Send the client's early data, and resume reading on both sides."""
         self._upstream.resume_reading()
         if early:
             self._upstream.write(early)
@@ -38,7 +38,7 @@ class Tunnel:
             self._client.resume_reading()
 
     def expire(self, now: float) -> None:
-        """Abort if nothing moved for the idle time."""
+        """Abort if the tunnel has been idle for too long."""
         if self.moved:
             self.moved = False
             self._deadline = now + self._idle_seconds
@@ -46,7 +46,7 @@ class Tunnel:
             self.abort()
 
     def side_ended(self, other: asyncio.Transport) -> None:
-        """Note that one side sends no more; the other side may."""
+        """Half-close: one side has sent EOF; the other may still send."""
         self._ends += 1
         if self._ends > 1:
             self._client.close()
@@ -56,7 +56,7 @@ class Tunnel:
 
     def side_lost(self, other: asyncio.Transport, error: Exception | None) -> None:
         if error is None:
-            # Data read before the end is still sent.
+            # Flush data that was read before the end.
             other.close()
         else:
             other.abort()

@@ -23,7 +23,7 @@ from egress.policies import PolicyCache, ReadRules
 
 logger = logging.getLogger(__name__)
 
-# Policies, log and idle checks are small; the gateway needs few connections to the database.
+# The gateway runs few and small queries.
 POOL_SIZE = 3
 LOG_SECONDS = 5.0
 OWN_SERVERS_SECONDS = 30.0
@@ -91,7 +91,7 @@ def _reader(settings: Settings, database: Database) -> ReadRules:
 
 
 async def _store_log(database: Database, log: ConnectionLog) -> None:
-    """Store the counts; keep them for the next time if the database does not respond."""
+    """Store the counts; keep them for the next run if the database is down."""
     counts = log.take()
     if not counts:
         return

@@ -42,11 +42,11 @@ def _parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--request", type=Path, help="file with the request, such as a mounted secret (default: stdin)"
     )
-    parser.add_argument("--result", type=Path, help="file that also gets the last line of the output")
+    parser.add_argument("--result", type=Path, help="file that receives a copy of the last output line")
     parser.add_argument(
         "--attended", action="store_true", help="read the request as one line; stop when stdin is closed"
     )
-    parser.add_argument("--lease", type=Path, help="stop when this file stays the same for too long")
+    parser.add_argument("--lease", type=Path, help="stop if this file does not change for --lease-seconds")
     parser.add_argument("--lease-seconds", type=float, default=60.0, help="how long (default: 60)")
     return parser.parse_args()
 

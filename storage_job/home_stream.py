@@ -90,7 +90,7 @@ class HomeStream:
                 self._finish()
 
     def _read_blocks(self) -> int:
-        """Read whole blocks, because the scanner changes headers in the buffer; return 0 at the end."""
+        """Read whole blocks, because the scanner edits headers in the buffer; return 0 at the end."""
         count = self._tar.read_into(self._buffer)
         while count % BLOCK and (more := self._tar.read_into(self._buffer[count:])):
             count += more

@@ -1,4 +1,4 @@
-"""Stop a job whose caller no longer renews its lease, for callers that cannot hold its stdin open."""
+"""Stops a job whose caller no longer renews its lease, for callers that cannot keep its stdin open."""
 
 import os
 import signal
@@ -9,21 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 POLL_SECONDS = 0.5
-# A job that was told to stop removes its work directory and aborts its upload.
+# Time for a stopping job to remove its work directory and abort its upload.
 GRACE_SECONDS = 10.0
 EXIT_STATUS = 128 + signal.SIGHUP
 
 
 def boot_time() -> float:
-    # Unlike the monotonic clock, this one goes on while a machine is suspended.
+    # Unlike the monotonic clock, this one keeps running while the machine is suspended.
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @dataclass
 class Lease:
-    """A file that the caller changes from time to time, and how long it may stay the same.
+    """A file that the caller rewrites, and the longest time that it may stay unchanged.
 
-    Only changes count, so the clocks of two machines are never compared.
+    Only changes count, so the clocks of two machines need not agree.
     """
 
     file: Path
@@ -49,9 +49,9 @@ class Lease:
 
 
 def watch(lease: Lease, stop: Callable[[], object]) -> None:
-    """Call `stop` from another thread when the lease expires; end the process if it does not stop in time.
+    """Call `stop` from another thread when the lease expires; kill the process if it does not stop in time.
 
-    Whoever takes the volume after the lease relies on that end, so a hanging disk must not delay it.
+    The next user of the volume relies on this, so a hanging disk must not delay it.
     """
 
     def run() -> None:

@@ -42,7 +42,7 @@ def emit(event: str, **values: object) -> None:
 
 
 def emit_last(result: Path | None, event: str, **values: object) -> None:
-    """Emit how the job ended, also to a file: whoever reads the output of a Pod can miss its end."""
+    """Emit the result, and write it to the file as well: a reader of a Pod's log can miss its end."""
     line = json.dumps({"event": event, **values})
     if result is not None:
         result.write_text(line)

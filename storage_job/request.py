@@ -44,7 +44,7 @@ class JobRequest:
     # Recorded by the control plane when the archive was committed; the meta must agree.
     expected_size: int | None = None
     expected_sha256: str | None = None
-    # The user and group of every file in a new archive, instead of those on the disk.
+    # Recorded as the user and group of every file in a new archive, instead of the real ones.
     archived_owner: int | None = None
 
     def __post_init__(self) -> None:

@@ -140,7 +140,7 @@ class RootAttributes:
         return cls(path.stat(), _extended_attributes(path))
 
     def apply_to(self, path: Path) -> None:
-        """Apply them, unless the root belongs to somebody else: then they are the volume's own."""
+        """Apply them, unless the root belongs to another user: then its attributes are the volume's own."""
         if os.geteuid() not in (0, path.stat().st_uid):
             return
         if os.geteuid() == 0:

@@ -1,8 +1,7 @@
-"""Let a job without privileges read what its owner has made unreadable, and put the modes back afterwards.
+"""Lets an unprivileged job read files that their owner made unreadable, and restores the modes afterwards.
 
-A job that runs as the owner of a home cannot read a file of mode 000, but may change its mode. The archive
-records the mode that the file had before. A list in the volume lets the next job undo the changes of a killed
-one.
+A job that runs as the owner of a home cannot read a file with mode 000, but may change its mode. The archive
+records the original mode. A list in the volume lets the next job undo the changes of a killed one.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ Modes = Mapping[bytes, int]
 
 @contextlib.asynccontextmanager
 async def made_readable(data_dir: Path) -> AsyncIterator[Modes]:
-    """Make the whole home readable during the block; yield what was changed."""
+    """Make the whole home readable during the block; yield the original modes."""
     changes = ModeChanges(data_dir)
     try:
         await run_to_completion(changes.make)
@@ -56,7 +55,7 @@ class ModeChanges:
             return
         try:
             self._undo_noted()
-            # A file with several names needs its original mode under each, so files change last.
+            # A file with several names needs its original mode under each name, so files change last.
             for name, mode in [*self._unreadable_files()]:
                 self._change(name, mode, mode | stat.S_IRUSR)
         except OSError as error:
@@ -67,7 +66,7 @@ class ModeChanges:
             self._undo_noted()
 
     def _unreadable_files(self) -> Iterator[tuple[bytes, int]]:
-        """Yield the files with their modes; open the directories on the way, which may be very deep."""
+        """Yield the files with their modes; make directories readable on the way down, at any depth."""
         root = os.fsencode(self.data_dir)
         hidden = {os.path.join(root, os.fsencode(name)) for name in self._hidden_names()}  # noqa: PTH118
         directories = [root]
@@ -102,10 +101,10 @@ class ModeChanges:
             file.write(json.dumps([name.hex(), mode, changed]) + "\n")
 
     def _undo_noted(self) -> None:
-        """Put the listed modes back, also those of a killed job, unless somebody has changed them since."""
+        """Restore the listed modes, including those of a killed job, unless they were changed since."""
         if not (self._work / LIST_NAME).is_file():
             return
-        # The deepest first, because a closed directory hides what is in it.
+        # Deepest first, because an unreadable directory hides its content.
         for name, mode, changed in reversed([*_read_list(self._work / LIST_NAME)]):
             with contextlib.suppress(FileNotFoundError):
                 if stat.S_IMODE(self._path(name).lstat().st_mode) == changed:
@@ -120,7 +119,7 @@ class ModeChanges:
 
 
 def _own_entries(directory: bytes) -> Iterator[tuple[os.DirEntry[bytes], int]]:
-    """Yield the entries that belong to this user, with their modes. tar will name what cannot be read."""
+    """Yield this user's entries with their modes. tar reports the others if it cannot read them."""
     with contextlib.suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
             status = entry.stat(follow_symlinks=False)

@@ -17,14 +17,14 @@ _LOCKS_UNSUPPORTED = {errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.EINVAL}
 _MOUNTS = Path("/proc/self/mountinfo")
 _ESCAPED = re.compile(rb"\\([0-7]{3})")
 
-# ext4 keeps one in the root of every volume.
+# ext4 has one in the root of every volume.
 _FOREIGN = ("lost+found",)
 
 
 def foreign_names(data_dir: Path) -> tuple[str, ...]:
-    """Return the names in the root that belong to the file system: no part of a home, and not to be moved.
+    """Return the names in the root that belong to the file system: they are not part of the home and stay.
 
-    A directory of this name that this user owns, or that root can read, is the home's like any other.
+    A directory with this name that this user owns, or that root can read, is part of the home.
     """
     return tuple(name for name in _FOREIGN if _is_foreign(data_dir / name))
 

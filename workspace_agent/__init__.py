@@ -1,1 +1,1 @@
-"""The program inside an instance: it starts the IDE, serves what the IDE needs, and ends with it."""
+"""The agent inside an instance: it runs the IDE and its services, and exits with the IDE."""

@@ -1,4 +1,4 @@
-"""`workspace_agent COMMAND…`: start the IDE; `{socket}` in its command stands for its socket."""
+"""`workspace_agent COMMAND…`: run the IDE; `{socket}` in its command becomes the path of its socket."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Relays connections of programs in the instance to the egress gateway, each with the workspace's token."""
+"""Relays connections from the instance to the egress gateway, and adds the workspace's token."""
 
 import socket
 from collections.abc import Mapping
@@ -11,14 +11,14 @@ BACKLOG = 256
 
 @dataclass(frozen=True)
 class EgressRelay:
-    """A socket that already listens, and where its connections go."""
+    """A listening socket, and the gateway that its connections go to."""
 
     listening: socket.socket
     gateway: str
     preamble: bytes = field(repr=False)
 
     async def serve(self) -> None:
-        # Here, because the IDE can start meanwhile.
+        # Imported here, because the IDE can start meanwhile.
         from workspace_agent.relayed_connection import serve  # noqa: PLC0415
 
         await serve(self.listening, self.gateway, self.preamble)

@@ -1,7 +1,7 @@
-"""One connection of the proxy: a line says which port it is for, and everything after it goes there.
+"""One connection from the proxy: its first line names a port, and everything after it goes there.
 
-`[SECRET ]CONNECT 3000` connects to this port and passes bytes both ways; it closes if nothing listens.
-`[SECRET ]LIST` responds with the listening ports as JSON.
+`[SECRET ]CONNECT 3000` connects to this port and copies bytes both ways; the connection closes if nothing
+listens there. `[SECRET ]LIST` responds with the listening ports as JSON.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ async def serve(forwarder: "PortForwarder") -> None:
 
 
 class Client(Side):
-    """The side of the proxy; what follows the line waits until the port is connected."""
+    """The proxy's side; data after the first line waits until the port is connected."""
 
     def __init__(self, forwarder: "PortForwarder") -> None:
         self._forwarder = forwarder
@@ -69,7 +69,7 @@ class Client(Side):
                 self.transport.abort()
 
     def _parse(self, line: bytes) -> list[bytes]:
-        """Return the words of the line, without the secret; nothing if that is wrong."""
+        """Return the words of the line without the secret, or nothing if the secret is wrong."""
         words, secret = line.split(b" "), self._forwarder.secret.encode()
         if not secret:
             return words

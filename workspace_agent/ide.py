@@ -5,15 +5,15 @@ import signal
 from collections.abc import Mapping
 
 FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# As a shell reports a command that was ended by a signal.
+# The exit status that shells use for a command killed by a signal.
 SIGNALED = 128
-# Python ignores two of them, and whoever started us may ignore others; a child would inherit that.
+# Python ignores two signals, and our parent may ignore others; the IDE would inherit that.
 DEFAULT_IN_IDE = (*FORWARDED, signal.SIGPIPE, signal.SIGXFSZ)
 
 
 def run_ide(command: list[str], environment: Mapping[str, str]) -> int:
     """Start the IDE and wait until it exits."""
-    # Blocked until the IDE exists, so that a signal always has somebody to go to.
+    # Block signals until the IDE exists, so that none is lost.
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     ide = os.posix_spawnp(command[0], command, environment, setsigmask=(), setsigdef=DEFAULT_IN_IDE)
     for number in FORWARDED:
@@ -24,7 +24,7 @@ def run_ide(command: list[str], environment: Mapping[str, str]) -> int:
 
 def _wait_for(ide: int) -> int:
     while True:
-        # Also children of others that became ours.
+        # This also reaps orphans, which become our children.
         child, status = os.wait()
         if child == ide:
             code = os.waitstatus_to_exitcode(status)

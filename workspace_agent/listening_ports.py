@@ -1,4 +1,4 @@
-"""Finds the TCP ports that programs in the instance listen on, from what the kernel shows in /proc."""
+"""Finds the TCP ports that programs in the instance listen on, by reading /proc."""
 
 import contextlib
 import os
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 
 TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
 LISTENING = "0A"
-# The addresses at which the forwarder reaches a port. Docker's name server has another one in each container.
+# The forwarder connects to these addresses. Others do not count, such as that of Docker's DNS server.
 REACHABLE = ("0.0.0.0", "127.0.0.1", "::", "::1", "::ffff:127.0.0.1")  # noqa: S104
 
 
 @dataclass(frozen=True)
 class ListeningPort:
-    """A port, and the name of a program that listens on it; None if that cannot be read."""
+    """A listening port and the name of its program, or None if that cannot be read."""
 
     port: int
     process: str | None
 
 
 def find_listening_ports(marker: str = "") -> list[ListeningPort]:
-    """Return the ports in order; with a marker, only of processes whose environment contains it."""
+    """Return the ports in order; with a marker, only those of processes whose environment contains it."""
     sockets = {inode: port for table in TABLES for inode, port in _read_table(table)}
     names = _name_processes(sockets, marker.encode())
     found = {port: names.get(port) for port in sockets.values() if port in names or not marker}
@@ -45,10 +45,10 @@ def _read_table(path: str) -> Iterator[tuple[str, int]]:
 
 
 def _name_processes(sockets: dict[str, int], marker: bytes) -> dict[int, str]:
-    """Return the name of a process for each port whose holder can be read."""
+    """Return the process name of each port whose process can be read."""
     names: dict[int, str] = {}
     for pid in filter(str.isdecimal, os.listdir("/proc")):  # noqa: PTH208
-        # Processes end at any moment, and those of other users cannot be read.
+        # The process may have ended, or belong to another user.
         with contextlib.suppress(OSError):
             held = _held_ports(pid, sockets) - names.keys()
             if held and marker in _read(f"/proc/{pid}/environ").split(b"\0"):

@@ -1,4 +1,4 @@
-"""What the launcher tells the agent, as JSON in one environment variable."""
+"""The agent's options, which the launcher passes as JSON in an environment variable."""
 
 import contextlib
 import json
@@ -11,9 +11,9 @@ VARIABLE = "CODEHUB_AGENT"
 
 @dataclass(frozen=True)
 class Options:
-    """`sockets` is the directory of our sockets, `ide_socket` the name of the IDE's.
+    """`sockets` is the directory of the sockets, `ide_socket` the file name of the IDE's.
 
-    `services` has the options of each service by its name. Without options, the agent only runs the IDE.
+    `services` has the options of each service by name. Without options, the agent only runs the IDE.
     """
 
     sockets: str = ""
@@ -27,17 +27,17 @@ def take_options(environment: MutableMapping[str, str]) -> Options:
     return Options(**json.loads(environment.pop(VARIABLE, "{}")))
 
 
-# The kernel's limit, with the final zero.
+# The kernel's limit, including the final NUL.
 LONGEST_SOCKET_PATH = 107
 
 
 def socket_path(directory: str, name: str) -> str:
-    """Return a path for a socket in this directory that is free and short enough for the kernel.
+    """Return a free path for a socket in this directory that is short enough for the kernel.
 
-    The other path works while this process lives, for it and for the processes that it starts.
+    A shortened path works only for this process and its children, while this process lives.
     """
     path = os.path.join(directory, name)  # noqa: PTH118 (this program starts in milliseconds)
-    # A container that is started again finds its earlier socket.
+    # A restarted container still has its old socket.
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)  # noqa: PTH108
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:

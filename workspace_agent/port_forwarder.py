@@ -1,4 +1,4 @@
-"""Lets the proxy reach the ports of programs in the instance, also those that listen on loopback only."""
+"""Lets the proxy reach the ports of programs in the instance, including those on loopback only."""
 
 import os
 import socket
@@ -13,9 +13,10 @@ EVERYONE = 0o666
 
 @dataclass(frozen=True)
 class PortForwarder:
-    """A socket that already listens, and what a connection may ask for.
+    """A listening socket, and which ports may be opened through it.
 
-    `reserved` ports are CodeHub's own. Outside a network namespace, `marker` tells the instance's processes.
+    `reserved` ports are CodeHub's own. Without a network namespace, `marker` identifies the instance's
+    processes.
     """
 
     listening: socket.socket
@@ -24,7 +25,7 @@ class PortForwarder:
     secret: str = field(default="", repr=False)
 
     async def serve(self) -> None:
-        # Here, because the IDE can start meanwhile.
+        # Imported here, because the IDE can start meanwhile.
         from workspace_agent.forwarded_connection import serve  # noqa: PLC0415
 
         await serve(self)
@@ -36,7 +37,7 @@ def open_forwarder(options: Mapping[str, str]) -> PortForwarder:
         listening = socket.socket(socket.AF_UNIX)
         path = socket_path(options["sockets"], options["name"])
         listening.bind(path)
-        # Its directory decides who may connect; in a container, CodeHub is another user.
+        # The directory restricts who may connect; in a container, CodeHub is another user.
         os.chmod(path, EVERYONE)  # noqa: PTH101 (this program starts in milliseconds)
         listening.listen(BACKLOG)
     else:

@@ -1,10 +1,10 @@
-"""One connection through the relay: bytes in both directions, as fast as the other side takes them."""
+"""One connection through the relay: copies bytes in both directions, with backpressure."""
 
 import asyncio
 import socket
 from typing import cast
 
-# Both ends reach it: the program's side waits in memory while the gateway's is slow, and the other way round.
+# Buffer limit in each direction.
 BUFFER_BYTES = 1 << 20
 
 
@@ -48,11 +48,11 @@ class Side(asyncio.Protocol):
 
 
 class Program(Side):
-    """The side of a program in the instance; it waits until the gateway is connected."""
+    """The program's side; its data waits until the gateway is connected."""
 
     def __init__(self, gateway: str, preamble: bytes) -> None:
         self._gateway = gateway
-        # To send first: the preamble, and what the program sends meanwhile.
+        # Sent first: the preamble, then what the program sends meanwhile.
         self._early = preamble
         self._ended = False
 
@@ -63,7 +63,7 @@ class Program(Side):
     def data_received(self, data: bytes) -> None:
         if self.other is None:
             self._early += data
-            # Not before there are data: Python 3.11.2 forgets a pause in connection_made.
+            # Not earlier: Python 3.11.2 ignores a pause in connection_made.
             self.transport.pause_reading()
         super().data_received(data)
 

@@ -1,4 +1,4 @@
-"""The services of the agent: each listens before the IDE starts, so that the IDE never finds it missing."""
+"""The agent's services. Each listens before the IDE starts, so that the IDE can use it at once."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -9,13 +9,13 @@ from workspace_agent.port_forwarder import open_forwarder
 
 
 class Service(Protocol):
-    """A service that already listens."""
+    """A service whose socket already listens."""
 
     async def serve(self) -> None:
         """Serve until the process ends."""
 
 
-# Each opens its sockets with the options of its name.
+# Each function opens a service with its options.
 SERVICES: dict[str, Callable[[Mapping[str, str]], Service]] = {
     "egress": open_relay,
     "ports": open_forwarder,
@@ -30,7 +30,7 @@ def start_services(options: Mapping[str, Mapping[str, str]]) -> None:
 
 
 def _serve(services: list[Service]) -> None:
-    # An import of 50 ms, during which the IDE can already start.
+    # Imported here, because it takes 50 ms, during which the IDE can start.
     import asyncio  # noqa: PLC0415
 
     async def serve_all() -> None:

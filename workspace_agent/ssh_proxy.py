@@ -1,4 +1,4 @@
-"""`ssh_proxy.py RELAY_HOST RELAY_PORT HOST PORT`: the ProxyCommand of ssh, through the egress gateway."""
+"""`ssh_proxy.py RELAY_HOST RELAY_PORT HOST PORT`: an ssh ProxyCommand through the egress gateway."""
 
 import contextlib
 import os

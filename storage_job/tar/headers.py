@@ -52,7 +52,7 @@ def parse_header(block: bytes) -> Header:
 
 
 def set_mode(block: memoryview, mode: int) -> None:
-    """Change the mode in a header, and its checksum."""
+    """Change the mode in a header, and update the checksum."""
     block[100:108] = b"%07o\0" % mode
     block[148:156] = b" " * 8
     block[148:156] = b"%06o\0 " % _sum_of(bytes(block))

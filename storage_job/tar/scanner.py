@@ -143,7 +143,7 @@ class TarScanner:
     def _set_mode(self, name: bytes) -> None:
         mode = self._modes.get(name.rstrip(b"/"))
         if mode is not None:
-            # The block that was read last is the header of this member.
+            # The last block that was read is this member's header.
             set_mode(self._block, mode)
 
 

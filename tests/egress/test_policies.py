@@ -92,7 +92,7 @@ async def test_without_the_database_known_policies_stay_and_unknown_workspaces_a
         async with postgres.outage(postgres_server, database_url):
 
             async def noticed() -> bool:
-                return "those known stay in force" in gateway.log.read_text()
+                return "those in the cache stay in force" in gateway.log.read_text()
 
             await until(noticed, "the gateway could not read the policies")
             assert await reaches(known, OTHER)
