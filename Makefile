@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SYNCED := $(VENV)/.synced
 PACKAGES_SYNCED := node_modules/.synced
-PACKAGES := codehub activities workflows api proxy worker storage_job workspace_agent cli migrations benchmarks gameday testkit tests
+PACKAGES := codehub activities workflows api proxy worker egress storage_job workspace_agent cli migrations benchmarks gameday testkit tests
 # Tests start thousands of processes: cache the bytecode of their modules even if the caller's shell turns that off.
 unexport PYTHONDONTWRITEBYTECODE
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header

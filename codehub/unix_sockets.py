@@ -1,4 +1,4 @@
-"""Connecting to a UNIX socket that a workspace can replace."""
+"""Connects safely to a UNIX socket that a workspace can replace."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def connectable(path: str) -> Iterator[str]:
-    """Return a path of the socket itself. Raise OSError if there is something else, such as a symlink.
+    """Return a path to the socket itself. Raise OSError if it is anything else, such as a symlink.
 
     The workspace can put a symlink to another server's socket in its place at any moment, so the socket is
     opened once, checked, and reached through its descriptor. That path is also short enough for every socket.

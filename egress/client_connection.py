@@ -145,7 +145,7 @@ class ClientConnection(asyncio.Protocol):
         )
         if established := request.established():
             self._transport.write(established)
-        self._tunnel.start(request.early + bytes(self._buffer), client_ended=self._ended)
+        self._tunnel.start(request.initial_data + bytes(self._buffer), client_ended=self._ended)
         self._buffer.clear()
         self._connecting = None
 

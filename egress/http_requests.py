@@ -29,11 +29,11 @@ class HttpRequest:
     """A request over HTTP; the client gets HTTP responses."""
 
     target: Target
-    early: bytes = b""
+    initial_data: bytes = b""
 
     def established(self) -> bytes:
         # The server itself responds to a forwarded request.
-        return b"" if self.early else ESTABLISHED
+        return b"" if self.initial_data else ESTABLISHED
 
     def refused(self, refusal: Refusal) -> bytes:
         return _response(b"403 Forbidden", f"{self.target.host} is refused: {REASONS[refusal]}.")

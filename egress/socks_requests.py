@@ -29,7 +29,7 @@ class SocksRequest:
     """A request over SOCKS; the client gets reply codes."""
 
     target: Target
-    early: bytes = b""
+    initial_data: bytes = b""
 
     def established(self) -> bytes:
         return _reply(_GRANTED)

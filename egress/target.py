@@ -32,7 +32,7 @@ class Request(Protocol):
     def target(self) -> Target: ...
 
     @property
-    def early(self) -> bytes:
+    def initial_data(self) -> bytes:
         """Return what to send to the server first."""
 
     def established(self) -> bytes:

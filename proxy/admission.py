@@ -57,7 +57,7 @@ class Admission:
     responses: Responses
     is_own_origin: IsOwnOrigin
     cookie: bytes
-    # Whether the cookie is a workspace's, and not the session's.
+    # Whether the cookie is a workspace's instead of the session's.
     of_workspace: bool = False
     # Whether browsers say where a request comes from.
     names_site: bool = True
@@ -124,7 +124,7 @@ class Admission:
 
 @dataclass
 class PortAdmission(Admission):
-    """Where only the port differs: the host's cookies come along, so each port has a name of its own."""
+    """For port mode: browsers send all cookies of the host, so the cookie's name contains the port."""
 
     def credentials_of(self, head: RequestHead) -> Credentials:
         cookie = self.cookie + b"_" + (head.host or b"").rpartition(b":")[2]

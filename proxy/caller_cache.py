@@ -28,7 +28,7 @@ class CachedCaller:
     user_id: str
     found_at: float
     validated_at: float
-    # The only workspace (`{id}`) or port (`{port}--{id}`) that the credential is for, if it is not for all.
+    # The one workspace (`{id}`) or port (`{port}--{id}`) that the credential is limited to, if any.
     only_for: str | None = None
 
 

@@ -1,4 +1,4 @@
-"""Refuses requests whose cookies are ambiguous or too large, and frees the browser from them."""
+"""Refuses requests with duplicate or oversized cookies, and removes them from the browser."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ TARGET = re.compile(rb"[A-Z]+ (/[^ ?]*)")
 HOST = re.compile(rb"\r\nhost:[ \t]*([^\s]+)", re.IGNORECASE)
 COOKIE = re.compile(rb"\r\ncookie:[ \t]*([^\r\n]+)", re.IGNORECASE)
 OPENS_PAGE = re.compile(rb"\r\nsec-fetch-mode:[ \t]*navigate\b|\r\naccept:[ \t]*text/html", re.IGNORECASE)
-# Below this, something else makes the head too large.
+# With fewer bytes of cookies, something else makes the head too large.
 LARGE_BYTES = 8 * 1024
 
 
@@ -27,7 +27,7 @@ class CookieRefusals:
     names: Sequence[bytes]
 
     def check(self, head: RequestHead) -> Response | None:
-        """Return a refusal if one of our cookies was sent twice: two readers could choose different ones."""
+        """Return a refusal if one of our cookies was sent twice: API and proxy could read different ones."""
         cookies = head.block.known.get(b"cookie")
         if cookies is None:
             return None
@@ -42,7 +42,7 @@ class CookieRefusals:
         return self.names
 
     def explain_too_large(self, start: bytes) -> Response | None:
-        """Return the response to the beginning of a head that is too large because of its cookies."""
+        """Return a response if cookies make the head too large; `start` is its beginning."""
         cookies, target, host = COOKIE.search(start), TARGET.match(start), HOST.search(start)
         if cookies is None or target is None or host is None or len(cookies[1]) < LARGE_BYTES:
             return None
@@ -69,7 +69,7 @@ class CookieRefusals:
 
 @dataclass(frozen=True)
 class PortCookieRefusals(CookieRefusals):
-    """Where only the port of workspaces differs, the name of their cookie ends with it."""
+    """For port mode, where the name of a workspace's cookie ends with its port."""
 
     workspace_cookie: bytes
 

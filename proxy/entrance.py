@@ -1,4 +1,4 @@
-"""The way from the main origin to a workspace's own, with a ticket; see ADR 0037."""
+"""Sends people from the main origin to a workspace's own origin, with a ticket; see ADR 0037."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,14 +24,14 @@ from proxy.responses import Responses, error_response, redirect
 from proxy.transport.request_head import TARGET, RequestHead
 from proxy.transport.routing import Response, Routed
 
-NO_PORT = "No port is left for this workspace. An administrator must add ports to CODEHUB_WORKSPACES_PORTS."
+NO_PORT = "There is no free port for this workspace. Ask an administrator to extend CODEHUB_WORKSPACES_PORTS."
 ENTER = INTERNAL_PATHS + b"enter"
 NEEDS_PERSON = frozenset({Decision.OFFER_START, Decision.OFFER_RESTORE, Decision.EXPLAIN_ERROR})
 
 
 @dataclass(frozen=True)
 class Entrance:
-    """Serves `/w/` and `/p/` of the main origin, and redeems tickets on the workspaces' origins."""
+    """Serves `/w/` and `/p/` on the main origin, and redeems tickets on the workspaces' origins."""
 
     admission: Admission
     internal_routes: OwnOriginRoutes
@@ -42,9 +42,9 @@ class Entrance:
     port_access: PortAccess
 
     async def respond(self, head: RequestHead, path: WorkspacePath, kind: RequestKind) -> Routed:
-        """Lead a person to the workspace; serve the pages and forms that change one."""
+        """Redirect a person to the workspace; serve the pages with forms."""
         if path.port is not None:
-            return await self._lead_to_port(head, path, kind)
+            return await self._redirect_to_port(head, path, kind)
         is_internal = path.rest.startswith(INTERNAL_PATHS)
         if kind is not RequestKind.NAVIGATION and not is_internal:
             return self._refuse(path)
@@ -55,7 +55,7 @@ class Entrance:
             return self.internal_routes.route(admitted)
         if admitted.cached_caller.caller.credential is not Credential.SESSION:
             return self._refuse(path)
-        return await self._lead(admitted)
+        return await self._redirect_to_workspace(admitted)
 
     async def find_workspace(self, number: int) -> WorkspaceId | None:
         """Return the workspace whose origin has this number."""
@@ -63,30 +63,30 @@ class Entrance:
             return await find_workspace_by_number(session, number)
 
     async def redeem(self, head: RequestHead, path: WorkspacePath, kind: RequestKind) -> Response:
-        """Set the cookie of this workspace; a ticket that is not valid leads back to the main origin."""
+        """Set the workspace's cookie; redirect an invalid ticket to the main origin."""
         if kind is not RequestKind.NAVIGATION:
-            return error_response(403, "FORBIDDEN", "Only a page that a person opens can use a ticket.")
+            return error_response(403, "FORBIDDEN", "A ticket works only if a person opens it in a browser.")
         fields = read_form(path.query.removeprefix(b"?")) or {}
-        wanted = _own_target(fields.get("next", ""))
+        wanted = _safe_target(fields.get("next", ""))
         token = await redeem_ticket(
             self.database, fields.get("ticket", ""), path.workspace_id, path.port, now=datetime.now(UTC)
         )
         if token is None:
             entrance = self.origins.entrance_of(path.workspace_id, path.port)
             return redirect(303, entrance + wanted.removeprefix("/"))
-        # The host has been found to be the workspace's.
+        # The router has checked that the host is the workspace's.
         host = (head.host or b"").decode("latin-1")
         cookie = ("Set-Cookie", f"{self.origins.workspace_cookie_at(host)}={token}; {self._attributes}")
         return redirect(303, f"{self.origins.scheme}://{host}{wanted}", cookie)
 
     @property
     def _attributes(self) -> str:
-        """Without a domain, the cookie is sent to this host only."""
+        """Return the attributes; without Domain, browsers send the cookie to this host only."""
         secure = "; Secure" if self.origins.scheme == "https" else ""
         return f"Path=/; HttpOnly; SameSite=Lax{secure}"
 
-    async def _lead_to_port(self, head: RequestHead, path: WorkspacePath, kind: RequestKind) -> Response:
-        """Lead the owner, or a guest, to a port; only for the owner the workspace is started."""
+    async def _redirect_to_port(self, head: RequestHead, path: WorkspacePath, kind: RequestKind) -> Response:
+        """Redirect the owner or a guest to a port; start the workspace for the owner only."""
         if kind is not RequestKind.NAVIGATION:
             return self._refuse(path)
         visitor = await self.port_access.find(head, path, kind)
@@ -94,14 +94,16 @@ class Entrance:
             return visitor
         caller = visitor.caller
         if caller is None:
-            # Nobody needs a ticket for what is public.
-            return redirect(303, f"{self._port_origin(path)}{_target_of(path)}")
+            # A public port needs no ticket.
+            return redirect(303, f"{self._port_origin(path)}{_target_on_origin(path)}")
         if caller.caller.credential is not Credential.SESSION:
             return self._refuse(path)
         if not visitor.is_owner:
-            return await self._send(caller, path, self._port_origin(path), kind)
+            return await self._redirect_with_ticket(caller, path, self._port_origin(path), kind)
         credentials = self.admission.credentials_of(head)
-        return await self._lead(Admitted(head, kind, path, credentials, caller, visitor.workspace))
+        return await self._redirect_to_workspace(
+            Admitted(head, kind, path, credentials, caller, visitor.workspace)
+        )
 
     def _port_origin(self, path: WorkspacePath) -> str:
         found = self.origins.port_origin_of(path.workspace_id, path.port or 0)
@@ -109,7 +111,7 @@ class Entrance:
             raise ValueError("ports have no origins here")
         return found
 
-    async def _lead(self, admitted: Admitted) -> Response:
+    async def _redirect_to_workspace(self, admitted: Admitted) -> Response:
         view = admitted.workspace.view
         decision = decide(admitted.workspace.lifecycle, admitted.kind)
         if decision in NEEDS_PERSON:
@@ -122,26 +124,26 @@ class Entrance:
             except DiskLimitExceeded as refused:
                 return self.responses.disk_limit_reached(admitted.kind, admitted.visit, refused)
             except (OperationInProgress, InvalidState):
-                # Another request was faster; the workspace's own page shows what it has led to.
+                # Another request came first; the workspace's page shows its result.
                 pass
             self.admission.workspaces.mark_changed(view.workspace_id)
         is_port = admitted.path.port is not None
         own = self._port_origin(admitted.path) if is_port else await self._own_origin(view)
         if own is None:
             return error_response(503, "LIMIT_EXCEEDED", NO_PORT)
-        return await self._send(admitted.cached_caller, admitted.path, own, admitted.kind)
+        return await self._redirect_with_ticket(admitted.cached_caller, admitted.path, own, admitted.kind)
 
-    async def _send(
+    async def _redirect_with_ticket(
         self, cached: CachedCaller, path: WorkspacePath, origin: str, kind: RequestKind
     ) -> Response:
-        """Redirect to the origin with a ticket for it."""
+        """Issue a ticket and redirect to the origin with it."""
         session_id, now = cached.caller.credential_id, datetime.now(UTC)
         ticket = await issue_ticket(self.database, session_id, path.workspace_id, path.port, now=now)
         if ticket is None:
             return self.responses.unauthenticated(kind, path)
         return redirect(
             303,
-            f"{origin}{ENTER.decode()}?ticket={ticket}&next={quote(_target_of(path), safe='')}",
+            f"{origin}{ENTER.decode()}?ticket={ticket}&next={quote(_target_on_origin(path), safe='')}",
             ("Referrer-Policy", "no-referrer"),
         )
 
@@ -161,13 +163,13 @@ class Entrance:
         return error_response(403, "FORBIDDEN", message)
 
 
-def _target_of(path: WorkspacePath) -> str:
-    """Return the path on the origin that this path leads to."""
-    return _own_target((path.rest + path.query).decode("latin-1"))
+def _target_on_origin(path: WorkspacePath) -> str:
+    """Return the path on the workspace's origin."""
+    return _safe_target((path.rest + path.query).decode("latin-1"))
 
 
-def _own_target(wanted: str) -> str:
-    """Return the wanted path on the workspace's origin if it is the IDE's; otherwise its first page."""
+def _safe_target(wanted: str) -> str:
+    """Return the wanted path if it is safe to redirect to, otherwise `/`."""
     target = wanted.encode("latin-1", errors="replace")
     if TARGET.fullmatch(target) is None or target.startswith(INTERNAL_PATHS):
         return "/"

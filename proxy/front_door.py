@@ -1,4 +1,4 @@
-"""The router: each origin of a workspace belongs to a program in it, the rest to the API and the entrance."""
+"""The router: a workspace's origins go to the programs in it, the main origin to the API and the entrance."""
 
 import asyncio
 from collections import Counter
@@ -41,7 +41,7 @@ from proxy.workspace_handler import WorkspaceHandler
 API_KEY = "api"
 # For operators only: the API's own port serves them, and it is not public.
 OPERATORS_ONLY = (b"/metrics", b"/readyz")
-# Answered here: IDEs work while the API is down, so its outage is no reason to restart the proxy.
+# Served here: IDEs work while the API is down, so an API outage must not restart the proxy.
 LIVENESS = b"/livez"
 NO_PORTS = (
     "The ports of workspaces need origins of their own here. An administrator must set "
@@ -57,7 +57,7 @@ ID_END = ID_START + ID_LENGTH
 
 @dataclass
 class FrontDoor:
-    """A `Router`. Cached routes are returned at once; only the others need a task.
+    """A `Router`. Cached routes are returned at once; others need a task.
 
     Without an entrance, workspaces are below `/w/` of the main origin (path mode).
     """
@@ -105,7 +105,7 @@ class FrontDoor:
         return self._to_main_host(head) or self._find_route(head)
 
     async def _learn(self, head: RequestHead, number: int) -> Routed:
-        """Look up whose port this is, then route the request."""
+        """Look up which workspace has this port, then route the request."""
         workspace_id = await self.entrance.find_workspace(number) if self.entrance else None
         if workspace_id is None:
             return _misdirected()
@@ -142,7 +142,7 @@ class FrontDoor:
         return self._to_main_host(head) or Forward(self.api, API_KEY, head.target, trusted=True)
 
     def _to_main_host(self, head: RequestHead) -> Response | None:
-        """Lead a person from another name of loopback to the main origin, which has the cookies."""
+        """Redirect a person from another loopback name to the main origin, which has the cookies."""
         if self.hosts.is_other_loopback(head.host) and request_kind_of(head) is RequestKind.NAVIGATION:
             return redirect(307, self.main_origin + head.target.decode("latin-1"))
         return None
@@ -216,7 +216,7 @@ class FrontDoor:
             routed = await self._respond(head, path, RequestKind.WAKING)
             if not isinstance(routed, Response) or clock() > deadline:
                 return routed
-            # It may have changed since the response was made, and then it takes another one.
+            # The workspace may have changed since the response was made, and then needs another one.
             workspace = await workspaces.find(path.workspace_id)
             if workspace is None or not _is_worth_waiting(routed, path, workspace.lifecycle):
                 return routed
@@ -236,7 +236,7 @@ class FrontDoor:
 
 
 def _is_worth_waiting(response: Response, path: WorkspacePath, state: LifecycleState) -> bool:
-    """Return whether the workspace is about to run, or runs and its IDE is about to answer."""
+    """Return whether the IDE should respond soon: the workspace is starting or has just started."""
     decision = decide(state, RequestKind.WAKING)
     if decision is Decision.FORWARD and path.port is None:
         return response.status in {HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE}
@@ -245,4 +245,4 @@ def _is_worth_waiting(response: Response, path: WorkspacePath, state: LifecycleS
 
 
 def _misdirected() -> Response:
-    return error_response(421, "NOT_FOUND", "This host is not the origin of a workspace.")
+    return error_response(421, "NOT_FOUND", "No workspace is at this address. Open it from the dashboard.")

@@ -1,4 +1,4 @@
-"""Finds what a `Host` names: a workspace, one of its ports, the main origin, or nothing."""
+"""Maps a `Host` to a workspace, one of its ports, or the main origin."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -12,11 +12,11 @@ MAX_CACHED = 4096
 
 
 class Misdirected(Exception):
-    """The host is where workspaces are, but is the origin of none."""
+    """The host is in the workspaces' domain or port range, but no workspace has it."""
 
 
 class UnknownNumber(Exception):
-    """The port belongs to the workspace with this number, which has not been looked up yet."""
+    """The workspace with this number has not been looked up yet."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"workspace number {number}")
@@ -24,7 +24,7 @@ class UnknownNumber(Exception):
 
 
 class Hosts:
-    """Every host is the main origin's, except those that workspaces have or could have."""
+    """A host belongs to the main origin unless a workspace has it or could have it."""
 
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
@@ -33,22 +33,22 @@ class Hosts:
         main = urlsplit(origins.public_url)
         self._main = main.netloc.encode()
         self._main_is_loopback = main.hostname in LOOPBACK
-        # A workspace keeps its number, and nobody else gets it.
+        # Numbers are never reassigned, so this cache needs no eviction.
         self._by_number: dict[int, WorkspaceId] = {}
         finders: dict[OriginMode, Callable[[bytes | None], WorkspaceId | WorkspacePort | None]] = {
             OriginMode.SUBDOMAIN: self._find_by_name,
             OriginMode.PORT: self._find_by_port,
             OriginMode.PATH: lambda _host: None,
         }
-        # Nearly every request repeats a host, and this is on the way of all of them. Raises Misdirected or
-        # UnknownNumber; None is the main origin.
+        # Cached, because every request passes here. Returns None for the main origin; raises Misdirected or
+        # UnknownNumber.
         self.find = lru_cache(MAX_CACHED)(finders[origins.mode])
 
     def learn(self, number: int, workspace_id: WorkspaceId) -> None:
         self._by_number[number] = workspace_id
 
     def is_other_loopback(self, host: bytes | None) -> bool:
-        """Return whether this is another name of the main host, where a browser would lack its cookies."""
+        """Return whether this is another loopback name of the main host; browsers send it no cookies."""
         if not self._main_is_loopback or host is None or host == self._main:
             return False
         return _name_of(host) in LOOPBACK
@@ -61,7 +61,7 @@ class Hosts:
             found = parse_label(text.removesuffix(self._suffix))
             if found is not None:
                 return found
-        # Other spellings are other origins to a browser: `{id}.LOCALHOST`, a dot at the end, another port.
+        # To a browser, other spellings are other origins: `{id}.LOCALHOST`, a trailing dot, another port.
         if _name_of(host).endswith(f".{self._domain}"):
             raise Misdirected
         return None
@@ -70,7 +70,7 @@ class Hosts:
         name, _, port = (host or b"").decode("latin-1").rpartition(":")
         if not port.isdecimal() or int(port) not in self._origins.ports:
             return None
-        # Other names of the host are other origins to a browser.
+        # To a browser, other names of the host are other origins.
         if name != self._origins.host or port != str(int(port)):
             raise Misdirected
         number = int(port) - self._origins.ports.start + 1
@@ -80,7 +80,7 @@ class Hosts:
 
 
 def _name_of(host: bytes) -> str:
-    """Return the host without its port, as servers compare it."""
+    """Return the normalized host name without its port."""
     name = host.decode("latin-1").lower()
     if name.startswith("["):
         return name[1:].partition("]")[0]

@@ -1,4 +1,4 @@
-"""The paths below `/.codehub/` of a workspace that the proxy's own pages use."""
+"""The routes below `/.codehub/` of a workspace, which the proxy's pages use."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -32,13 +32,13 @@ Action = Callable[[CachedCaller, CachedWorkspace, Mapping[str, str]], Awaitable[
 
 @dataclass(frozen=True)
 class OwnOriginRoutes:
-    """On a workspace's own origin, a page can only follow the progress; script there could send any form."""
+    """On a workspace's own origin: progress only, because script there could submit any form."""
 
     workspaces: WorkspaceCache
     board: ProgressBoard
 
     def route(self, admitted: Admitted) -> Routed:
-        """Serve a request that has been admitted."""
+        """Route an admitted request."""
         name = admitted.path.rest.removeprefix(INTERNAL_PATHS)
         if name != b"progress" or admitted.head.method != b"GET":
             return error_response(404, "NOT_FOUND", "Nothing is at this path.")
@@ -49,7 +49,7 @@ class OwnOriginRoutes:
 
 @dataclass(frozen=True)
 class InternalRoutes(OwnOriginRoutes):
-    """On the main origin, forms also change workspaces."""
+    """On the main origin: also the forms that change a workspace."""
 
     lifecycle: Lifecycle
     responses: Responses

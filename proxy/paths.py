@@ -1,17 +1,17 @@
-"""Reads a path as the most lenient server would, so that a check cannot be passed by spelling."""
+"""Normalizes a path as the most lenient server would, so that no spelling gets around a check."""
 
 import re
 from urllib.parse import unquote_to_bytes
 
-# Most paths have none of these, and are what they seem.
+# A path without any of these is already in plain form.
 UNUSUAL = re.compile(rb"%|//|/\.|\\|;")
 SEPARATOR = re.compile(rb"[/\\]+")
-# Each pass removes one layer of `%25`; nobody needs more of them.
+# Each pass removes one layer of `%25`.
 MAX_DECODINGS = 4
 
 
 def plain_path(target: bytes) -> bytes:
-    """Return the path decoded, without parameters, with single slashes, and without `.` and `..`."""
+    """Return the path decoded, without parameters, `.` and `..`, and with single slashes."""
     path = target.partition(b"?")[0]
     return _normalize(path) if UNUSUAL.search(path) is not None else path
 

@@ -1,4 +1,4 @@
-"""Who may open a port of a workspace: its owner, and those with whom it is shared; see ADR 0045."""
+"""Decides who may open a port of a workspace: the owner and those it is shared with; see ADR 0045."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -15,13 +15,13 @@ from proxy.transport.request_head import RequestHead
 from proxy.transport.routing import Response
 from proxy.workspace_cache import CachedWorkspace, WorkspaceCache
 
-# Marks the connections of guests among the credentials: they end with the share too.
+# Prefix of guests' credentials: their connections also end with the share.
 GUEST = "guest"
 
 
 @dataclass(frozen=True, slots=True)
 class PortVisitor:
-    """Somebody who may open the port; nobody in particular has no caller. All but the owner are guests."""
+    """Someone who may open the port: the owner or a guest. An anonymous guest has no caller."""
 
     workspace: CachedWorkspace
     port: int
@@ -30,7 +30,7 @@ class PortVisitor:
 
     @property
     def credential(self) -> str:
-        """What ends open connections when it is revoked."""
+        """Return the key by which open connections end when it is revoked."""
         session = self.caller.credential if self.caller else ""
         if self.is_owner:
             return session
@@ -46,7 +46,7 @@ class PortAccess:
     outcomes: Counter[str] = field(default_factory=Counter)
 
     def find_cached(self, head: RequestHead, target: WorkspacePort) -> PortVisitor | None:
-        """Return the visitor if the caches know everything about them."""
+        """Return the visitor if everything needed is cached."""
         credentials = self.admission.credentials_of(head)
         cached = self.admission.callers.get(credentials)
         workspace = self.admission.workspaces.get(target.workspace_id)
@@ -55,7 +55,7 @@ class PortAccess:
         return self._admit(head, target, credentials, cached, workspace)
 
     async def find(self, head: RequestHead, path: WorkspacePath, kind: RequestKind) -> PortVisitor | Response:
-        """Return the visitor, or the response for somebody who may not open the port."""
+        """Return the visitor, or a response that refuses the request."""
         credentials, target = self.admission.credentials_of(head), port_of(path)
         cached = await self.admission.callers.find(credentials)
         workspace = await self.admission.workspaces.find(path.workspace_id)
@@ -76,7 +76,7 @@ class PortAccess:
         audience = audience_of(workspace.view.port_shares, target.port, datetime.now(UTC), self.sharing)
         if audience is Audience.PUBLIC:
             return PortVisitor(workspace, target.port, None, is_owner=False)
-        # A token is for the workspaces of its user.
+        # A token opens only its user's own workspaces.
         if audience is Audience.USERS and known and known.caller.credential is Credential.SESSION:
             return PortVisitor(workspace, target.port, known, is_owner=False)
         return None
@@ -84,7 +84,7 @@ class PortAccess:
     def _counts(
         self, head: RequestHead, target: WorkspacePort, credentials: Credentials, cached: CachedCaller
     ) -> bool:
-        """Return whether the credential is for this port, and was sent by its own page or by a person."""
+        """Return whether the credential is for this port and not sent by a page of another origin."""
         if cached.only_for not in {None, target.label}:
             return False
         return credentials.token is not None or self.admission.may_use_cookie(head)
@@ -130,11 +130,11 @@ class Guests:
         return {session for _, _, session in map(_parse, credentials) if session}
 
     async def find_ended(self, credentials: Collection[str], invalid: Collection[str]) -> set[str]:
-        """Return those whose session is invalid or whose port is no longer shared with them."""
+        """Return the guests whose session is invalid or whose port is no longer shared with them."""
         ended = set()
         for credential in credentials:
             workspace_id, port, session = _parse(credential)
-            # Asking also keeps the workspace in the cache, which is refreshed every few seconds.
+            # The lookup also keeps the workspace in the cache, which is refreshed every few seconds.
             workspace = await self.workspaces.find(workspace_id)
             shares = workspace.view.port_shares if workspace else {}
             audience = audience_of(shares, port, datetime.now(UTC), self.sharing)

@@ -1,4 +1,4 @@
-"""Serves the ports of workspaces: to the owner like the IDE, to guests only while the workspace runs."""
+"""Serves ports: to the owner like the IDE, to guests only while the workspace runs."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from proxy.workspace_handler import OUR_COOKIES, TOKEN_PREFIX, WorkspaceHandler
 
 
 class OwnersRequest(ActivityObserver):
-    """Notes that the owner used a port. Messages do not count: pages send them without anybody's doing."""
+    """Records the owner's use of a port. WebSocket messages do not count: pages send them unattended."""
 
     __slots__ = ("_log", "_path", "_workspace_id")
 
@@ -55,13 +55,13 @@ class PortHandler(WorkspaceHandler):
         except PortUnavailable as refused:
             return self._count("port_unavailable", self.responses.port_unavailable(kind, str(refused)))
         if upstream is None:
-            return self._count("port_silent", self.responses.port_silent(kind, target.port))
+            return self._count("port_not_responding", self.responses.port_not_responding(kind, target.port))
         return self.forward_to_port(head, target, visitor, upstream)
 
     async def serve_guest(
         self, head: RequestHead, kind: RequestKind, target: WorkspacePort, visitor: PortVisitor
     ) -> Routed:
-        """Never start a workspace for a guest, and never count what a guest does as use."""
+        """Serve a guest: never start the workspace, and do not count the visit as use."""
         if not is_open(visitor.workspace.lifecycle):
             path = f"/p/{target.workspace_id}/{target.port}/"
             return self._count("port_stopped", self.responses.port_stopped(kind, path))
@@ -95,7 +95,7 @@ class PortRoutes:
     internal_routes: OwnOriginRoutes
 
     def find_cached(self, head: RequestHead, target: WorkspacePort) -> Forward | None:
-        """Return the route if the caches know everything about it."""
+        """Return the route if everything needed is cached."""
         visitor = self.access.find_cached(head, target)
         if visitor is None or head.target.startswith(INTERNAL_PATHS):
             return None
@@ -118,9 +118,9 @@ class PortRoutes:
         return await self.handler.serve(admitted)
 
     def forget(self, target: WorkspacePort) -> None:
-        """Forget how to reach a port that could not be reached."""
+        """Forget the cached route to a port that could not be reached."""
         self.handler.workspaces.forget_port(target.workspace_id, target.port)
 
     def unreachable(self, head: RequestHead, target: WorkspacePort) -> Response:
         self.forget(target)
-        return self.handler.responses.port_silent(request_kind_of(head), target.port)
+        return self.handler.responses.port_not_responding(request_kind_of(head), target.port)

@@ -13,7 +13,7 @@ from proxy.transport.forwarded_head import asks_for_websocket
 from proxy.transport.request_head import FieldBlock, RequestHead
 
 WORKSPACE_PREFIX = b"/w/"
-# On the main origin, `/p/{id}/{port}/` leads to a port of a workspace.
+# On the main origin, `/p/{id}/{port}/` redirects to a port of a workspace.
 PORT_PREFIX = b"/p/"
 ENTRANCES = (WORKSPACE_PREFIX, PORT_PREFIX)
 # Paths of a workspace that the proxy serves itself instead of forwarding them to the IDE.
@@ -27,7 +27,7 @@ SAME_SITES = frozenset(site.encode() for site in OWN_SITES)
 READING_METHODS = frozenset(method.encode() for method in SAFE_METHODS)
 FETCH_FIELDS = (b"sec-fetch-mode", b"sec-fetch-dest", b"sec-fetch-site")
 
-# Whether an `Origin` is the one that this request was sent to.
+# Returns whether an `Origin` is the origin that the request was sent to.
 IsOwnOrigin = Callable[[RequestHead, bytes], bool]
 
 
@@ -53,12 +53,12 @@ class WorkspacePath(NamedTuple):
     workspace_id: WorkspaceId
     rest: bytes
     query: bytes
-    # Of a program in the workspace; None is the IDE.
+    # The port of a program in the workspace; None means the IDE.
     port: int | None = None
 
     @property
     def entrance(self) -> str:
-        """The path on the main origin that leads here, without the rest."""
+        """Return the path on the main origin that redirects here, without the rest."""
         if self.port is None:
             return f"/w/{self.workspace_id}"
         return f"/p/{self.workspace_id}/{self.port}"
@@ -108,14 +108,14 @@ def parse_port_path(target: bytes) -> WorkspacePath | None:
 
 
 def parse_port(text: str) -> int | None:
-    """Return the port if it is spelled in the one way that counts: other spellings are other origins."""
+    """Return the port if it is in canonical form: to a browser, other spellings are other origins."""
     if not (text.isascii() and text.isdecimal()) or text.startswith("0"):
         return None
     return int(text) if len(text) <= len(str(LAST_PORT)) and int(text) <= LAST_PORT else None
 
 
 def parse_label(label: str) -> WorkspaceId | WorkspacePort | None:
-    """Return what the first label of a host names: `{id}` a workspace, `{port}--{id}` one of its ports."""
+    """Parse the first label of a host: `{id}` is a workspace, `{port}--{id}` one of its ports."""
     if is_workspace_id(label):
         return WorkspaceId(label)
     number, _, workspace_id = label.partition("--")
@@ -159,7 +159,7 @@ def credentials_of(block: FieldBlock, cookie: bytes, *, of_workspace: bool = Fal
     token = value.strip().decode("latin-1") if scheme.lower() == b"bearer" else ""
     if token.startswith(API_TOKEN_PREFIX):
         return Credentials(token, None)
-    # Duplicates were refused before.
+    # Duplicates have been refused already.
     found = find_cookie((block.known.get(b"cookie") or b"").decode("latin-1"), cookie.decode())
     return Credentials(None, None, found) if of_workspace else Credentials(None, found)
 

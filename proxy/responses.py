@@ -52,14 +52,14 @@ def redirect(status: int, location: str, *headers: tuple[str, str]) -> Response:
 
 @dataclass(frozen=True)
 class Responses:
-    """Every response of the main origin that is not forwarded."""
+    """The proxy's own responses on the main origin."""
 
     pages: Pages
     limits: RunningLimits
     base_path: str = ""
 
     def unauthenticated(self, kind: RequestKind, path: WorkspacePath) -> Response:
-        """Send a browser to the sign-in page, which leads back to the workspace."""
+        """Redirect a browser to the sign-in page, which returns to the workspace."""
         if kind is RequestKind.NAVIGATION:
             wanted = quote(path.entrance + (path.rest + path.query).decode("latin-1"), safe="")
             return redirect(303, f"{self.base_path}/login?next={wanted}")
@@ -78,7 +78,7 @@ class Responses:
         if kind is RequestKind.NAVIGATION:
             return self.pages.forbidden(username)
         return error_response(
-            403, "FORBIDDEN", "Only the owner can open this workspace, with a token that is for it."
+            403, "FORBIDDEN", "Only the owner can open this workspace, with a token that is valid for it."
         )
 
     def unavailable(self, kind: RequestKind) -> Response:
@@ -139,14 +139,14 @@ class Responses:
             return self.pages.disk_limit_reached(visit, str(refused))
         return error_response(502, "DISK_LIMIT_EXCEEDED", str(refused))
 
-    def port_silent(self, kind: RequestKind, port: int) -> Response:
+    def port_not_responding(self, kind: RequestKind, port: int) -> Response:
         if kind is RequestKind.NAVIGATION:
-            return self.pages.port_silent(port)
+            return self.pages.port_not_responding(port)
         message = f"No program answers on port {port} of the workspace."
         return error_response(502, "UPSTREAM_UNAVAILABLE", message, retry_after=RETRY_SECONDS)
 
     def port_stopped(self, kind: RequestKind, entrance: str) -> Response:
-        """Refuse a guest of a workspace that does not run, without saying more about it."""
+        """Tell a guest that the workspace is not running, and nothing else about it."""
         if kind is RequestKind.NAVIGATION:
             return self.pages.port_stopped(entrance)
         message = "The workspace is not running. Only its owner can start it."
@@ -165,15 +165,15 @@ class Responses:
 
 @dataclass(frozen=True)
 class OwnOriginResponses(Responses):
-    """Responses on a workspace's own origin, where script of the workspace reads everything.
+    """Responses on a workspace's own origin, where the workspace's script can read everything.
 
-    What takes a session or a form happens on the main origin.
+    Sessions and forms belong to the main origin.
     """
 
     origins: Origins = field(kw_only=True)
 
     def unauthenticated(self, kind: RequestKind, path: WorkspacePath) -> Response:
-        """Send a browser to the main origin, which leads back with a ticket."""
+        """Redirect a browser to the main origin, which returns with a ticket."""
         if kind is RequestKind.NAVIGATION:
             return self._to_main(path.workspace_id, (path.rest + path.query).decode("latin-1"), path.port)
         return super().unauthenticated(kind, path)

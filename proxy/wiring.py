@@ -115,7 +115,7 @@ def _build_front_door(
 
 
 def _with_own_origins(main: FrontDoor, origins: Origins, ports: FrontPorts) -> FrontDoor:
-    """Serve workspaces on their own origins, and only the entrance to them on the main one."""
+    """Serve workspaces on their own origins, and the entrance on the main origin."""
     admission, handler, lifecycle = main.admission, main.handler, main.handler.lifecycle
     pages = Pages(origins.public_url, on_own_origin=True)
     kind_of_admission = PortAdmission if origins.mode is OriginMode.PORT else Admission
@@ -170,7 +170,7 @@ def _is_main_origin(origins: Origins) -> IsOwnOrigin:
 
 
 def _is_origin_of_host(origins: Origins) -> IsOwnOrigin:
-    """On a workspace's own origin, the host has been found to be the workspace's."""
+    """Compare with the request's host, which the router has checked."""
     start = f"{origins.scheme}://".encode()
     return lambda head, origin: origin == start + (head.host or b"")
 

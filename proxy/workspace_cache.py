@@ -23,7 +23,7 @@ MAX_PORTS = 64
 
 @dataclass(slots=True)
 class CachedWorkspace:
-    """A workspace as last read; its upstreams are kept as long as its instance is the same."""
+    """A workspace as last read; its upstreams are kept until its instance changes."""
 
     view: WorkspaceView
     lifecycle: LifecycleState
@@ -82,7 +82,7 @@ class WorkspaceCache:
         if upstream is not None:
             if len(workspace.port_upstreams) >= MAX_PORTS:
                 workspace.port_upstreams.clear()
-            # The dictionary belongs to the instance that was asked: the cache replaces it with the next one.
+            # This dictionary belongs to the instance that was asked; a new instance gets a new one.
             workspace.port_upstreams[port] = upstream
         return upstream
 

@@ -39,7 +39,7 @@ class WorkspaceHandler:
     board: ProgressBoard
     activity_log: ActivityLog
     responses: Responses
-    # How many bytes of a target precede the IDE's own path: none on a workspace's own origin.
+    # Bytes of the target to strip before the IDE's path: none on a workspace's own origin.
     prefix_length: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
 

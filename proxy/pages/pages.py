@@ -17,7 +17,7 @@ from proxy.pages.safety import choosable, known_archive, safety
 from proxy.transport.routing import Response
 
 RETRY_AFTER_SECONDS = 5
-# A server that was just started opens soon.
+# A program that was just started listens soon.
 PORT_SECONDS = 2
 SLOW_AFTER = timedelta(seconds=90)
 
@@ -30,12 +30,12 @@ class Visit:
     form_token: str
     path: str
     now: datetime
-    # Of a program in the workspace; None is the IDE.
+    # The port of a program in the workspace; None means the IDE.
     port: int | None = None
 
 
 class Pages:
-    """Pages for people with a browser.
+    """HTML pages for people.
 
     Links to the main origin start with `base_path`: the path of the public URL without a final slash, or all
     of the URL on pages of a workspace's own origin. Forms may lead on to `form_targets`.
@@ -133,15 +133,15 @@ class Pages:
             503, "unavailable.html", wait, base_path=self._base_path, reload_after=RETRY_AFTER_SECONDS
         )
 
-    def port_silent(self, port: int) -> Response:
-        """Explain that nothing answers on a port, and try again until something does."""
+    def port_not_responding(self, port: int) -> Response:
+        """Explain that nothing listens on a port, and reload until something does."""
         message = (
             f"No program answers on port {port} of this workspace. Start one there. This page opens it then."
         )
         return self._render_port(502, f"Nothing is at port {port} yet", message, reload_after=PORT_SECONDS)
 
     def port_stopped(self, entrance: str) -> Response:
-        """Tell a guest that the workspace does not run; the owner enters through the main origin."""
+        """Tell a guest that the workspace is not running; the owner can enter through the main origin."""
         message = "Only its owner can start it."
         return self._render_port(
             503, "This workspace is not running", message, link=(entrance, "I am the owner")

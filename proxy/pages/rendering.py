@@ -42,7 +42,7 @@ HEADERS = (
 
 
 def policy(form_targets: str) -> str:
-    """Return the policy of a page. Browsers check also where the response to a form redirects."""
+    """Return the Content-Security-Policy of a page. Browsers also check redirects after a form."""
     forms = " ".join(["form-action 'self'", *form_targets.split()])
     return (
         f"default-src 'none'; style-src {_hash(_STYLE)}; script-src {_hash(_SCRIPT)}; connect-src 'self'; "

@@ -1,9 +1,9 @@
-"""Client addresses: whose connection it is, also behind reverse proxies that the operator trusts."""
+"""Finds the address of a client, also behind trusted reverse proxies."""
 
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
-# Providers give a customer at least this much of IPv6, so one address says nothing.
+# Internet providers assign at least a /64 to a customer, so single IPv6 addresses say little.
 IPV6_PREFIX = 64
 
 Address = IPv4Address | IPv6Address
@@ -11,7 +11,7 @@ Network = IPv4Network | IPv6Network
 
 
 class TrustedProxies:
-    """The networks whose `X-Forwarded-For` is believed."""
+    """The networks whose `X-Forwarded-For` is trusted."""
 
     def __init__(self, networks: tuple[str, ...] = ()) -> None:
         self._networks: tuple[Network, ...] = tuple(ip_network(each, strict=False) for each in networks)
@@ -23,7 +23,7 @@ class TrustedProxies:
         return address is not None and any(address in network for network in self._networks)
 
     def client_of(self, peer: str, forwarded_for: bytes | None) -> str:
-        """Return the nearest address that is not a trusted proxy's; what clients wrote is further left."""
+        """Return the rightmost untrusted address; entries to its left may be forged by clients."""
         client = peer
         for entry in reversed((forwarded_for or b"").split(b",")):
             if not self.includes(client):
@@ -52,7 +52,7 @@ def parse_address(text: str) -> Address | None:
 
 @lru_cache(maxsize=1024)
 def group_of(text: str) -> str:
-    """Return what connections are counted by: the address, or the network of an IPv6 address."""
+    """Return the key for counting connections: the address, or its network for IPv6."""
     address = parse_address(text)
     if isinstance(address, IPv6Address):
         return str(ip_network((address, IPV6_PREFIX), strict=False))

@@ -32,11 +32,11 @@ class ClientConnection(asyncio.Protocol):
 
     def __init__(self, state: "ServerState") -> None:
         self.state = state
-        # The client's address; behind a trusted proxy, that of the last request.
+        # The client's address; behind a trusted proxy, that of the latest request.
         self.peer = ""
-        # The trusted proxy at the other end, if it is one.
+        # The address of the trusted proxy, if the peer is one.
         self._proxy: str | None = None
-        # What the connection is counted by.
+        # The key that the connection is counted by.
         self.address: str | None = None
         self.credential: str | None = None
         self.user: str | None = None
@@ -177,11 +177,11 @@ class ClientConnection(asyncio.Protocol):
         self.deadline = self.state.loop.time() + seconds
 
     def extend(self, seconds: float, at_most: float) -> None:
-        """Postpone the deadline, but not to more than `at_most` from now."""
+        """Postpone the deadline, to at most `at_most` from now."""
         self.deadline = min(self.deadline + seconds, self.state.loop.time() + at_most)
 
     def identify(self, head: RequestHead) -> bool:
-        """Note whose request a trusted proxy forwards; return False if the address has too many."""
+        """Set the client that a trusted proxy forwards for; return False if it has too many connections."""
         if self._proxy is None:
             return True
         self.peer = self.state.trusted_proxies.client_of(self._proxy, head.get(b"x-forwarded-for"))
@@ -203,7 +203,7 @@ class ClientConnection(asyncio.Protocol):
         if not keep_alive:
             self._end(linger=linger or bool(self.held))
         elif self.held:
-            # A client that reads no responses must not stay for ever.
+            # A client that reads no responses must not stay forever.
             self.expire_in(self.state.timeouts.idle)
             # Not a direct call: a thousand requests in one packet would be a thousand calls deep.
             self.state.loop.call_soon(self._continue)
@@ -278,7 +278,7 @@ class ClientConnection(asyncio.Protocol):
         self.resume_reading()
 
     def _turn_away(self, status: int, reason: str) -> None:
-        """Refuse a connection that is one too many; lingering would keep it."""
+        """Refuse a connection above the limit and close at once, because lingering would keep it open."""
         self._write_refusal(status, reason)
         self._end(linger=False)
 

@@ -41,7 +41,7 @@ class ConnectionRegistry:
         return not self.draining and len(self._connections) <= self._max_connections
 
     def place(self, connection: "ClientConnection", address: str) -> bool:
-        """Count the connection for an address instead of its last one; return False if that has too many."""
+        """Count the connection for another address; return False if that one has too many."""
         self._displace(connection)
         group = self._by_address.setdefault(address, set())
         if len(group) >= self._max_per_address:

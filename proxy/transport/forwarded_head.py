@@ -69,7 +69,7 @@ def asks_for_websocket(head: RequestHead) -> bool:
 
 @lru_cache(maxsize=1024)
 def encode_headers(headers: tuple[tuple[str, str], ...]) -> tuple[frozenset[bytes], bytes, bytes]:
-    """Return the lowercase names of these headers and their lines, and the cookie apart from them."""
+    """Return the headers' lowercase names, their lines, and the cookie separately."""
     encoded = [(encode(name), encode(value)) for name, value in headers]
     lines = [(name, value) for name, value in encoded if name.lower() != b"cookie"]
     cookie = b"; ".join([value for name, value in encoded if name.lower() == b"cookie"])
@@ -78,7 +78,7 @@ def encode_headers(headers: tuple[tuple[str, str], ...]) -> tuple[frozenset[byte
 
 
 def add_cookie(kept: list[bytes], cookie: bytes) -> list[bytes]:
-    """Put the upstream's cookie before the client's, and drop cookies of the client that start like it."""
+    """Put the upstream's cookie first, and drop the client's cookies that start like it."""
     own = (cookie_name(cookie),)
     theirs = [
         remaining
@@ -134,7 +134,7 @@ def check_value(treatment: bytes, value: bytes, route: Forward, *, upgrade: bool
 
 
 def without_cookies(value: bytes, dropped: tuple[bytes, ...]) -> bytes:
-    """Return the value of a Cookie field without the names that start like these."""
+    """Return a Cookie value without the cookies whose names start like these."""
     pairs = [pair.strip(b" \t") for pair in value.split(b";")]
     return b"; ".join([pair for pair in pairs if not cookie_name(pair).startswith(dropped)])
 

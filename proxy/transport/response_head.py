@@ -26,7 +26,7 @@ MAX_CACHED_BYTES = 2048
 # Listing these in `Connection` removes no field.
 NOT_REMOVABLE = NEVER_DROPPED | CONNECTION_OPTIONS
 
-# An IDE must not set policy beyond itself: for its whole domain, or for pages of CodeHub on its origin.
+# An IDE must not set policies for its whole domain, or for CodeHub's pages on its origin.
 ORIGIN_WIDE = frozenset({
     b"alt-svc", b"clear-site-data", b"service-worker-allowed", b"strict-transport-security",
 })  # fmt: skip
@@ -192,9 +192,9 @@ def may_pass(treatment: bytes, value: bytes, route: Forward) -> bool:
 
 
 def may_set(cookie: bytes, reserved: tuple[bytes, ...]) -> bool:
-    """Return whether a Set-Cookie sets no reserved cookie, and none for other hosts.
+    """Return whether a Set-Cookie is allowed: no reserved name, and no Domain.
 
-    One without a name could pose as any.
+    A cookie without a name could pose as any.
     """
     pair, *attributes = cookie.split(b";")
     name = cookie_name(pair)

@@ -8,7 +8,7 @@ from proxy.transport.request_head import RequestHead
 
 
 class Upstream(Protocol):
-    """A server to forward to: its address, or a Unix socket's path as `host`, and headers to add.
+    """A server to forward to: its address, or the path of a UNIX socket as `host`, and headers to add.
 
     Every connection starts with the preamble.
     """
@@ -104,7 +104,7 @@ class Collect:
 
 
 def with_defaults(headers: Headers, defaults: Headers) -> Headers:
-    """Return the headers, and the default of each name that they lack."""
+    """Return the headers, plus the defaults that they lack."""
     names = {name.lower() for name, _ in headers}
     return (*headers, *((name, value) for name, value in defaults if name.lower() not in names))
 
@@ -125,4 +125,4 @@ class Router(Protocol):
         """Return the response after the second upstream could not be reached either."""
 
     def explain_too_large(self, start: bytes) -> Response | None:
-        """Return the response to the start of a head that is too large; None for a plain one."""
+        """Return a response for a head that is too large, given its start; None means the default."""

@@ -27,7 +27,7 @@ class Limits:
     connections: int = 10_000
     connections_per_address: int = 10_000
     connections_per_user: int = 1_000
-    # A body may pause for `Timeouts.body` in all, and gains time only by arriving at this rate.
+    # A body may pause for `Timeouts.body` in total; every byte gains time at this rate.
     body_bytes_per_second: int = 1024
     # As many as one user's browsers and programs may need at once.
     idle_upstreams_per_key: int = 512
@@ -52,10 +52,10 @@ class Timeouts:
 
 @dataclass(frozen=True)
 class Edge:
-    """What the proxy is to its clients: the scheme of their URLs, and the headers of its own responses.
+    """How clients see the proxy: the scheme of its URLs, and default headers of its own responses.
 
-    A response of the router overrides a header by naming it. `X-Forwarded-For` is believed only from
-    `trusted_proxies`, which are addresses or networks.
+    A response of the router can override a header. `X-Forwarded-For` is trusted only from `trusted_proxies`,
+    which are addresses or networks.
     """
 
     scheme: str = "http"

@@ -130,7 +130,7 @@ class UpstreamExchange:
 
     def upstream_ready(self) -> None:
         if self._exchange.awaits_body():
-            # The client could not send while the upstream did not read.
+            # The client could not send while the upstream was not reading.
             self._reset_deadline()
             self._client.resume_reading()
 
@@ -190,7 +190,7 @@ class UpstreamExchange:
         self._client.expire_in(timeouts.body if self._exchange.awaits_body() else timeouts.response)
 
     def _extend_deadline(self, received: int) -> None:
-        """Let bytes buy time at the lowest rate, so that a byte now and then keeps nothing open."""
+        """Extend the deadline by the time that these bytes may take at the lowest allowed rate."""
         if self._exchange.awaits_body():
             seconds = received / self._state.limits.body_bytes_per_second
             self._client.extend(seconds, at_most=self._state.timeouts.body)

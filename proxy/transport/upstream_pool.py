@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # A request that cannot be retried gets only connections this fresh: the upstream rarely closes those.
 FRESH_SECONDS = 1.0
-# A UNIX socket does not queue a connection beyond its backlog, so ask again.
+# A UNIX socket refuses connections beyond its backlog, so retry.
 BACKLOG_SECONDS = 0.02
 
 
@@ -155,14 +155,14 @@ class UpstreamPool:
 async def _connect_unix(connection: UpstreamConnection, path: str) -> None:
     loop = asyncio.get_running_loop()
     with connectable(path) as address:
-        # Nothing tells when there is room again.
+        # No event says when there is room again.
         while (opened := _open_unix(address)) is None:  # noqa: ASYNC110
             await asyncio.sleep(BACKLOG_SECONDS)
     await loop.create_unix_connection(lambda: connection, sock=opened)
 
 
 def _open_unix(address: str) -> socket.socket | None:
-    """Connect, or return None if the server's queue is full. Event loops take that for a connection."""
+    """Connect, or return None if the backlog is full, which event loops mistake for success."""
     opened = socket.socket(socket.AF_UNIX)
     opened.setblocking(False)
     try:

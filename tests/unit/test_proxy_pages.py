@@ -53,7 +53,7 @@ EVERY_PAGE = {
     "forbidden": (403, PAGES.forbidden("grace")),
     "unavailable": (503, PAGES.unavailable()),
     "rejected form": (403, PAGES.rejected_form()),
-    "port silent": (502, PAGES.port_silent(3000)),
+    "port silent": (502, PAGES.port_not_responding(3000)),
     "port stopped": (503, PAGES.port_stopped("/p/x/3000/")),
     "port unavailable": (409, PAGES.port_unavailable("This image has no agent.")),
     "port not shared": (403, PAGES.port_not_shared("grace")),
