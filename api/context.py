@@ -35,7 +35,7 @@ class Options:
     temporal_ui_url: str | None
     temporal_namespace: str
     session_times: SessionTimes
-    # How long after entering the password a session may make tokens and change accounts.
+    # How long after a password entry a session may create tokens and change accounts.
     confirm_window: timedelta
     undelete_period: timedelta
     max_body_bytes: int
@@ -45,7 +45,7 @@ class Options:
     editors: Editors
     # Whether workspaces run without a sandbox.
     unsafe_workspaces: bool
-    # Whether workspaces have no way out but the egress gateway.
+    # Whether workspaces reach the outside only through the egress gateway.
     has_egress_gateway: bool
     # Whether only administrators may sign in with a password.
     admin_passwords_only: bool

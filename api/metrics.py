@@ -52,7 +52,7 @@ class Metrics:
             "Workspaces with an error, also in a deletion, that only a person can end.",
         )
         self.over_disk_limit = self._gauge(
-            "workspaces_over_disk_limit", "Workspaces that use more disk space than they may."
+            "workspaces_over_disk_limit", "Workspaces that use more disk space than their limit."
         )
         self.operations = self._counter(
             "operations",

@@ -31,7 +31,7 @@ TAGS = [
     {"name": "workspaces", "description": "Create, start, stop, archive, recover, delete."},
     {"name": "history", "description": "Operations, steps, progress, activity, audit trail, archives, logs."},
     {"name": "network", "description": "What a workspace may connect to, and what it connected to."},
-    {"name": "ports", "description": "Servers inside a workspace, and with whom they are shared."},
+    {"name": "ports", "description": "Servers inside a workspace, and who they are shared with."},
     {"name": "events", "description": "Live updates."},
     {"name": "administration", "description": "For administrators."},
     {"name": "operations", "description": "Health and metrics."},
@@ -60,7 +60,7 @@ ERRORS: dict[int, tuple[str, Code, str]] = {
     503: ("A dependency is down for now.", Code.DEPENDENCY_UNAVAILABLE, OUTAGE),
 }
 HEALTH = frozenset({"/healthz", "/readyz", "/metrics"})
-# Routes whose body names workspaces, which may not exist.
+# Routes whose body contains ids of workspaces, which may not exist.
 NAMES_WORKSPACES = frozenset({("POST", f"{API}/tokens")})
 CHANGES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -125,7 +125,7 @@ def _statuses(method: str, access: Access, route: APIRoute) -> list[int]:
     if access not in ANONYMOUS or route.path_format.endswith("/login"):
         found |= {401, 403}
     if "/oidc/" in route.path_format:
-        # Without an identity provider there is nothing.
+        # 404 without an identity provider.
         found |= {403, 404}
     if "{" in route.path_format or (method, route.path_format) in NAMES_WORKSPACES:
         found.add(404)

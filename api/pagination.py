@@ -19,7 +19,7 @@ from codehub.domain.egress import Verdict
 PageSize = Annotated[int, Query(ge=1, le=200, description="How many items at most.")]
 Cursor = Annotated[str | None, Query(max_length=200, description="`next_cursor` of the previous page.")]
 
-# Its cursor contains a name.
+# Long enough for a cursor that contains a name.
 LogCursor = Annotated[str | None, Query(max_length=600, description="`next_cursor` of the previous page.")]
 
 MAX_DIGITS = 18
@@ -65,7 +65,7 @@ def decode_log_key(cursor: str | None) -> LogKey | None:
 
 
 def _stored_text(text: str) -> str:
-    """Return the text. Raise ValueError if PostgreSQL cannot store it, as a half of a surrogate pair."""
+    """Return the text. Raise ValueError if PostgreSQL cannot store it, such as half a surrogate pair."""
     if "\0" in text:
         raise ValueError("NUL in a text")
     return text.encode().decode()

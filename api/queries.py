@@ -159,7 +159,7 @@ async def list_egress(
 
 
 async def export_audit_log(context: Context, wanted: AuditFilter) -> AsyncIterator[list[EntryView]]:
-    """Yield all entries, newest first, in pages; no transaction stays open in between."""
+    """Yield pages of all entries, newest first; no transaction stays open between pages."""
     cursor: str | None = None
     while page := await list_audit_log(context, wanted, cursor=cursor, limit=EXPORT_PAGE):
         yield page

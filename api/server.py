@@ -30,7 +30,7 @@ MAX_HEADER_BYTES = 65_536
 class BoundedHeadersProtocol(HttpToolsProtocol):
     """Refuses requests with too many bytes of headers, which uvicorn's fast parser does not limit."""
 
-    # Set for the server; uvicorn's own way would repeat what the middleware sends.
+    # Used only for uvicorn's own errors; uvicorn's setting would duplicate the middleware's headers.
     security_headers: ClassVar[Mapping[str, str]] = {}
     _header_bytes = 0
     _in_headers = True
@@ -112,7 +112,8 @@ def create_server(settings: Settings, context: Context) -> Server:
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.api.shutdown_grace_seconds,
         http=_protocol(https=context.options.is_https),
-        # The API has no WebSockets, so an upgrade is a plain request, with the middleware's headers.
+        # The API has no WebSockets: treat an upgrade as a plain request, so that the middleware adds its
+        # headers.
         ws="none",
     )
     return Server(config, context, settings.api.ready_file)

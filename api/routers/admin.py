@@ -61,7 +61,7 @@ async def list_all_workspaces(
 async def set_disk_limit(
     workspace_id: WorkspacePath, form: DiskLimit, by: ApiActor, context: ApiContext
 ) -> Response:
-    """Set a limit instead of the installation's; it counts at the next start, and nothing is stopped."""
+    """Set a limit that replaces the installation's. It applies at the next start; nothing is stopped."""
     await limit_disk(context.database, workspace_id, form.limit_bytes, now=context.now(), by=by)
     return workspace_response(await queries.load_workspace(context, workspace_id), context)
 

@@ -64,7 +64,7 @@ Wanted = Annotated[AuditFilter, Depends(_filter)]
 async def read_audit_log(
     context: ApiContext, wanted: Wanted, cursor: Cursor = None, limit: PageSize = 50
 ) -> Response:
-    """Return sign-ins, tokens, and changes to accounts and the administration, newest first."""
+    """Return sign-ins, tokens, and changes to accounts and administration, newest first."""
     found = await queries.list_audit_log(context, wanted, cursor=cursor, limit=limit)
     items = [AuditItem.model_validate(each, from_attributes=True) for each in found]
     last = str(found[-1].id) if len(found) == limit else None
@@ -78,7 +78,7 @@ async def read_audit_log(
     summary="Export the audit log",
 )
 async def export_audit_log(context: ApiContext, wanted: Wanted) -> Response:
-    """Return all entries that match as JSON lines, newest first."""
+    """Return all matching entries as JSON lines, newest first."""
     headers = {"Content-Disposition": 'attachment; filename="codehub-audit-log.jsonl"'}
     return StreamingResponse(_lines(context, wanted), media_type=JSON_LINES, headers=headers)
 

@@ -35,7 +35,7 @@ MAX_USER_AGENT_LENGTH = 300
 
 @router.post("/login", response_model=SessionView, summary="Sign in")
 async def login(form: Login, request: Request, context: ApiContext) -> Response:
-    """Set the session cookie. Five wrong passwords lock the place that they came from for a while (429)."""
+    """Set the session cookie. After five wrong passwords, attempts from there get 429 for a while."""
     if not is_cookie_trusted(request.method, request.headers, context.options.origins):
         raise ApiError(403, Code.FORBIDDEN, "Sign in on the sign-in page of CodeHub.")
     wait = context.rates.sign_ins.take(client_group(request))
@@ -84,7 +84,7 @@ async def read_session(request: Request, caller: SignedInCaller, context: ApiCon
 async def confirm_password(
     form: ConfirmPassword, caller: SignedInCaller, by: ApiActor, context: ApiContext
 ) -> Response:
-    """Allow this session to make tokens and change accounts for the next minutes."""
+    """Allow this session to create tokens and change accounts for the next few minutes."""
     await identity.confirm_password(
         context.database, context.passwords, caller, form.password, by=by, now=context.now()
     )
@@ -105,7 +105,7 @@ async def change_password(
         by=by,
         now=context.now(),
     )
-    # The streams of this session end too; its pages open them again.
+    # The event streams of this session end too; its pages reconnect.
     context.hub.end_user(caller.user_id)
     return Response(status_code=204)
 
@@ -181,7 +181,7 @@ def _signed_out(context: Context) -> Response:
 
 
 def _set_device_cookie(response: Response, context: Context, device: str | None) -> None:
-    """Set the cookie that keeps strangers from locking this browser out; it signs nobody in."""
+    """Set the cookie that protects this browser from lockouts caused by others; it does not sign in."""
     if device is None:
         return
     response.set_cookie(

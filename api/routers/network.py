@@ -34,7 +34,7 @@ router = APIRouter(prefix=API, route_class=GuardedRoute, tags=["network"])
     "/workspaces/{workspace_id}/network", response_model=NetworkPolicy, summary="Read the network policy"
 )
 async def read_network_policy(workspace: LoadedWorkspace, context: ApiContext) -> Response:
-    """Return what the workspace may connect to, and who decided that."""
+    """Return what the workspace may connect to, and which policies decide that."""
     return await _response(workspace.workspace_id, context)
 
 
@@ -44,7 +44,7 @@ async def read_network_policy(workspace: LoadedWorkspace, context: ApiContext) -
 async def choose_network_policy(
     workspace_id: WorkspacePath, form: PatchNetworkPolicy, by: ApiActor, context: ApiContext
 ) -> Response:
-    """Tighten what the workspace may connect to; it is in force within seconds, also for open connections."""
+    """Restrict what the workspace may connect to. Applies within seconds, also to open connections."""
     await choose_policy(context.database, workspace_id, form.mode, form.names, now=context.now(), by=by)
     return await _response(workspace_id, context)
 
@@ -53,7 +53,7 @@ async def choose_network_policy(
     "/workspaces/{workspace_id}/network/log", response_model=NetworkLog, summary="List connections by name"
 )
 async def read_network_log(workspace: LoadedWorkspace, context: ApiContext) -> Response:
-    """Return the names that it connected to and that were refused, of the last seven days."""
+    """Return the names that it connected to or was refused in the last seven days."""
     entries = await read_log(context.reading, workspace.workspace_id, context.now())
     items = [NetworkLogItem.model_validate(entry, from_attributes=True) for entry in entries]
     return json_response(NetworkLog(items=items))
@@ -74,7 +74,7 @@ async def read_egress(
     cursor: LogCursor = None,
     limit: PageSize = 50,
 ) -> Response:
-    """Return the names that workspaces connected to and that were refused, newest hour first."""
+    """Return the names that workspaces connected to or were refused, newest hour first."""
     wanted = EgressFilter(
         None if workspace is None else WorkspaceId(str(workspace)),
         user,
@@ -95,7 +95,7 @@ async def read_egress(
 async def limit_network_policy(
     workspace_id: WorkspacePath, form: PatchNetworkPolicy, by: ApiActor, context: ApiContext
 ) -> Response:
-    """Set a policy instead of the installation's; its owner can tighten it, but not loosen it."""
+    """Set a policy that replaces the installation's; the owner can tighten it, but not loosen it."""
     await limit_policy(context.database, workspace_id, form.mode, form.names, now=context.now(), by=by)
     return await _response(workspace_id, context)
 

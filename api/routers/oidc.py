@@ -34,19 +34,19 @@ TOO_MANY = "Too many sign-in attempts from your address. Wait before you try aga
 
 
 def _parameter(name: str, description: str) -> Any:  # noqa: ANN401
-    """Describe a parameter of the callback: RFC 6749 allows printable ASCII, and no provider sends more."""
+    """Describe a parameter of the callback; RFC 6749 allows only printable ASCII."""
     return Query(alias=name, max_length=4096, pattern=r"^[\x20-\x7e]*$", description=description)
 
 
-State = Annotated[str, _parameter("state", "Names the sign-in.")]
-AuthorizationCode = Annotated[str, _parameter("code", "What CodeHub redeems at the provider.")]
-ProviderError = Annotated[str, _parameter("error", "Why the provider refused.")]
+State = Annotated[str, _parameter("state", "Identifies the sign-in.")]
+AuthorizationCode = Annotated[str, _parameter("code", "The authorization code.")]
+ProviderError = Annotated[str, _parameter("error", "Error code, if the provider refused.")]
 Issuer = Annotated[str, _parameter("iss", "The provider.")]
 
 
 @router.get("/sign-in", response_model=SignInOptions, summary="List ways to sign in")
 async def read_sign_in_options(context: ApiContext) -> Response:
-    """Return what the sign-in page offers."""
+    """Return the sign-in methods that this CodeHub offers."""
     provider = context.single_sign_on.name if context.single_sign_on else None
     passwords = "administrators" if context.options.admin_passwords_only else "everyone"
     return json_response(SignInOptions(provider=provider, passwords=passwords))
@@ -54,7 +54,7 @@ async def read_sign_in_options(context: ApiContext) -> Response:
 
 @router.post("/oidc/sign-in", response_model=SignInBegun, summary="Begin to sign in through the provider")
 async def begin_sign_in(form: BeginSignIn, request: Request, context: ApiContext) -> Response:
-    """Return the provider's page to open, and set a cookie that ties the sign-in to this browser."""
+    """Return the URL of the provider's page, and set a cookie that ties the sign-in to this browser."""
     single_sign_on = _require_provider(context)
     if not is_cookie_trusted(request.method, request.headers, context.options.origins):
         raise ApiError(403, Code.FORBIDDEN, WRONG_PAGE)
@@ -77,7 +77,7 @@ async def begin_sign_in(form: BeginSignIn, request: Request, context: ApiContext
         path="/",
         secure=context.options.is_https,
         httponly=True,
-        # Strict would keep it from the request that the provider's page causes.
+        # Strict would drop it on the provider's redirect.
         samesite="lax",
     )
     return response
@@ -130,7 +130,7 @@ def _require_provider(context: Context) -> SingleSignOn:
 
 
 def _to_sign_in_page(context: Context, **parameters: str) -> Response:
-    """Redirect within CodeHub only: the page checks the next path, and never goes to another address."""
+    """Redirect within CodeHub only: the sign-in page checks the next path."""
     url = f"{context.options.origins.public_url}/login?{urlencode(parameters)}"
     response = RedirectResponse(url, 303)
     name = context.options.origins.sign_in_cookie

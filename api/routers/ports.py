@@ -30,7 +30,7 @@ PortNumber = Annotated[int, Path(ge=FIRST_PORT, le=LAST_PORT, description="A TCP
 
 @router.get("", response_model=PortList, summary="List ports")
 async def read_ports(workspace: LoadedWorkspace, context: ApiContext) -> Response:
-    """Return the ports that programs listen on, also on loopback only, and those that are shared."""
+    """Return the ports that programs listen on, including loopback only, and the shared ones."""
     listening, unavailable = await _listening(workspace.workspace_id, context)
     shares = shares_in_force(workspace.port_shares, context.now(), context.sharing.sharing)
     items = [
@@ -58,7 +58,7 @@ async def read_ports(workspace: LoadedWorkspace, context: ApiContext) -> Respons
 async def share_one_port(
     workspace_id: WorkspacePath, port: PortNumber, form: SharePort, by: ApiActor, context: ApiContext
 ) -> Response:
-    """Let others open the port, and nothing else of the workspace; sharing it again changes the share."""
+    """Let others open this port, but nothing else of the workspace. Sharing it again changes the share."""
     url = _url_of(workspace_id, port, context)
     if url is None:
         raise ApiError(409, Code.CONFLICT, NO_ORIGINS)
@@ -84,7 +84,7 @@ async def share_one_port(
 async def unshare_one_port(
     workspace_id: WorkspacePath, port: PortNumber, by: ApiActor, context: ApiContext
 ) -> Response:
-    """Only the owner can open the port afterwards; others' connections end within seconds."""
+    """Afterwards only the owner can open the port; connections of others end within seconds."""
     await unshare_port(context.database, workspace_id, port, now=context.now(), by=by)
     return Response(status_code=204)
 
@@ -92,7 +92,7 @@ async def unshare_one_port(
 async def _listening(
     workspace_id: WorkspaceId, context: Context
 ) -> tuple[dict[int, ListeningPort], str | None]:
-    """Return the listening ports, or why they cannot be opened."""
+    """Return the listening ports, or the reason why they cannot be opened."""
     if not context.options.origins.has_ports:
         return {}, NO_ORIGINS
     try:

@@ -44,7 +44,7 @@ async def read_authenticator(caller: SignedInCaller, context: ApiContext) -> Res
     tags=["identity"],
 )
 async def add_authenticator(caller: SignedInCaller, context: ApiContext) -> Response:
-    """Sign-ins ask for its codes once one of them has enabled it."""
+    """Return a secret for the app. Sign-ins ask for codes once the app is enabled."""
     enrollment = await totp.enroll(context.database, caller.user_id, now=context.now())
     return json_response(AuthenticatorSecret.model_validate(enrollment), 201)
 
@@ -71,7 +71,7 @@ async def enable_authenticator(
     tags=["identity"],
 )
 async def remove_authenticator(caller: SignedInCaller, by: ApiActor, context: ApiContext) -> Response:
-    """From then on the password alone signs in."""
+    """Afterwards the password alone is enough to sign in."""
     await totp.disable(context.database, caller.user_id, by=by, now=context.now())
     return Response(status_code=204)
 

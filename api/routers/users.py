@@ -63,7 +63,7 @@ async def change_user(
     if form.disabled or form.password is not None:
         context.hub.end_user(user_id)
     if form.disabled:
-        # If this process ends before, the next sweep does it.
+        # If this process dies first, the next sweep does it.
         asked = await stop_workspaces_of_disabled(
             context.database, context=context.request_by(caller), owner_user_id=user_id
         )

@@ -13,12 +13,12 @@ class AuditItem(Document):
 
     id: int
     at: Timestamp
-    action: str = Field(description="What was done or tried, such as `sign_in` or `token_create`.")
+    action: str = Field(description="What was done or attempted, such as `sign_in` or `token_create`.")
     outcome: Literal["success", "failure"]
     actor: str = Field(description="A user name, `unknown` before a sign-in, or a program on the server.")
     actor_id: UUID | None
     address: str | None = Field(description="The address of the client.")
-    target: str | None = Field(description="The name of the user, token or workspace that it is about.")
+    target: str | None = Field(description="The name of the user, token or workspace concerned.")
     target_id: str | None
     detail: dict[str, Any]
 

@@ -21,7 +21,8 @@ class Login(Form):
     username: Username
     password: Password
     code: OneTimeCode | None = Field(
-        None, description="Code of the authenticator app, or a recovery code, if the account needs one."
+        None,
+        description="Code from the authenticator app, or a recovery code, if the account needs one.",
     )
 
 
@@ -44,7 +45,7 @@ class SessionView(Document):
         description="Send it as X-CSRF-Token with changes; `null` for a token, which needs none."
     )
     unsafe_workspaces: bool = Field(
-        description="Whether workspaces run without a sandbox and can do everything that CodeHub can."
+        description="Whether workspaces run without a sandbox, with all rights of CodeHub itself."
     )
 
 
@@ -98,7 +99,7 @@ class CreateToken(Form):
         description="What it may do; every scope includes `read`, and `admin` is for administrators.",
     )
     workspaces: list[Id] | None = Field(
-        None, min_length=1, max_length=100, description="Ids of the only workspaces that it is for."
+        None, min_length=1, max_length=100, description="Ids of the workspaces that the token is limited to."
     )
 
 
@@ -111,9 +112,11 @@ class TokenItem(Document):
     expires_at: Timestamp | None
     last_used_at: Timestamp | None
     scopes: list[Scope] | None = Field(
-        description="What it may do; `null` for an older token, which may do all that its owner may."
+        description="What it may do; `null` for tokens of older releases: all rights of the owner."
     )
-    workspaces: list[UUID] | None = Field(description="The only workspaces that it is for; `null` for all.")
+    workspaces: list[UUID] | None = Field(
+        description="The workspaces that it is limited to; `null` means all."
+    )
 
 
 class TokenList(Document):

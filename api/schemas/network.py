@@ -12,14 +12,14 @@ HostName = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAM
 
 
 class Policy(Document):
-    """A mode, and the names that `allow-list` lets through."""
+    """A mode, and the names that `allow-list` permits."""
 
     mode: EgressMode
     names: list[str]
 
 
 class NetworkPolicy(Document):
-    """What a workspace may connect to. A connection needs the permission of each policy in `effective`."""
+    """What a workspace may connect to. Every policy in `effective` must permit a connection."""
 
     enforced: bool = Field(
         description="Whether workspaces have no way out but the egress gateway. If not, they connect "
@@ -37,7 +37,7 @@ class NetworkPolicy(Document):
 
 
 class PatchNetworkPolicy(Form):
-    """A new policy; it is in force within seconds, also for open connections."""
+    """A new policy. It applies within seconds, also to open connections."""
 
     model_config = ConfigDict(
         json_schema_extra={"example": {"mode": "allow-list", "names": ["*.example.org", "github.com"]}}
@@ -55,7 +55,7 @@ class NetworkLogItem(Document):
     """Connections to one name in one hour."""
 
     hour: Timestamp
-    name: str = Field(description="`*` counts the names for which the hour had no room.")
+    name: str = Field(description="`*` stands for further names of an hour with too many.")
     port: int
     verdict: Verdict
     count: int
@@ -65,7 +65,7 @@ class EgressItem(NetworkLogItem):
     """Connections of one workspace to one name in one hour."""
 
     workspace_id: UUID
-    workspace: str | None = Field(description="Its name; `null` if it was removed since.")
+    workspace: str | None = Field(description="Its name; `null` if the workspace no longer exists.")
     owner: str | None = Field(description="The user name of its owner.")
 
 

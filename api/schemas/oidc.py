@@ -23,7 +23,7 @@ class BeginSignIn(Form):
         "/", description="The page to open afterwards."
     )
     fresh: bool = Field(
-        False, description="Authenticate again at the provider, in place of entering a password again."
+        False, description="Authenticate again at the provider, instead of entering a password."
     )
 
 

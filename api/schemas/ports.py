@@ -1,4 +1,4 @@
-"""Ports of a workspace: which servers listen, and with whom they are shared."""
+"""Ports of a workspace: which ones listen, and who they are shared with."""
 
 from pydantic import ConfigDict, Field
 
@@ -12,7 +12,7 @@ class Share(Document):
     """Who besides the owner may open a port, and until when."""
 
     audience: Audience = Field(
-        description="`users`: whoever is signed in here; `public`: whoever has the address."
+        description="`users`: everyone who is signed in; `public`: everyone with the link."
     )
     created_at: Timestamp
     expires_at: Timestamp | None = Field(description="`null` means until the owner stops sharing it.")
@@ -31,7 +31,7 @@ class PortItem(Document):
     port: int
     process: str | None = Field(description="The name of the program, if it is known.")
     listening: bool
-    url: str | None = Field(description="Where to open it; `null` if ports have no origin of their own here.")
+    url: str | None = Field(description="Where to open it; `null` if ports have no origins on this CodeHub.")
     share: Share | None = Field(description="`null` means that only the owner can open it.")
 
 
@@ -41,7 +41,7 @@ class PortList(Document):
     items: list[PortItem]
     sharing: Sharing = Field(description="The widest audience that administrators allow.")
     max_share_seconds: int | None = Field(
-        description="The longest time for which a port may be shared; `null` means any."
+        description="The longest time that a port may be shared; `null` means no limit."
     )
     unavailable: str | None = Field(
         description="Why ports cannot be listed or opened, in a sentence; `null` if they can."
@@ -49,7 +49,7 @@ class PortList(Document):
 
 
 class SharePort(Form):
-    """With whom to share a port, and for how long."""
+    """Who to share a port with, and for how long."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"audience": "users", "expires_in": 28800}})
 

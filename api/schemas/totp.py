@@ -9,7 +9,9 @@ class AuthenticatorView(Document):
     """Whether sign-ins ask for a code."""
 
     available: bool = Field(description="False if the account signs in through an identity provider.")
-    enabled_at: Timestamp | None = Field(description="Since when; `null` if sign-ins ask for no code.")
+    enabled_at: Timestamp | None = Field(
+        description="When it was enabled; `null` if sign-ins do not ask for a code."
+    )
     recovery_codes_left: int
     required: bool = Field(description="Whether administrators must have one here.")
 
@@ -42,6 +44,6 @@ class AuthenticatorSecret(Document):
 
 
 class RecoveryCodes(Document):
-    """Codes for when the app is lost, each for one sign-in; shown only once."""
+    """Codes that replace a lost app, each for one sign-in; shown only once."""
 
     codes: list[str]

@@ -156,26 +156,28 @@ class CurrentArchive(Document):
 
 
 class Disk(Document):
-    """The disk space that a workspace uses, as last measured, and may use."""
+    """The disk space of a workspace: usage as last measured, and limit."""
 
     used_bytes: int | None = Field(description="`null` if it was never measured.")
-    limit_bytes: int | None = Field(description="With more, it does not start; `null` means any.")
+    limit_bytes: int | None = Field(description="Above this, it does not start; `null` means no limit.")
     own_limit_bytes: int | None = Field(
-        description="What an administrator set for it instead of the installation's limit; 0 means any."
+        description="An administrator's limit, which replaces the installation's; 0 means no limit."
     )
     level: DiskLevel = Field(description="`high` from 80 % of the limit on, `critical` from 90 % on.")
-    complete: bool = Field(description="Whether all was measured; otherwise it uses at least `used_bytes`.")
+    complete: bool = Field(
+        description="Whether the measurement was complete; otherwise it uses at least `used_bytes`."
+    )
     measured_at: Timestamp | None
-    message: str | None = Field(description="What to do; `null` if nothing.")
+    message: str | None = Field(description="What the owner should do; `null` means nothing.")
 
 
 class DiskLimit(Form):
-    """A limit instead of the installation's."""
+    """A limit that replaces the installation's."""
 
     model_config = ConfigDict(json_schema_extra={"example": {"limit_bytes": 53_687_091_200}})
 
     limit_bytes: Annotated[int, Field(ge=0, lt=2**63)] | None = Field(
-        description="0 means any; `null` returns to the installation's limit."
+        description="0 means no limit; `null` returns to the installation's limit."
     )
 
 

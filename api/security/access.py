@@ -9,12 +9,12 @@ class Access(StrEnum):
     """Who may use a route."""
 
     PUBLIC = "public"
-    # Operators and their monitoring, on the API's own port; not through the proxy.
+    # For operators and monitoring, on the API's own port; not through the proxy.
     OPERATOR = "operator"
     USER = "user"
     # The owner of the workspace in the path, or an administrator.
     OWNER = "owner"
-    # The owner of the workspace in the path and nobody else: it decides who enters.
+    # Only the owner of the workspace in the path, not administrators: it decides who enters.
     OWNER_ALONE = "owner alone"
     ADMIN = "admin"
 
@@ -26,7 +26,7 @@ OF_WORKSPACE = frozenset({Access.OWNER, Access.OWNER_ALONE})
 
 API = "/api/v1"
 WORKSPACE = f"{API}/workspaces/{{workspace_id}}"
-# The address that is registered at the identity provider.
+# The redirect address that is registered at the identity provider.
 CALLBACK = f"{API}/oidc/callback"
 ADMIN_USER = f"{API}/admin/users/{{user_id}}"
 ADMIN_NETWORK = f"{API}/admin/workspaces/{{workspace_id}}/network"
@@ -117,7 +117,7 @@ NEEDS_PASSWORD: frozenset[tuple[str, str]] = frozenset(
         ("POST", f"{API}/admin/errors/recover"),
     }
 )
-# A token cannot use these at all, because nobody enters a password.
+# A token cannot use these at all, because it has no password entry.
 NEEDS_SESSION: frozenset[tuple[str, str]] = frozenset(
     {
         ("POST", f"{API}/tokens"),
@@ -128,9 +128,9 @@ NEEDS_SESSION: frozenset[tuple[str, str]] = frozenset(
     }
 )
 
-# Any token may ask whose it is; signing out with one changes nothing.
+# Any token may ask who its owner is; signing out with a token changes nothing.
 ANY_TOKEN: frozenset[tuple[str, str]] = frozenset({("GET", f"{API}/session"), ("POST", f"{API}/logout")})
-# Besides the routes of its workspaces, what a token that is limited to workspaces may use.
+# What a token that is limited to workspaces may use besides the routes of its workspaces.
 LIMITED_TOKEN: frozenset[tuple[str, str]] = ANY_TOKEN | {
     ("GET", f"{API}/editors"),
     ("GET", f"{API}/workspaces"),

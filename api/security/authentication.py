@@ -61,10 +61,10 @@ async def authenticate(request: Request, context: Context) -> Caller | None:
 
 
 def _needs_csrf_token(request: Request, context: Context) -> bool:
-    """Changes always do; so do reads of which the browser does not say that our own page made them."""
+    """Return whether it does: every change, and reads that our own page did not provably make."""
     if request.method not in SAFE_METHODS:
         return True
-    # Other origins cannot read its response, which is where our pages get the token.
+    # Our pages get the token from this response, which other origins cannot read.
     return request.url.path != SESSION_PATH and not is_own_page(request.headers, context.options.origins)
 
 

@@ -1,7 +1,7 @@
 """Protects session cookies against requests from other pages: CSRF tokens, and rules on browser headers.
 
-A browser sends our cookie along with requests that other pages make, above all those of workspaces, which may
-be on the same site; see ADR 0038.
+Browsers attach our cookie to requests of other pages too, such as those of workspaces on the same site; see
+ADR 0038.
 """
 
 import base64
@@ -37,15 +37,15 @@ def is_cookie_trusted(method: str, headers: Mapping[str, str], origins: Origins)
         return False
     if _comes_from_workspace(headers):
         return False
-    # Browsers send the origin of every change; a request without one comes from a program.
+    # Browsers send Origin with every change; a request without it comes from a program.
     return method in SAFE_METHODS or origin is not None or site is None
 
 
 def is_own_page(headers: Mapping[str, str], origins: Origins) -> bool:
-    """Return whether the browser says that a page of ours made this request, or the address bar.
+    """Return whether the browser says that one of our pages, or the address bar, made this request.
 
-    On http, browsers say it only to loopback. Elsewhere the Referer must be ours: no page can forge another
-    origin there.
+    Over http, browsers say so only to loopback. Elsewhere the Referer must be ours, which no other origin can
+    forge.
     """
     if headers.get("sec-fetch-site") in OWN_SITES:
         return True

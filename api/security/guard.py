@@ -64,7 +64,7 @@ async def admit(request: Request, route: tuple[str, str]) -> None:
     """Store the caller and the workspace in the request's state, or raise an ApiError."""
     context, access = context_of(request), ACCESS[route]
     if access is Access.OPERATOR and "via" in request.headers:
-        # The proxy refuses these paths too, but only the API knows which route a spelling leads to.
+        # The proxy refuses these paths too, but only the API knows which route a path matches.
         raise HTTPException(404)
     if access in ANONYMOUS:
         require_json(request)
@@ -86,7 +86,7 @@ async def admit(request: Request, route: tuple[str, str]) -> None:
 
 
 def _require_scope(caller: Caller, route: tuple[str, str]) -> None:
-    """Refuse a token that may do less than its owner."""
+    """Refuse a token that lacks the scope of the route."""
     if route in NEEDS_SESSION:
         raise ApiError(403, Code.REAUTHENTICATION_REQUIRED, NO_TOKEN)
     scope = scope_of(route)
@@ -97,7 +97,7 @@ def _require_scope(caller: Caller, route: tuple[str, str]) -> None:
 
 
 def _require_password(context: Context, caller: Caller) -> None:
-    """Refuse a session whose user has not entered the password for a while."""
+    """Refuse a session whose user has not entered the password recently."""
     if caller.confirmed_at is None or context.now() - caller.confirmed_at > context.options.confirm_window:
         raise ApiError(403, Code.REAUTHENTICATION_REQUIRED, PASSWORD_AGAIN)
 
@@ -107,7 +107,7 @@ def client_address(request: Request) -> str:
 
 
 def client_group(request: Request) -> str:
-    """Return what rate limits count by: one customer has a whole network of IPv6 addresses."""
+    """Return the key of rate limits: the address, or the network of an IPv6 address."""
     return address_group(client_address(request))
 
 

@@ -60,7 +60,7 @@ export async function readSession() {
 }
 
 /**
- * Say how to ask for the password again; a request that needs it is then sent a second time.
+ * Set how to ask for the password again; a request that needs it is then repeated.
  * @param {() => Promise<boolean>} ask returns whether the password was right
  */
 export function confirmPasswordWith(ask) {

@@ -77,7 +77,7 @@ export function whatNext(workspace) {
 }
 
 /**
- * How much disk space it uses; nothing if that was never measured.
+ * Return how much disk space the workspace uses, or nothing if it was never measured.
  * @param {Workspace} workspace
  */
 export function diskSentence({ disk: { used_bytes: used, limit_bytes: limit, complete } }) {

@@ -14,7 +14,7 @@ import { Store } from "./store.js";
 /** @typedef {{ main: HTMLElement, user: Person, store: Store }} PageContext */
 
 const RETRY_MS = 3000;
-const UNSAFE = "Workspaces run without a sandbox: everything in them can read and change all of CodeHub. " +
+const UNSAFE = "Workspaces run without a sandbox: code in them can read and change everything in CodeHub. " +
   "Unset CODEHUB_LOCAL_UNSAFE_NO_SANDBOX to protect this machine.";
 const OFFLINE = "CodeHub does not answer. This page continues as soon as it does.";
 

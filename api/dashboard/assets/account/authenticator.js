@@ -9,8 +9,8 @@ import { moment } from "../format.js";
 
 /** @import { AuthenticatorSecret, AuthenticatorView, QrCodeView } from "../types.js" */
 
-const WHY = "With an authenticator app on your phone, nobody signs in with your password alone.";
-const REQUIRED = "Administrators need one here: until you add it, the administration pages refuse you.";
+const WHY = "With an authenticator app, your password alone is not enough to sign in.";
+const REQUIRED = "Administrators need one here: you cannot use the administration pages until you add it.";
 
 export class AuthenticatorSection {
   constructor() {
@@ -19,7 +19,7 @@ export class AuthenticatorSection {
     this.element.hidden = true;
   }
 
-  /** Load the state; return whether the account has a password that a second factor could protect. */
+  /** Load the state; return whether the account has a password, which a second factor can protect. */
   async load() {
     /** @type {AuthenticatorView} */
     const status = await get("/authenticator");
@@ -44,7 +44,7 @@ export class AuthenticatorSection {
   enabled(since, left) {
     const control = button({ class: "button second", onclick: () => reportErrors(async () => {
       await remove("/authenticator");
-      toast("Your authenticator app is removed. Your password alone signs you in.");
+      toast("Authenticator app removed. You now sign in with your password alone.");
       await this.load();
     }) }, "Remove the authenticator app");
     return [h("p", {}, `Sign-ins ask for a code since ${moment(since)}.`),
@@ -81,7 +81,7 @@ export class AuthenticatorSection {
  * @param {number} left
  */
 export function recoveryCodesText(left) {
-  if (left === 0) return "No recovery code is left. Remove the app and add it again to get new ones.";
+  if (left === 0) return "No recovery codes are left. Remove the app and add it again to get new ones.";
   return left === 1 ? "One recovery code is left." : `${left} recovery codes are left.`;
 }
 

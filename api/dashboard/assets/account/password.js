@@ -19,7 +19,7 @@ export function passwordSection(username, onChanged) {
   const form = createForm({ button: "Change password", submit: async (values, sent) => {
     await post("/password", { current_password: values.current_password, new_password: values.new_password });
     sent.reset();
-    toast("Your password is changed. You are signed out everywhere else, and your tokens are revoked.");
+    toast("Password changed. You are signed out everywhere else, and your tokens are revoked.");
     onChanged();
   } },
   // Password managers need the user name.

@@ -57,7 +57,7 @@ function openSignOutDialog() {
   const form = createForm({ button: "Sign out everywhere", tone: "danger", submit: async (values) => {
     await remove(`/sessions?tokens=${values.tokens ?? "false"}`);
     goToLogin();
-  } }, h("p", {}, "All browsers are signed out at once, this one included."),
+  } }, h("p", {}, "This signs you out in all browsers, including this one."),
   checkboxField(tokens, "Also revoke my personal tokens"));
   openDialog("Sign out everywhere", form);
 }

@@ -46,7 +46,7 @@ export class Tokens {
     } }, field("Name", name, "What it is for."), field("May", scope), field("For", this.workspace),
     field("Expires after", select("lifetime", LIFETIMES, 90)));
     const hint = h("p", { class: "quiet" },
-      "For programs and the codehub command. Give each only what it needs.");
+      "For programs and the codehub command. Give each token only what it needs.");
     this.element = section("Personal tokens", hint, this.list, this.created, form);
   }
 
@@ -84,7 +84,7 @@ export class Tokens {
 }
 
 /**
- * Say what a token may do.
+ * Describe what a token may do.
  * @param {Pick<TokenItem, "scopes" | "workspaces">} token
  * @param {Map<string, string>} names of workspaces, by id
  */

@@ -1,4 +1,4 @@
-/** Ask for the password again, before CodeHub makes a token or changes an account. */
+/** Ask for the password again, before CodeHub creates a token or changes an account. */
 
 import { get, post } from "../api.js";
 import { button, h } from "../dom.js";
@@ -10,7 +10,7 @@ import { reportErrors } from "./toast.js";
 /** @import { AuthenticatorView } from "../types.js" */
 
 /**
- * Open a dialog; return whether the password was right. Closing the dialog means no.
+ * Open a dialog; return whether the password was right. Closing the dialog returns false.
  * @returns {Promise<boolean>}
  */
 export async function confirmPassword() {
@@ -34,7 +34,7 @@ export async function confirmPassword() {
 }
 
 /**
- * Without a password, authenticating again at the provider takes its place. The page opens anew after it.
+ * For accounts without a password: authenticate again at the provider. The page reloads afterwards.
  * @returns {Promise<boolean>}
  */
 function confirmAtProvider() {

@@ -60,7 +60,7 @@ export class PagedTable {
     this.list.append(...items.map(this.options.row));
     if (!cursor && !items.length) {
       const columns = this.options.columns.length;
-      this.list.append(h("tr", {}, h("td", { colspan: columns, class: "quiet" }, "No entry matches.")));
+      this.list.append(h("tr", {}, h("td", { colspan: columns, class: "quiet" }, "No matching entries.")));
     }
     this.cursor = next;
     this.more.hidden = !next;

@@ -11,7 +11,7 @@ import { createForm, field, select } from "./forms.js";
 
 const HOUR = 3600, DAY = 24 * HOUR;
 const LIFETIMES = [HOUR, 8 * HOUR, DAY, 7 * DAY, 30 * DAY];
-const WHAT = "Others can open this port, and nothing else of the workspace. They cannot start it.";
+const WHAT = "Others can open this port, but nothing else of the workspace, and they cannot start it.";
 
 /**
  * @param {string} id of the workspace
@@ -33,7 +33,7 @@ export function openShareDialog(id, port, rules, onShared) {
 }
 
 /**
- * Return what administrators allow.
+ * Return the audiences that administrators allow.
  * @param {Pick<PortList, "sharing">} rules
  * @returns {[string, string][]}
  */
@@ -43,7 +43,7 @@ export function audiencesOf({ sharing }) {
 }
 
 /**
- * Return what administrators allow, in seconds; without a bound also for ever.
+ * Return the lifetimes that administrators allow, in seconds; without a limit, also forever.
  * @param {Pick<PortList, "max_share_seconds">} rules
  * @returns {[string | number, string][]}
  */

@@ -17,7 +17,7 @@ const password = h("input", { name: "password", type: "password", required: true
   autocomplete: "current-password" });
 const code = h("input", { name: "code", maxlength: 64, autocomplete: "one-time-code", autocapitalize: "none",
   spellcheck: "false" });
-const codeField = field("Code", code, "Of your authenticator app, or a recovery code.");
+const codeField = field("Code", code, "From your authenticator app, or a recovery code.");
 const problem = h("p", { class: "problem", role: "alert", hidden: true });
 const button = h("button", { class: "button wide" }, "Sign in");
 codeField.hidden = true;
@@ -58,7 +58,7 @@ function askForCode() {
 function isComplete() {
   /** @type {[HTMLInputElement, string][]} */
   const needed = [[username, "Enter your user name."], [password, "Enter your password."]];
-  if (!codeField.hidden) needed.push([code, "Enter the code of your authenticator app."]);
+  if (!codeField.hidden) needed.push([code, "Enter the code from your authenticator app."]);
   const [missing, request] = needed.find(([input]) => !input.value) ?? [];
   if (request) showProblem(request);
   missing?.focus();
@@ -94,7 +94,7 @@ function showProblem(text) {
   setVisible(problem, text !== "");
 }
 
-/** Return whether the browser goes to the next page, because somebody is signed in. */
+/** Go to the next page if somebody is signed in; return whether that happened. */
 async function skipIfSignedIn() {
   if (!hasSignedIn(location.search) && !mayBeSignedIn()) return false;
   try {
@@ -113,7 +113,7 @@ async function readOptions() {
   try {
     return await get("/sign-in", { anonymous: true });
   } catch {
-    // The form says what is wrong when it is sent.
+    // Submitting the form shows the error.
     return { provider: null, passwords: "everyone" };
   }
 }

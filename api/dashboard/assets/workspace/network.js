@@ -38,7 +38,7 @@ export class Network {
   }
 
   /**
-   * Show the policy, but never while somebody is typing here.
+   * Show the policy, but not while the user is editing it.
    * @param {NetworkPolicy} policy
    */
   show(policy) {

@@ -12,11 +12,11 @@ import { AUDIENCES, ONLY_OWNER } from "../words.js";
 /** @import { PortItem, PortList, Share, Workspace } from "../types.js" */
 
 const SMALL = "button second small";
-// Where Linux assigns ports to programs that do not choose one, such as the kernels of notebooks.
+// Linux assigns these ports to programs that do not choose one, such as notebook kernels.
 const FIRST_ASSIGNED = 32768, LAST_ASSIGNED = 60999;
-const STOPPED = "Start the workspace to see the ports on which its programs listen.";
-const NONE = "No program listens on a port. Start a server, for example on port 3000.";
-const PRIVATE = "Each opens on an address of its own, for its owner alone unless you share it.";
+const STOPPED = "Start the workspace to see the ports that its programs listen on.";
+const NONE = "No program is listening on a port. Start a server, for example on port 3000.";
+const PRIVATE = "Each port has its own address, which only the owner can open unless it is shared.";
 
 export class Ports {
   /** @param {string} id */
@@ -47,7 +47,7 @@ export class Ports {
     this.refresh();
   }
 
-  /** Load the ports, and say in the panel if that fails; the rest of the page does not need them. */
+  /** Load the ports. A failure is shown in the panel only: the rest of the page works without them. */
   async refresh() {
     try {
       await this.load();
@@ -62,7 +62,7 @@ export class Ports {
   }
 
   /**
-   * Show the ports if they have changed; the focus stays on the same control.
+   * Show the ports if they have changed; keep the focus on the same control.
    * @param {PortList} ports
    */
   show(ports) {
@@ -101,7 +101,7 @@ export class Ports {
   }
 
   /**
-   * Only the owner enters and shares; an administrator can stop what is shared.
+   * Only the owner can open and share ports; an administrator can stop sharing.
    * @param {PortItem} item
    * @param {PortList} ports
    */
@@ -139,7 +139,7 @@ export class Ports {
 }
 
 /**
- * Return whether a program listens on a port that nobody has chosen, and nobody has shared it.
+ * Return whether the port was assigned automatically and is not shared.
  * @param {Pick<PortItem, "port" | "share">} item
  */
 export function isAssigned({ port, share }) {
@@ -147,7 +147,7 @@ export function isAssigned({ port, share }) {
 }
 
 /**
- * Say what the list shows, or why it is empty.
+ * Describe the list, or say why it is empty.
  * @param {Pick<PortList, "unavailable" | "items">} ports
  * @param {boolean} running
  */
@@ -158,7 +158,7 @@ export function noteOf({ unavailable, items }, running) {
 }
 
 /**
- * Say who may open a port, and until when.
+ * Describe who may open a port, and until when.
  * @param {Share | null} share
  */
 export function audienceOf(share) {
@@ -168,7 +168,7 @@ export function audienceOf(share) {
 }
 
 /**
- * Copy a link. If the browser forbids that, show it.
+ * Copy a link, or show it if the browser forbids copying.
  * @param {string} url
  * @param {string} [done] what has just happened
  */
