@@ -73,11 +73,16 @@ def workspaces(
 @admin.command()
 def disk(
     workspace_id: Annotated[str, typer.Argument(metavar="ID", help="The id of a workspace of any user.")],
-    limit: Annotated[str, typer.Argument(help="Such as 50GB; `any`, or `default` for the installation's.")],
+    limit: Annotated[
+        str,
+        typer.Argument(
+            help="A size such as 50GB, `any` for no limit, or `default` for the installation's limit."
+        ),
+    ],
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Set how much disk space a workspace may use; it counts at the next start."""
+    """Set the disk limit of a workspace; it applies at the next start."""
     wanted = _parse_limit(limit)
     with connect(url) as client:
         changed = client.patch(f"/admin/workspaces/{workspace_id}/disk", {"limit_bytes": wanted})

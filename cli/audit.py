@@ -42,7 +42,7 @@ def audit(
     json_lines: JsonLines = False,
     url: Url = None,
 ) -> None:
-    """Show who signed in, made tokens or changed accounts, newest first (administrators only)."""
+    """Show sign-ins, tokens and changes to accounts, newest first (administrators only)."""
     outcome = "failure" if failed else None
     wanted = {"actor": who, "action": what, "since": since, "until": until, "q": search, "outcome": outcome}
     parameters: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
@@ -56,7 +56,7 @@ def audit(
     if found:
         console().print(render_table(found))
     else:
-        print_note("No entries match.")
+        print_note("No matching entries.")
 
 
 def render_table(found: Iterable[Document]) -> Table:

@@ -1,11 +1,11 @@
-"""Removes control characters from what workspaces and other users wrote: they could command the terminal."""
+"""Removes control characters from text that workspaces and other users wrote: a terminal would obey them."""
 
 import codecs
 import json
 import re
 
 REPLACEMENT = "�"
-# Control sequences, strings up to their end, and other sequences. An endless string hides no later line.
+# Control sequences, terminated strings, and other sequences. An unterminated string ends with its line.
 ESCAPE_SEQUENCE = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\r\n]*(?:\x07|\x1b\\|\x9c)"
@@ -20,19 +20,19 @@ def printable(text: str) -> str:
 
 
 def printable_json(document: str) -> str:
-    """Escape what JSON allows but a terminal obeys; the document means the same."""
+    """Escape characters that JSON allows but a terminal would obey; the meaning stays the same."""
     return "".join(
         each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in document
     )
 
 
 class LogFilter:
-    """Turns the bytes of a log into text for a terminal: without colors, one line per line."""
+    """Turns the bytes of a log into text that is safe for a terminal, without colors."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def filter(self, content: bytes) -> str:
         text = ESCAPE_SEQUENCE.sub("", self._decoder.decode(content))
-        # A lone carriage return would write over what was printed before.
+        # A lone carriage return would overwrite text that was printed before.
         return printable(LINE_END.sub("\n", text))

@@ -61,7 +61,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     backend = configured_backend(settings) or recorded_backend(data)
     # Without a choice, `codehub up` uses Docker if it is available.
     local = backend == LOCAL or (backend is None and bool(docker.problem))
-    # In a Pod, nothing is kept on this machine, and the servers are elsewhere.
+    # In a Pod, no data is stored locally, and the servers are elsewhere.
     embedded = backend != KUBERNETES
     yield _python()
     yield _writable(data, required=embedded)
@@ -119,7 +119,7 @@ def _ports(settings: Settings, data: DataDir) -> Finding:
 
 
 def _origins(settings: Settings) -> Finding:
-    """Every workspace needs an origin of its own in browsers."""
+    """Check that browsers see an origin of its own for every workspace."""
     origins = settings.origins
     if origins.are_separate:
         return Finding("origins", True, f"one for each workspace, {origins.pattern}")

@@ -81,7 +81,7 @@ class CommandError(Exception):
         self.next_step = next_step
         self.code = code
         self.details = tuple(details)
-        # The code in the error document of the API, if it comes from there.
+        # The error code of the API, if the error came from it.
         self.api_code = api_code
 
     def show(self) -> None:

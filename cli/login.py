@@ -33,7 +33,7 @@ def login(
     token: Annotated[
         bool,
         typer.Option(
-            "--token", help="Save a token that you created on the account page; for single sign-on."
+            "--token", help="Sign in with a token from the account page, for example with single sign-on."
         ),
     ] = False,
     days: Annotated[
@@ -99,7 +99,7 @@ def _mention_single_sign_on(client: Client) -> None:
 
 
 def _check_token(address: Address) -> SavedLogin:
-    """Read a token that was created in the browser; CodeHub says whose it is."""
+    """Read a token that was created in the browser, and ask CodeHub for its owner."""
     token = str(typer.prompt("Token", hide_input=True, err=True)) if can_prompt() else read_first_line()
     token = token.strip()
     if not (token and token.isascii() and token.isprintable()):
@@ -114,7 +114,7 @@ def _check_token(address: Address) -> SavedLogin:
 def _create_token(client: Client, user: str, password: str, days: int) -> SavedLogin:
     form = {"name": f"codehub on {socket.gethostname()}"[:MAX_TOKEN_NAME], "expires_in_days": days}
     with password_session(client, user, password) as session:
-        # The command can do whatever its user can.
+        # The command needs every right of its user.
         scopes = ["workspaces", *(["admin"] if session.is_admin else [])]
         created = session.post("/tokens", {**form, "scopes": scopes})
     return SavedLogin(client.address.url, session.username, created["token"], created["id"])

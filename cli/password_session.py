@@ -1,4 +1,4 @@
-"""A session of a few seconds, for what needs the password."""
+"""A short session, for requests that need the password."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -44,7 +44,7 @@ def _open_session(client: Client, credentials: dict[str, str]) -> Document:
         if error.api_code != "SECOND_FACTOR_REQUIRED":
             raise
         require_terminal("a code", "Create a token on your account page, and use: codehub login --token")
-        code = str(typer.prompt("Code of your authenticator app, or a recovery code", err=True))
+        code = str(typer.prompt("Code from your authenticator app, or a recovery code", err=True))
         session = client.post("/login", {**credentials, "code": code})
     return session
 

@@ -1,4 +1,4 @@
-"""`codehub doctor`: whether the identity provider is reachable and describes itself as configured."""
+"""`codehub doctor`: whether the identity provider is reachable and matches the settings."""
 
 import asyncio
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ REMEDY = "check CODEHUB_OIDC_ISSUER; the provider must serve its discovery docum
 
 
 def single_sign_on_findings(settings: Settings) -> Iterator[Finding]:
-    """Yield nothing without a provider. An outage of it is no reason not to start CodeHub."""
+    """Yield nothing without a provider. CodeHub can start while the provider is down."""
     if settings.oidc.issuer is not None:
         yield asyncio.run(_check(settings))
 

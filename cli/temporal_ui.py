@@ -1,4 +1,4 @@
-"""`codehub temporal-ui`: opens the Web UI of the embedded Temporal for one person, while the command runs."""
+"""`codehub temporal-ui`: opens the Web UI of the embedded Temporal while the command runs."""
 
 import asyncio
 import contextlib
@@ -23,14 +23,14 @@ REFUSED = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n
 def temporal_ui(
     port: Annotated[int, typer.Option(help="Port on 127.0.0.1; 0 means a free one.")] = 0,
 ) -> None:
-    """Open the Web UI of the embedded Temporal on this machine until Ctrl-C. The URL contains a secret."""
+    """Serve the Web UI of the embedded Temporal on this machine until Ctrl-C, at a secret URL."""
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_serve(load_settings(), port))
 
 
 async def _serve(settings: Settings, port: int) -> None:
     temporal_port, context = _embedded_temporal(settings)
-    # Browsers resolve every name below localhost to loopback. Only who knows the URL has the name.
+    # Browsers resolve every name below localhost to loopback. The random name keeps others out.
     host = f"{secrets.token_hex(16)}.localhost"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +50,7 @@ async def _serve(settings: Settings, port: int) -> None:
 
 
 def _embedded_temporal(settings: Settings) -> tuple[int, ssl.SSLContext]:
-    # These modules load slowly.
+    # Imported here, because these modules load slowly.
     from codehub.embedded.certificates import client_context  # noqa: PLC0415
     from codehub.embedded.servers.registry import load_config  # noqa: PLC0415
     from codehub.embedded.servers.temporal import NAME, PORT, certificates  # noqa: PLC0415
@@ -68,7 +68,7 @@ def _embedded_temporal(settings: Settings) -> tuple[int, ssl.SSLContext]:
 
 
 async def _read_head(reader: asyncio.StreamReader) -> bytes:
-    """Return the head of the first request, or nothing if it is not complete in time."""
+    """Return the head of the first request, or nothing if it does not arrive in time."""
     with contextlib.suppress(TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
         async with asyncio.timeout(HEAD_SECONDS):
             return await reader.readuntil(b"\r\n\r\n")
@@ -76,7 +76,7 @@ async def _read_head(reader: asyncio.StreamReader) -> bytes:
 
 
 def _names_host(head: bytes, host: str) -> bool:
-    """Return whether the request is for this host. A browser uses a connection for one host only."""
+    """Return whether the first request is for this host; browsers use a connection for one host only."""
     hosts = [line[5:].strip() for line in head.split(b"\r\n")[1:] if line.lower().startswith(b"host:")]
     return len(hosts) == 1 and secrets.compare_digest(hosts[0].partition(b":")[0], host.encode())
 

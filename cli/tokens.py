@@ -26,7 +26,7 @@ Scopes = Annotated[
     list[Scope] | None,
     typer.Option(
         "--scope",
-        help="What it may do; may be repeated. Default: workspaces, which includes read.",
+        help="What it may do; can be repeated. Default: workspaces, which includes read.",
         show_default=False,
     ),
 ]
@@ -35,7 +35,7 @@ OnlyWorkspaces = Annotated[
     typer.Option(
         "--workspace",
         metavar="WORKSPACE",
-        help="Only for this workspace; may be repeated.",
+        help="Limit it to this workspace; can be repeated.",
         show_default=False,
     ),
 ]
@@ -63,7 +63,7 @@ def create(
             metavar="DAYS",
             min=1,
             max=3650,
-            help="How many days it is valid.",
+            help="How many days it stays valid.",
         ),
     ] = DEFAULT_DAYS,
     scopes: Scopes = None,

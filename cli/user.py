@@ -80,7 +80,7 @@ def passwd(name: Name, password_stdin: PasswordStdin = False, generate: Generate
 
 @user.command("remove-authenticator")
 def remove_authenticator(name: Name) -> None:
-    """Remove the authenticator app of a user who has lost it; the password alone signs in again."""
+    """Remove the authenticator app of a user who has lost it; the password alone is enough again."""
     found = _run(lambda database: users.find_user(database, name))
     by = console_actor()
     removed = _run(lambda database: totp.reset(database, found.id, by=by, now=now()))
@@ -130,7 +130,7 @@ def ls(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = Fa
 
 
 def console_actor() -> Actor:
-    """Return who runs this command on the server, as the audit log names them."""
+    """Return who runs this command on the server, for the audit log."""
     try:
         return Actor(f"console:{getuser()}")
     except (KeyError, OSError):

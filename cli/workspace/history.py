@@ -30,7 +30,7 @@ def logs(
     ] = 200,
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="Also print control characters on a terminal, which they can command."),
+        typer.Option("--raw", help="Print control characters too, even on a terminal, which obeys them."),
     ] = False,
     url: Url = None,
 ) -> None:

@@ -24,19 +24,19 @@ MODES = {
 }
 Mode = Annotated[
     EgressMode | None,
-    typer.Option("--mode", help="Tighten the policy: open, allow-list or none.", show_default=False),
+    typer.Option("--mode", help="Choose a policy: open, allow-list or none.", show_default=False),
 ]
 Allow = Annotated[
     list[str] | None,
     typer.Option(
         "--allow",
         metavar="NAME",
-        help="A name for the allow-list; *.example.org means all below example.org. Repeat it for more.",
+        help="A name for the allow-list; *.example.org means all names below it; can be repeated.",
         show_default=False,
     ),
 ]
 Reset = Annotated[bool, typer.Option("--default", help="Return to the default policy.")]
-Log = Annotated[bool, typer.Option("--log", help="List the names of the last seven days.")]
+Log = Annotated[bool, typer.Option("--log", help="List the connections of the last seven days by name.")]
 
 
 def network(
@@ -49,7 +49,7 @@ def network(
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Show or change what it may connect to; a change is in force within seconds."""
+    """Show or change what it may connect to; a change applies within seconds."""
     if default and (mode or allow):
         raise CommandError("Use --default without --mode and --allow.", code=ExitCode.USAGE)
     with connect(url) as client:
@@ -71,7 +71,7 @@ def network(
 
 
 def describe(policy: Document) -> Iterator[str]:
-    """Yield what applies, in sentences."""
+    """Yield sentences that describe the policies in force."""
     if not policy["enforced"]:
         yield NOT_ENFORCED
         return

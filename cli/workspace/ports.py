@@ -26,21 +26,22 @@ Port = Annotated[
     ),
 ]
 Public = Annotated[
-    bool, typer.Option("--public", help="Share it with everybody who has the address, not only with users.")
+    bool,
+    typer.Option("--public", help="Share it with everyone who has the link, not only with signed-in users."),
 ]
 Expires = Annotated[
     str | None,
     typer.Option(
         "--expires",
         metavar="TIME",
-        help="How long it is shared: 30m, 8h, 7d, or never. Default: 8h.",
+        help="When sharing ends: after 30m, 8h, 7d, or never. Default: 8h.",
         show_default=False,
     ),
 ]
 
 
 def ports(name: WorkspaceArgument, as_json: AsJson = False, url: Url = None) -> None:
-    """List the ports that its programs listen on, and those that are shared."""
+    """List the ports that its programs listen on and the shared ones."""
     with connect(url) as client:
         found = client.get(f"/workspaces/{find_workspace(client, name)['id']}/ports")
     if as_json:
@@ -51,7 +52,7 @@ def ports(name: WorkspaceArgument, as_json: AsJson = False, url: Url = None) -> 
     if found["unavailable"]:
         print_note(printable(found["unavailable"]))
     elif not found["items"]:
-        print_note("No program in it listens on a port, and none is shared.")
+        print_note("No program is listening on a port, and no port is shared.")
 
 
 def share(
@@ -63,7 +64,7 @@ def share(
     as_json: AsJson = False,
     url: Url = None,
 ) -> None:
-    """Let others open one port, and nothing else of the workspace."""
+    """Let others open one port, but nothing else of the workspace."""
     form: dict[str, Any] = {"audience": Audience.PUBLIC if public else Audience.USERS}
     if expires is not None:
         form["expires_in"] = _seconds(expires)
@@ -78,7 +79,7 @@ def share(
 
 
 def unshare(name: WorkspaceArgument, port: Port, url: Url = None) -> None:
-    """Stop sharing a port; others' connections end within seconds."""
+    """Stop sharing a port; connections of others end within seconds."""
     with connect(url) as client:
         client.delete(f"/workspaces/{find_workspace(client, name)['id']}/ports/{port}/share")
     print_note(f"Port {port} is open to {ONLY_OWNER} now.")

@@ -112,7 +112,7 @@ def _state(workspace: Workspace, at: datetime) -> Iterator[Row]:
 
 
 def disk_text(disk: Workspace) -> str:
-    """Return what is used of how much, when that was measured, and what to do."""
+    """Return usage and limit, when usage was measured, and what to do."""
     least = "" if disk["complete"] else "at least "
     of = f" of {format_size(disk['limit_bytes'])}" if disk["limit_bytes"] else ""
     used = f"{least}{format_size(disk['used_bytes'])}{of}, measured {ago(disk['measured_at'])}"

@@ -1,4 +1,4 @@
-"""The audit log: sign-ins, tokens, and changes to accounts and the administration."""
+"""The audit log: sign-ins, tokens, and changes to accounts and administration."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from codehub.db.audit_log import NewEntry, insert_entry
 
 
 class Action(StrEnum):
-    """What was done, or tried; codehub/words.py has the words for people."""
+    """What was done or attempted; codehub/words.py has the labels for people."""
 
     SIGN_IN = "sign_in"
     SIGN_OUT = "sign_out"
@@ -40,7 +40,7 @@ class Action(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Whether it was done."""
+    """Whether it succeeded."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -48,7 +48,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Actor:
-    """Who acts, and from which address; without an id it is a program or somebody on the server."""
+    """Who acts, and from which address. Without an id: a program, or someone on the server."""
 
     name: str
     user_id: UUID | None = None
@@ -56,7 +56,7 @@ class Actor:
 
 
 SYSTEM = Actor("codehub")
-# Somebody who has not proved who they are.
+# Someone who is not authenticated.
 UNKNOWN = "unknown"
 
 
@@ -71,7 +71,7 @@ async def record(
     outcome: Outcome = Outcome.SUCCESS,
     detail: Mapping[str, object] | None = None,
 ) -> None:
-    """Add an entry, in the transaction that makes the change. No secrets, and nothing typed by strangers."""
+    """Add an entry in the transaction that makes the change. Never pass secrets or unauthenticated input."""
     entry = NewEntry(
         at=now,
         action=action,

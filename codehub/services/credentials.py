@@ -83,7 +83,7 @@ async def revoke_session(
 async def sign_out_everywhere(
     database: Database, user_id: UUID, *, tokens: bool, by: Actor, now: datetime
 ) -> None:
-    """End all sessions of the user and, if wanted, revoke all tokens."""
+    """End all sessions of the user and, if requested, revoke all tokens."""
     async with database.transaction() as session:
         ended = await revoke_sessions(session, now, user_id=user_id)
         revoked = await revoke_tokens(session, now, user_id=user_id) if tokens else 0
@@ -93,7 +93,7 @@ async def sign_out_everywhere(
 
 @dataclass(frozen=True)
 class TokenLimits:
-    """What a new token may do, and for which workspaces; None for all that its owner has."""
+    """The scopes of a new token, and its workspaces; None means all of its owner's."""
 
     scopes: frozenset[Scope] = frozenset({Scope.WORKSPACES})
     workspace_ids: frozenset[UUID] | None = None
@@ -157,7 +157,9 @@ async def _check_limits(session: AsyncSession, account: Account, limits: TokenLi
     if limits.workspace_ids is None:
         return
     if Scope.ADMIN in limits.scopes:
-        raise InvalidScope("A token for some workspaces cannot have the scope `admin`; leave one out.")
+        raise InvalidScope(
+            "A token that is limited to workspaces cannot have the scope `admin`; remove one of the two."
+        )
     for each in limits.workspace_ids:
         workspace_id = WorkspaceId(str(each))
         view = await load_view(session, workspace_id)

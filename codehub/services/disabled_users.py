@@ -1,4 +1,4 @@
-"""Disabling a user means stop: the user's workspaces are asked to."""
+"""Stops the workspaces of disabled users."""
 
 from uuid import UUID
 
@@ -16,9 +16,9 @@ BATCH = 500
 async def stop_workspaces_of_disabled(
     database: Database, *, context: RequestContext, owner_user_id: UUID | None = None
 ) -> list[WantedByDisabled]:
-    """Ask the workspaces of one or all disabled users to stop; return those that the caller shall wake.
+    """Request a stop for the workspaces of one or all disabled users; return those that the caller must wake.
 
-    What it misses, because an operation runs or the process dies, the next sweep finds again.
+    The next sweep repeats this for what was missed, because an operation ran or the process died.
     """
     async with database.transaction() as session:
         found = await load_wanted_by_disabled(session, BATCH, owner_user_id=owner_user_id)
@@ -30,6 +30,6 @@ async def stop_workspaces_of_disabled(
         try:
             await request_state(database, each.workspace_id, target, context=context)
         except RequestRefused:
-            continue  # it is changing or gone by now
+            continue  # It is changing or gone by now.
         asked.append(each)
     return asked

@@ -1,4 +1,4 @@
-"""Disk limits of single workspaces, which administrators set."""
+"""Disk limits that administrators set for single workspaces."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from codehub.services.errors import WorkspaceNotFound
 async def limit_disk(
     database: Database, workspace_id: WorkspaceId, limit_bytes: int | None, *, now: datetime, by: Actor
 ) -> None:
-    """Store a limit that replaces the installation's for this workspace; None returns to it, 0 means any."""
+    """Store a limit that replaces the installation's; None returns to that one, 0 means no limit."""
     async with database.transaction() as session:
         workspace = await lock_visible_workspace(session, workspace_id)
         if workspace is None:

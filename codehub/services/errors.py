@@ -47,7 +47,7 @@ class InvalidState(RequestRefused):
 
 
 class OwnerDisabled(InvalidState):
-    """The owner is disabled, so nothing of theirs starts."""
+    """The owner is disabled, so their workspaces do not start."""
 
     def __init__(self, phase: Phase) -> None:
         message = "The owner's account is disabled, so the workspace cannot start; enable the account first."
@@ -132,7 +132,7 @@ class SignInRefused(RequestRefused):
 
 
 class WrongPassword(RequestRefused):
-    """Somebody who is signed in entered a wrong password."""
+    """A signed-in user entered a wrong password."""
 
     def __init__(self) -> None:
         super().__init__("The password is wrong; nothing was changed. Try again.")
@@ -142,7 +142,7 @@ class SecondFactorRequired(RequestRefused):
     """The password is right, and the account also needs a code."""
 
     def __init__(self) -> None:
-        super().__init__("Enter the code of your authenticator app, or a recovery code.")
+        super().__init__("Enter the code from your authenticator app, or a recovery code.")
 
 
 class SecondFactorWrong(SignInRefused):
@@ -153,10 +153,10 @@ class SecondFactorWrong(SignInRefused):
 
 
 class WrongCode(RequestRefused):
-    """A code that should prove that an app works is wrong."""
+    """The code that should enable an app is wrong."""
 
     def __init__(self) -> None:
-        super().__init__("The code is wrong; check the clock of your phone, and enter the next code.")
+        super().__init__("The code is wrong; check the clock of your phone and enter the next code.")
 
 
 class AuthenticatorEnabled(RequestRefused):
@@ -174,7 +174,7 @@ class NoPassword(RequestRefused):
 
 
 class NoAuthenticator(RequestRefused):
-    """There is no secret that a code could enable."""
+    """There is no new app to enable."""
 
     def __init__(self) -> None:
         super().__init__("There is no new authenticator app; add one first.")
@@ -217,11 +217,11 @@ class InvalidScope(RequestRefused):
 
 
 class InvalidNetworkPolicy(RequestRefused):
-    """A network policy has names that are none, too many, or names in a mode without them."""
+    """The names of a network policy are invalid, too many, or not allowed in its mode."""
 
 
 class PortShareRefused(RequestRefused):
-    """A port cannot be shared, or not like this."""
+    """A port cannot be shared in this way."""
 
 
 class InvalidExpiry(RequestRefused):
@@ -247,7 +247,7 @@ class UsernameTaken(RequestRefused):
 
 
 class SingleAccountOnly(RequestRefused):
-    """Workspaces run without a sandbox, so whoever has one has everything."""
+    """Workspaces run without a sandbox, so every account would have all rights."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -66,7 +66,7 @@ class Caller:
     expires_at: datetime | None
     # When the password was last entered; None for a token.
     confirmed_at: datetime | None = None
-    # A session may do all that its user may; a token may be limited, also to some workspaces.
+    # A session has all rights of its user; a token may be limited to scopes and workspaces.
     scopes: frozenset[Scope] = ALL_SCOPES
     workspace_ids: frozenset[str] | None = None
 
@@ -80,7 +80,7 @@ class Caller:
         return self.belongs_to_admin and Scope.ADMIN in self.scopes
 
     def may_use(self, workspace_id: WorkspaceId) -> bool:
-        """Return whether the credential is for this workspace, whoever owns it."""
+        """Return whether the credential is valid for this workspace, regardless of its owner."""
         return self.workspace_ids is None or workspace_id in self.workspace_ids
 
     def may_enter(self, workspace_id: WorkspaceId, owner_user_id: UUID) -> bool:
@@ -90,7 +90,7 @@ class Caller:
 
 @dataclass(frozen=True)
 class SessionTimes:
-    """How long a new session lasts, at most and without use."""
+    """How long a new session lasts, in total and without use."""
 
     lifetime: timedelta
     idle_timeout: timedelta | None = None
@@ -102,7 +102,7 @@ class SignInClient:
 
     address: str | None = None
     user_agent: str | None = None
-    # The device cookie, which only keeps strangers from locking this device out.
+    # The device cookie, which only protects this device from lockouts caused by others.
     device: str | None = field(default=None, repr=False)
 
 
@@ -112,7 +112,7 @@ class SignedIn:
 
     caller: Caller
     token: str = field(repr=False)
-    # For the device cookie; None if the browser gets none.
+    # The value for the device cookie; None if it is not set.
     device: str | None = field(default=None, repr=False)
 
 
@@ -130,7 +130,7 @@ async def sign_in(
 ) -> SignedIn:
     """Open a session; raise SignInRefused or LockedOut, which do not reveal whether the user exists.
 
-    With `admins_only`, others have no password as far as anybody can tell.
+    With `admins_only`, everyone else gets the same response as an unknown user.
     """
     async with database.transaction() as session:
         account = await find_account(session, username)
@@ -143,7 +143,7 @@ async def sign_in(
     if account is None:
         await refuse_unknown_user(database, passwords, password, attempt)
     token = new_session_token()
-    # A device that this account does not know gets a new secret, whoever planted the one that it has.
+    # A device that is unknown to this account gets a new secret, so a planted one is worthless.
     client = replace(client, device=client.device if place.known_device else new_session_token())
 
     async def accept(session: AsyncSession, account: Account) -> Caller:
@@ -163,7 +163,7 @@ async def open_session(
     client: SignInClient,
     now: datetime,
 ) -> Caller:
-    """Insert a session with this token for a user who has proven who they are."""
+    """Insert a session with this token for an authenticated user."""
     new = SessionView(uuid4(), now, now + times.lifetime, now, _truncate(client.user_agent))
     await delete_ended_sessions(session, account.user_id, now)
     await insert_session(session, account.user_id, new, hash_token(token), times.idle_timeout)
@@ -220,7 +220,7 @@ async def change_password(
     by: Actor,
     now: datetime,
 ) -> None:
-    """Set the caller's password; end the other sessions and all tokens. A wrong password is a failure."""
+    """Set the caller's password; end the other sessions and all tokens. A wrong one counts as a failure."""
     check_password_rules(new)
     new_hash = await passwords.hash(new)
     own = caller.credential_id if caller.credential is Credential.SESSION else None
@@ -244,7 +244,7 @@ async def _try_own_password(
     *,
     attempt: PasswordAttempt,
 ) -> None:
-    """Try the password of somebody who is signed in; raise WrongPassword or LockedOut."""
+    """Check the password of a signed-in user; raise WrongPassword or LockedOut."""
     async with database.transaction() as session:
         account = await load_account(session, caller.user_id)
     if account is None:
@@ -256,7 +256,7 @@ async def _try_own_password(
 
 
 def _brakes_of(caller: Caller) -> Brakes:
-    """Let a stolen session or token lock only itself out."""
+    """Count per session or token, so that a stolen one locks out only itself."""
     return {f"credential {caller.credential_id}": PLACE}
 
 

@@ -1,4 +1,4 @@
-"""Who is slowed down by wrong passwords: see codehub/domain/lockout.py for the rule."""
+"""Counts wrong passwords and locks out their source; codehub/domain/lockout.py has the rules."""
 
 import hashlib
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from codehub.db.sign_in_failures import (
 from codehub.domain.lockout import PLACE, Brake, Failures, Place, add_failure, remaining_lock
 from codehub.services.errors import LockedOut
 
-# How long an account knows an address from which it has signed in; a device is known for half a year.
+# How long an account remembers an address or a device from which it has signed in.
 ADDRESS_KNOWN = timedelta(days=30)
 DEVICE_KNOWN = timedelta(days=180)
 IPV6_PREFIX = 64
@@ -29,7 +29,7 @@ Brakes = Mapping[str, Brake]
 
 
 def network_of(address: str | None) -> str:
-    """Return what counts as one address: a whole /64 with IPv6, because one customer has all of it."""
+    """Return the address, or the /64 network of an IPv6 address, because one customer has all of it."""
     try:
         parsed = ip_address(address or "")
     except ValueError:
@@ -50,7 +50,7 @@ async def find_place(
     *,
     now: datetime,
 ) -> Place:
-    """Return where an attempt comes from; an unknown user takes as long as a known one."""
+    """Return where an attempt comes from, with the same queries for known and unknown users."""
     network = network_of(address)
     by_address, by_device = address_place(address), device_place(device or "")
     async with database.transaction() as session:
@@ -63,7 +63,7 @@ async def find_place(
 async def remember_place(
     session: AsyncSession, user_id: UUID, address: str | None, device: str | None, now: datetime
 ) -> None:
-    """Remember from where the user has signed in."""
+    """Remember the place that the user has signed in from."""
     places = [address_place(address), *([device_place(device)] if device else [])]
     await remember_places(session, user_id, places, now)
 
@@ -94,7 +94,7 @@ async def count_failure(
 
 
 async def forgive(session: AsyncSession, brakes: Brakes) -> None:
-    """Forget the failures of this place after a success; those of others stay."""
+    """Forget the failures of this place after a success, but not those of others."""
     await forget_failures(session, [hash_key(key) for key, brake in brakes.items() if brake is PLACE])
 
 

@@ -1,4 +1,4 @@
-"""Network policies of workspaces: what an owner chooses, and what an administrator allows."""
+"""Network policies of workspaces: the owner's choice and the administrator's limit."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class NetworkRules:
     owners_may_loosen: bool
 
     def rules_of(self, stored: StoredPolicies) -> EgressRules:
-        """Return what applies to a workspace."""
+        """Return the rules that apply to a workspace."""
         return rules_for(
             self.installation, stored.limit, stored.choice, owners_may_loosen=self.owners_may_loosen
         )
@@ -43,7 +43,7 @@ async def read_policies(database: Database, workspace_id: WorkspaceId) -> Stored
 
 
 async def read_log(database: Database, workspace_id: WorkspaceId, now: datetime) -> Sequence[LogEntry]:
-    """Return the names that the workspace connected to and was refused, newest hour first."""
+    """Return the names that the workspace connected to or was refused, newest hour first."""
     async with database.transaction() as session:
         return await list_log(session, workspace_id, now - LOG_SHOWN, LOG_ENTRIES)
 

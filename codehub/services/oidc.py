@@ -41,7 +41,7 @@ from codehub.services.passwords import NO_PASSWORD
 
 log = logging.getLogger(__name__)
 
-# Long enough to find a phone for the second factor.
+# Leaves time for a second factor at the provider.
 ATTEMPT_LIFETIME = timedelta(minutes=10)
 SECRET_BYTES = 32
 UNIQUE_PART_LENGTH = 10
@@ -49,7 +49,7 @@ LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class SingleSignOnFailed(Exception):
-    """A sign-in through the provider failed; the sign-in page shows the sentence of the problem."""
+    """A sign-in through the provider failed; the sign-in page explains the problem."""
 
     def __init__(self, problem: SignInProblem, next_path: str) -> None:
         super().__init__(problem)
@@ -58,7 +58,7 @@ class SingleSignOnFailed(Exception):
 
 
 class _Failed(Exception):
-    """A problem of a sign-in that is known."""
+    """A sign-in that cannot be completed, for a known reason."""
 
     def __init__(self, problem: SignInProblem) -> None:
         super().__init__(problem)
@@ -67,7 +67,7 @@ class _Failed(Exception):
 
 @dataclass(frozen=True)
 class SingleSignOn:
-    """The identity provider: its name on the sign-in page, and whom it may let in."""
+    """The identity provider, its name on the sign-in page, and the groups that may sign in."""
 
     provider: IdentityProvider
     issuer: str
@@ -85,7 +85,7 @@ class Begun:
 
 @dataclass(frozen=True)
 class ProviderResponse:
-    """What the browser brought back; anybody can send it, and any part may be empty."""
+    """The parameters of the callback. They are untrusted, and each may be empty."""
 
     state: str = field(repr=False)
     code: str = field(repr=False)
@@ -106,7 +106,7 @@ async def begin(
 ) -> Begun:
     """Start a sign-in; raise ProviderUnavailable during an outage.
 
-    With `fresh`, the person must authenticate again at the provider: it stands for the password.
+    With `fresh`, the person must authenticate again at the provider, in place of a password entry.
     """
     browser, state, nonce, verifier = (secrets.token_urlsafe(SECRET_BYTES) for _ in range(4))
     url = await provider.authorization_url(SignInSecrets(state, nonce, verifier), fresh=fresh)
@@ -127,7 +127,7 @@ async def complete(
     client: SignInClient,
     now: datetime,
 ) -> Completed:
-    """Open a session for the person whom the provider has authenticated; raise SingleSignOnFailed."""
+    """Open a session for the person that the provider has authenticated; raise SingleSignOnFailed."""
     attempt = await _take(database, response.state, browser, now)
     try:
         identity = await _redeem(single_sign_on, response, attempt)
@@ -135,7 +135,7 @@ async def complete(
         async with database.transaction() as session:
             account = await _admit(session, identity, single_sign_on.rules, now)
             caller = await open_session(session, account, token, times=times, client=client, now=now)
-            # A session at the provider may be days old, and signs in without a question.
+            # An old session at the provider can sign in without asking the person anything.
             confirmed_at = min(identity.authenticated_at or LONG_AGO, now)
             await confirm_session(session, caller.credential_id, confirmed_at)
     except _Failed as failed:
@@ -155,9 +155,9 @@ async def _record_failure(
 
 
 async def _take(database: Database, state: str, browser: str, now: datetime) -> Attempt:
-    """Return the sign-in that this browser began, and forget it.
+    """Return the sign-in that this browser began, and delete it.
 
-    A response that is replayed, or that belongs to a sign-in of another browser (login CSRF), ends here.
+    A replayed response, or one for another browser's sign-in (login CSRF), is rejected here.
     """
     async with database.transaction() as session:
         attempt = await take_attempt(
@@ -199,9 +199,9 @@ async def _admit(
 
 
 async def _account_of(session: AsyncSession, identity: ProvenIdentity, now: datetime) -> Account:
-    """Return the account of the identity, and create it on its first sign-in.
+    """Return the account of the identity; create it on the first sign-in.
 
-    Issuer and subject alone decide. A name or an e-mail address can pass from one person to another.
+    Only issuer and subject identify it: names and e-mail addresses can be reassigned.
     """
     await lock_identity(session, identity.issuer, identity.subject)
     user_id = await find_identity(session, identity.issuer, identity.subject)

@@ -40,12 +40,12 @@ MAX_LENGTH = 1024
 # Each takes 64 MiB with the recommended parameters of argon2.
 MAX_CONCURRENT = 4
 GENERATED_BYTES = 15
-# Of accounts that belong to an identity provider. It is not a hash, so no password matches it.
+# For accounts of an identity provider. This is not a valid hash, so no password matches it.
 NO_PASSWORD = "!"  # noqa: S105
 
 
 T = TypeVar("T")
-# Checked after the password, in the same transaction; returns why the attempt is refused.
+# Runs after the password check in the same transaction; returns a refusal or None.
 SecondFactor: TypeAlias = Callable[[AsyncSession, Account], Awaitable[RequestRefused | None]]
 
 
@@ -95,7 +95,7 @@ class Passwords:
 
 @dataclass(frozen=True)
 class PasswordAttempt:
-    """What a password is entered for, by whom and when: a failure is recorded in the audit log."""
+    """One password entry: by whom, when and for what. Failures go to the audit log."""
 
     action: Action
     by: Actor
@@ -163,12 +163,12 @@ async def _count_failure(
 ) -> None:
     user_id, now = None if account is None else account.user_id, attempt.now
     after = await count_failure(session, attempt.brakes, before, user_id, now)
-    # Not the name of an unknown user: people type their password into the wrong field.
+    # Do not log unknown names: people sometimes type their password into the wrong field.
     name = None if account is None else account.username
     if account is not None and (total := after.get(account_key(account.username.lower()))) is not None:
-        # For administrators to see.
+        # Shown to administrators.
         await set_failures(session, account.user_id, total)
-    # Whoever enters a wrong password to sign in has not proved to be the user.
+    # A failed sign-in is not attributed to the user.
     by = Actor(UNKNOWN, address=attempt.by.address) if attempt.action is Action.SIGN_IN else attempt.by
     note = partial(record, session, by=by, target=name, target_id=user_id)
     await note(attempt.action, now, outcome=Outcome.FAILURE)

@@ -1,4 +1,4 @@
-"""Sharing ports of workspaces with others, and stopping that."""
+"""Shares and unshares ports of workspaces."""
 
 from datetime import datetime, timedelta
 
@@ -29,7 +29,7 @@ async def share_port(
     now: datetime,
     by: Actor,
 ) -> PortShare:
-    """Let others open a port, or change who and how long; return the share. Raise PortShareRefused."""
+    """Share a port, or change its audience and expiry; return the share. Raise PortShareRefused."""
     new = PortShare(audience, now, None if lifetime is None else now + lifetime)
     async with database.transaction() as session:
         workspace = await lock_visible_workspace(session, workspace_id)

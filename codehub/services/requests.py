@@ -69,14 +69,14 @@ async def reserve_slot(
 
 
 async def require_enabled_owner(session: AsyncSession, owner_user_id: UUID, phase: Phase) -> None:
-    """Raise OwnerDisabled if the owner is disabled. One who is disabled just now is found by the sweep."""
+    """Raise OwnerDisabled if the owner is disabled. The sweep catches a race with disabling."""
     owner = await load_account(session, owner_user_id)
     if owner is not None and owner.disabled_at is not None:
         raise OwnerDisabled(phase)
 
 
 def require_disk_space(workspace: LockedWorkspace, limits: RunningLimits) -> None:
-    """Raise DiskLimitExceeded if the workspace used more than it may when it was last measured."""
+    """Raise DiskLimitExceeded if the last measurement was above the limit."""
     limit = effective_limit(workspace.disk_limit_bytes, limits.disk_bytes)
     usage = workspace.disk
     refusal = start_refusal(usage, limit, workspace.phase, workspace.phase_changed_at)

@@ -1,4 +1,4 @@
-"""The second factor of local accounts: one-time codes of an authenticator app, and recovery codes."""
+"""The second factor of local accounts: one-time codes from an authenticator app, and recovery codes."""
 
 import hashlib
 import hmac
@@ -75,7 +75,7 @@ class Enrollment:
 
 
 def second_factor(code: str | None, now: datetime) -> SecondFactor:
-    """Return the check that follows the right password; a wrong code counts as a wrong password does."""
+    """Return the check that follows the password check; a wrong code counts like a wrong password."""
 
     async def check(session: AsyncSession, account: Account) -> RequestRefused | None:
         row = await lock_authenticator(session, account.user_id)
@@ -98,13 +98,13 @@ async def read_status(database: Database, user_id: UUID) -> AuthenticatorStatus:
 
 
 async def is_protected(database: Database, user_id: UUID) -> bool:
-    """Return whether a password alone does not sign this user in."""
+    """Return whether this user needs more than a password to sign in."""
     status = await read_status(database, user_id)
     return not status.available or status.enabled_at is not None
 
 
 async def enroll(database: Database, user_id: UUID, *, now: datetime) -> Enrollment:
-    """Make a secret for an app; it counts once a code of it has enabled it."""
+    """Create a secret for an app, which `enable` activates."""
     secret = pyotp.random_base32()
     async with database.transaction() as session:
         account = await lock_account(session, user_id)
@@ -119,7 +119,7 @@ async def enroll(database: Database, user_id: UUID, *, now: datetime) -> Enrollm
 
 
 async def enable(database: Database, user_id: UUID, code: str, *, by: Actor, now: datetime) -> list[str]:
-    """Enable the enrolled app with one of its codes; return recovery codes, which are not stored."""
+    """Activate the enrolled app with one of its codes; return recovery codes, stored only as hashes."""
     codes = [_new_recovery_code() for _ in range(RECOVERY_CODES)]
     async with database.transaction() as session:
         row = await lock_authenticator(session, user_id)
@@ -173,7 +173,7 @@ async def _accepts(
 async def _accepts_step(
     session: AsyncSession, user_id: UUID, row: AuthenticatorRow, code: str, now: datetime
 ) -> bool:
-    """Use up the time step of the code, so that nobody who saw it can use it again."""
+    """Use up the code's time step, so that the code cannot be used again."""
     app = pyotp.TOTP(row.secret)
     typed = _normalize(code).encode(errors="surrogatepass")
     for step in acceptable_steps(now, row.last_step):
@@ -189,10 +189,10 @@ def _new_recovery_code() -> str:
 
 
 def _hash(user_id: UUID, code: str) -> bytes:
-    """Hash without stretching: nobody guesses 80 random bits."""
+    """Hash without stretching: 80 random bits cannot be guessed."""
     return hashlib.sha256(user_id.bytes + _normalize(code).encode(errors="surrogatepass")).digest()
 
 
 def _normalize(code: str) -> str:
-    """Accept codes as apps and people write them: with spaces, hyphens and capital letters."""
+    """Remove spaces, hyphens and case, which apps and people add."""
     return "".join(character for character in code.lower() if character.isalnum())

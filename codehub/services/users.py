@@ -206,7 +206,7 @@ async def _set_password(
     await _record(session, Action.USER_PASSWORD, account, now, by)
     await revoke_sessions(session, now, user_id=account.user_id)
     await revoke_tokens(session, now, user_id=account.user_id)
-    # Whoever knew the old password may have signed in from there.
+    # An attacker with the old password may have signed in from these places.
     await forget_places(session, account.user_id)
     await forget_failures_of(session, account.user_id)
     return _require(await set_password_hash(session, account.user_id, password_hash))

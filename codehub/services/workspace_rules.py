@@ -1,4 +1,4 @@
-"""What administrators allow for workspaces: images, and the longest idle times."""
+"""Administrators' rules for workspaces: allowed images and the longest idle times."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,7 +12,7 @@ from codehub.services.workspaces import MetadataValues
 
 @dataclass(frozen=True)
 class WorkspaceRules:
-    """Checked when a workspace is created or changed; a start checks the image again."""
+    """Rules for creating and changing workspaces; a start checks the image again."""
 
     images: AllowedImages
     longest: IdleTimes

@@ -1,4 +1,4 @@
-"""Sessions on the origins of workspaces: a ticket from the main origin opens one; see ADR 0037."""
+"""Sessions on the origins of workspaces, opened by a ticket from the main origin; see ADR 0037."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -11,13 +11,13 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.services.credentials import hash_token, new_session_token
 from codehub.services.identity import Caller, Credential, caller_of
 
-# The redirect that carries a ticket is followed at once.
+# Short, because browsers follow the redirect with the ticket at once.
 TICKET_LIFETIME = timedelta(seconds=30)
 
 
 @dataclass(frozen=True)
 class Entered:
-    """The user of a workspace's cookie, and the only workspace or port that it is for."""
+    """The user of a workspace's cookie, and the one workspace or port that it opens."""
 
     caller: Caller
     workspace_id: WorkspaceId
@@ -25,16 +25,16 @@ class Entered:
 
     @property
     def label(self) -> str:
-        """What the host of the origin starts with."""
+        """Return the first label of the origin's host."""
         return self.workspace_id if self.port is None else f"{self.port}--{self.workspace_id}"
 
 
 async def issue_ticket(
     database: Database, session_id: UUID, workspace_id: WorkspaceId, port: int | None = None, *, now: datetime
 ) -> str | None:
-    """Return a ticket that opens this workspace's origin, or its port's, once, for the user of the session.
+    """Return a single-use ticket for the origin of this workspace or port, for the user of the session.
 
-    Return None if the session or the workspace was removed meanwhile.
+    Return None if the session or the workspace no longer exists.
     """
     ticket = new_session_token()
     async with database.transaction() as session:
@@ -53,7 +53,7 @@ async def issue_ticket(
 async def redeem_ticket(
     database: Database, ticket: str, workspace_id: WorkspaceId, port: int | None = None, *, now: datetime
 ) -> str | None:
-    """Return the token for the workspace's cookie; None if the ticket is not valid here and now."""
+    """Return the token for the workspace's cookie; None if the ticket is invalid."""
     token = new_session_token()
     async with database.transaction() as session:
         used = await use_ticket(session, hash_token(ticket), workspace_id, hash_token(token), now, port=port)
@@ -61,7 +61,7 @@ async def redeem_ticket(
 
 
 async def find_workspace_session(database: Database, token: str, *, now: datetime) -> Entered | None:
-    """Return the user of a workspace's cookie; None as soon as the session that it came from has ended."""
+    """Return the user of a workspace's cookie; None if its parent session has ended."""
     async with database.transaction() as session:
         entered = await find_entered_session(session, hash_token(token))
         if entered is None:

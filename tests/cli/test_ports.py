@@ -12,7 +12,7 @@ from tests.cli.harness import CliUser
 
 async def test_a_port_is_shared_listed_and_unshared(ann: CliUser) -> None:
     workspace_id = await ann.create("notes")
-    assert "none is shared" in (await ann.run("ws", "ports", "notes")).stderr
+    assert "no port is shared" in (await ann.run("ws", "ports", "notes")).stderr
     shared = await ann.run("ws", "share", "notes", "3000", "--expires", "30m")
     assert shared.stdout == f"http://3000--{workspace_id}.localhost:8080/\n"
     assert "open to users who are signed in, ends in 29 min." in shared.stderr
@@ -21,7 +21,7 @@ async def test_a_port_is_shared_listed_and_unshared(ann: CliUser) -> None:
     listed = (await ann.run("ws", "ports", "notes")).stdout
     assert [word in listed for word in ("3000", "not listening", "users who are signed in")] == [True] * 3
     assert (await ann.run("ws", "unshare", "notes", "3000")).exit_code == 0
-    assert "none is shared" in (await ann.run("ws", "ports", "notes")).stderr
+    assert "no port is shared" in (await ann.run("ws", "ports", "notes")).stderr
 
 
 async def test_the_expiry_is_eight_hours_or_what_the_user_says(ann: CliUser) -> None:

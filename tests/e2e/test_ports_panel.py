@@ -28,7 +28,7 @@ async def test_a_server_appears_is_shared_and_is_not_shared_any_more(
         page = await tab.page.context.new_page()
         await page.goto(f"{person.url}/workspaces/{workspace_id}")
         panel = page.get_by_role("region", name="Ports")
-        await expect(panel).to_contain_text("No program listens on a port.")
+        await expect(panel).to_contain_text("No program is listening on a port.")
         await tab.page.bring_to_front()
         await tab.open_terminal()
         await tab.type(SERVER)
