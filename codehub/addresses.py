@@ -1,13 +1,13 @@
-"""Client addresses as rate limits count them; the proxy's transport, which stands alone, does the same."""
+"""Groups client addresses for rate limits and lockouts; the proxy's transport has its own copy."""
 
 from ipaddress import IPv6Address, ip_address, ip_network
 
-# Providers give a customer at least this much of IPv6, so one address says nothing.
+# Internet providers assign at least a /64 to a customer, so single IPv6 addresses say little.
 IPV6_PREFIX = 64
 
 
 def address_group(text: str) -> str:
-    """Return the address, or the network of an IPv6 address; anything else stays as it is."""
+    """Return the address, or the network of an IPv6 address; return any other text unchanged."""
     try:
         address = ip_address(text.partition("%")[0])
     except ValueError:

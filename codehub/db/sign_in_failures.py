@@ -1,4 +1,4 @@
-"""Rows of wrong passwords, and of the places from which users have signed in."""
+"""Rows of wrong passwords, and of places that users have signed in from."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from codehub.db.models import KnownPlace, SignInFailure
 from codehub.domain.lockout import Failures
 
-# By then every brake has forgotten its failures.
+# By then no failure counts any more.
 KEPT = timedelta(days=2)
 PLACES_KEPT = timedelta(days=180)
 
@@ -19,14 +19,14 @@ PLACES_KEPT = timedelta(days=180)
 async def load_failures(
     session: AsyncSession, keys: Collection[bytes], *, lock: bool = False
 ) -> dict[bytes, Failures]:
-    """Return the failures by key; with `lock`, nobody else counts or reads them with a lock meanwhile."""
+    """Return the failures by key; `lock` locks their rows."""
     columns = (
         SignInFailure.key,
         SignInFailure.count,
         SignInFailure.locked_until,
         SignInFailure.failed_at,
     )
-    # Always in the same order, so that two transactions do not wait for each other.
+    # Always in the same order, to avoid deadlocks.
     found = select(*columns).where(SignInFailure.key.in_(keys)).order_by(SignInFailure.key)
     rows = await session.execute(found.with_for_update() if lock else found)
     return dict.fromkeys(keys, Failures()) | {row.key: Failures(*row[1:]) for row in rows}
@@ -35,7 +35,7 @@ async def load_failures(
 async def lock_failures(
     session: AsyncSession, keys: Collection[bytes], now: datetime
 ) -> dict[bytes, Failures]:
-    """Return the failures by key, and lock their rows, also those that do not exist yet."""
+    """Return the failures by key and lock their rows; insert missing rows first."""
     rows = [{"key": key, "count": 0, "failed_at": now} for key in sorted(keys)]
     await session.execute(insert(SignInFailure).values(rows).on_conflict_do_nothing())
     return await load_failures(session, keys, lock=True)
@@ -67,7 +67,7 @@ async def forget_failures_of(session: AsyncSession, user_id: UUID) -> None:
 async def find_places(
     session: AsyncSession, user_id: UUID, places: Collection[bytes], since: datetime
 ) -> set[bytes]:
-    """Return those places from which the user has signed in since then."""
+    """Return those of the places that the user has signed in from since then."""
     known = select(KnownPlace.place).where(
         KnownPlace.user_id == user_id, KnownPlace.place.in_(places), KnownPlace.seen_at >= since
     )

@@ -1,7 +1,7 @@
-"""How long wrong passwords lock whom.
+"""Decides who is locked out after wrong passwords, and for how long.
 
-A lock must slow down whoever guesses, and must not keep out the owner of the account. So failures are
-counted where they come from; their sum for an account slows down only places that the account does not know.
+A lock must slow down an attacker without keeping out the owner of the account. So failures are counted by the
+place that they come from; the sum for an account slows down only places unknown to the account.
 """
 
 from collections.abc import Mapping
@@ -16,19 +16,19 @@ MAX_DOUBLINGS = 16
 
 
 @dataclass(frozen=True)
-class Brake:
-    """How many failures are free, and how long it takes until one of them is forgotten."""
+class Throttle:
+    """How many failures are allowed before a lock, and how long until one of them is forgotten."""
 
     free: int
     forgets_one_every: timedelta
 
 
 # One account from one address, or from one known device.
-PLACE = Brake(FAILURES_BEFORE_LOCK, MAX_LOCK)
-# All accounts from one address, which an office may share.
-ADDRESS = Brake(30, timedelta(minutes=2))
-# One account from all places that it does not know.
-ACCOUNT = Brake(20, timedelta(minutes=15))
+PLACE = Throttle(FAILURES_BEFORE_LOCK, MAX_LOCK)
+# All accounts from one address, which a whole office may share.
+ADDRESS = Throttle(30, timedelta(minutes=2))
+# One account from all places unknown to it.
+ACCOUNT = Throttle(20, timedelta(minutes=15))
 
 
 @dataclass(frozen=True)
@@ -45,50 +45,50 @@ class Place:
 
 @dataclass(frozen=True)
 class Failures:
-    """Wrong passwords, the time of the last one, and until when no further attempt is checked."""
+    """The number of wrong passwords, the time of the last one, and when the lock ends."""
 
     count: int = 0
     locked_until: datetime | None = None
     failed_at: datetime | None = None
 
 
-def brakes_of(place: Place) -> Mapping[str, Brake]:
-    """Return the brakes that apply, by the key that their failures are counted under.
+def throttles_of(place: Place) -> Mapping[str, Throttle]:
+    """Return the throttles that apply, by the key of their failure counts.
 
-    A known device has a count of its own, so nobody else can lock it. A known address is not slowed down by
-    what strangers do elsewhere.
+    A known device has its own count, so nobody else can lock it out. A known address is not slowed down by
+    failures elsewhere.
     """
     if place.known_device is not None:
         return {f"device {place.known_device} {place.account}": PLACE}
-    brakes = {f"place {place.address} {place.account}": PLACE, f"address {place.address}": ADDRESS}
+    throttles = {f"place {place.address} {place.account}": PLACE, f"address {place.address}": ADDRESS}
     if not place.is_known_address:
-        brakes[account_key(place.account)] = ACCOUNT
-    return brakes
+        throttles[account_key(place.account)] = ACCOUNT
+    return throttles
 
 
 def account_key(account: str) -> str:
     return f"account {account}"
 
 
-def lock_duration(count: int, brake: Brake = PLACE) -> timedelta | None:
+def lock_duration(count: int, throttle: Throttle = PLACE) -> timedelta | None:
     """Return how long the n-th failure locks, or None if it does not."""
-    if count < brake.free:
+    if count < throttle.free:
         return None
-    doublings = min(count - brake.free, MAX_DOUBLINGS)
+    doublings = min(count - throttle.free, MAX_DOUBLINGS)
     return min(FIRST_LOCK * (1 << doublings), MAX_LOCK)
 
 
-def add_failure(failures: Failures, now: datetime, brake: Brake = PLACE) -> Failures:
-    count = remembered(failures, now, brake) + 1
-    lock = lock_duration(count, brake)
+def add_failure(failures: Failures, now: datetime, throttle: Throttle = PLACE) -> Failures:
+    count = remembered(failures, now, throttle) + 1
+    lock = lock_duration(count, throttle)
     return Failures(count, None if lock is None else now + lock, now)
 
 
-def remembered(failures: Failures, now: datetime, brake: Brake) -> int:
+def remembered(failures: Failures, now: datetime, throttle: Throttle) -> int:
     """Return how many failures still count."""
     if failures.failed_at is None:
         return failures.count
-    return max(0, failures.count - max(0, (now - failures.failed_at) // brake.forgets_one_every))
+    return max(0, failures.count - max(0, (now - failures.failed_at) // throttle.forgets_one_every))
 
 
 def remaining_lock(failures: Failures, now: datetime) -> timedelta | None:

@@ -29,12 +29,12 @@ from codehub.db.credentials import (
 )
 from codehub.db.session import Database
 from codehub.domain.conditions import WorkspaceId
-from codehub.domain.lockout import PLACE, brakes_of
+from codehub.domain.lockout import PLACE, throttles_of
 from codehub.domain.scopes import ALL_SCOPES, Scope
 from codehub.services.audit import UNKNOWN, Action, Actor, record
 from codehub.services.credentials import API_TOKEN_PREFIX, hash_token, new_session_token
 from codehub.services.errors import SignInRefused, WrongPassword
-from codehub.services.lockout import Brakes, find_place, remember_place
+from codehub.services.lockout import Throttles, find_place, remember_place
 from codehub.services.passwords import (
     PasswordAttempt,
     Passwords,
@@ -139,7 +139,7 @@ async def sign_in(
     user_id = None if account is None else account.user_id
     place = await find_place(database, user_id, username, client.address, client.device, now=now)
     by = Actor(UNKNOWN, address=client.address) if account is None else actor_of(account, client.address)
-    attempt = PasswordAttempt(Action.SIGN_IN, by, now, brakes_of(place), second_factor)
+    attempt = PasswordAttempt(Action.SIGN_IN, by, now, throttles_of(place), second_factor)
     if account is None:
         await refuse_unknown_user(database, passwords, password, attempt)
     token = new_session_token()
@@ -206,7 +206,7 @@ async def confirm_password(
         await confirm_session(session, caller.credential_id, now)
         await record(session, Action.PASSWORD_CONFIRM, now, by=by)
 
-    attempt = PasswordAttempt(Action.PASSWORD_CONFIRM, by, now, _brakes_of(caller))
+    attempt = PasswordAttempt(Action.PASSWORD_CONFIRM, by, now, _throttles_of(caller))
     await _try_own_password(database, passwords, caller, password, confirm, attempt=attempt)
 
 
@@ -231,7 +231,7 @@ async def change_password(
         await revoke_tokens(session, now, user_id=account.user_id)
         await record(session, Action.PASSWORD_CHANGE, now, by=by)
 
-    attempt = PasswordAttempt(Action.PASSWORD_CHANGE, by, now, _brakes_of(caller))
+    attempt = PasswordAttempt(Action.PASSWORD_CHANGE, by, now, _throttles_of(caller))
     await _try_own_password(database, passwords, caller, current, set_new, attempt=attempt)
 
 
@@ -255,7 +255,7 @@ async def _try_own_password(
         raise WrongPassword from refusal
 
 
-def _brakes_of(caller: Caller) -> Brakes:
+def _throttles_of(caller: Caller) -> Throttles:
     """Count per session or token, so that a stolen one locks out only itself."""
     return {f"credential {caller.credential_id}": PLACE}
 

@@ -3,11 +3,11 @@
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from ipaddress import IPv6Address, ip_address, ip_network
 from uuid import UUID, uuid4
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from codehub.addresses import address_group
 from codehub.db.session import Database
 from codehub.db.sign_in_failures import (
     find_places,
@@ -17,28 +17,16 @@ from codehub.db.sign_in_failures import (
     remember_places,
     store_failures,
 )
-from codehub.domain.lockout import PLACE, Brake, Failures, Place, add_failure, remaining_lock
+from codehub.domain.lockout import PLACE, Failures, Place, Throttle, add_failure, remaining_lock
 from codehub.services.errors import LockedOut
 
 # How long an account remembers an address or a device from which it has signed in.
 ADDRESS_KNOWN = timedelta(days=30)
 DEVICE_KNOWN = timedelta(days=180)
-IPV6_PREFIX = 64
+# Groups the attempts of clients whose address is not known.
+UNKNOWN_ADDRESS = "unknown"
 
-Brakes = Mapping[str, Brake]
-
-
-def network_of(address: str | None) -> str:
-    """Return the address, or the /64 network of an IPv6 address, because one customer has all of it."""
-    try:
-        parsed = ip_address(address or "")
-    except ValueError:
-        return address or "unknown"
-    if isinstance(parsed, IPv6Address):
-        if parsed.ipv4_mapped is not None:
-            return str(parsed.ipv4_mapped)
-        return str(ip_network((parsed, IPV6_PREFIX), strict=False))
-    return str(parsed)
+Throttles = Mapping[str, Throttle]
 
 
 async def find_place(
@@ -51,7 +39,7 @@ async def find_place(
     now: datetime,
 ) -> Place:
     """Return where an attempt comes from, with the same queries for known and unknown users."""
-    network = network_of(address)
+    network = address_group(address or UNKNOWN_ADDRESS)
     by_address, by_device = address_place(address), device_place(device or "")
     async with database.transaction() as session:
         recent = await find_places(session, user_id or uuid4(), [by_address], now - ADDRESS_KNOWN)
@@ -68,34 +56,36 @@ async def remember_place(
     await remember_places(session, user_id, places, now)
 
 
-async def refuse_while_locked(database: Database, brakes: Brakes, now: datetime) -> None:
+async def refuse_while_locked(database: Database, throttles: Throttles, now: datetime) -> None:
     """Raise LockedOut before any password is checked."""
     async with database.transaction() as session:
-        failures = await load_failures(session, [hash_key(each) for each in brakes])
+        failures = await load_failures(session, [hash_key(each) for each in throttles])
     if (left := longest_lock(failures, now)) is not None:
         raise LockedOut(left)
 
 
-async def lock_brakes(session: AsyncSession, brakes: Brakes, now: datetime) -> dict[bytes, Failures]:
-    return await lock_failures(session, [hash_key(each) for each in brakes], now)
+async def lock_throttles(session: AsyncSession, throttles: Throttles, now: datetime) -> dict[bytes, Failures]:
+    return await lock_failures(session, [hash_key(each) for each in throttles], now)
 
 
 async def count_failure(
     session: AsyncSession,
-    brakes: Brakes,
+    throttles: Throttles,
     before: Mapping[bytes, Failures],
     user_id: UUID | None,
     now: datetime,
 ) -> dict[str, Failures]:
-    """Count a failure with every brake; return them by key."""
-    after = {key: add_failure(before[hash_key(key)], now, brake) for key, brake in brakes.items()}
+    """Count a failure for every throttle; return the new counts by key."""
+    after = {key: add_failure(before[hash_key(key)], now, throttle) for key, throttle in throttles.items()}
     await store_failures(session, {hash_key(key): each for key, each in after.items()}, user_id, now)
     return after
 
 
-async def forgive(session: AsyncSession, brakes: Brakes) -> None:
+async def forgive(session: AsyncSession, throttles: Throttles) -> None:
     """Forget the failures of this place after a success, but not those of others."""
-    await forget_failures(session, [hash_key(key) for key, brake in brakes.items() if brake is PLACE])
+    await forget_failures(
+        session, [hash_key(key) for key, throttle in throttles.items() if throttle is PLACE]
+    )
 
 
 def longest_lock(failures: Mapping[bytes, Failures], now: datetime) -> timedelta | None:
@@ -108,7 +98,7 @@ def hash_key(key: str) -> bytes:
 
 
 def address_place(address: str | None) -> bytes:
-    return hash_key(f"address {network_of(address)}")
+    return hash_key(f"address {address_group(address or UNKNOWN_ADDRESS)}")
 
 
 def device_place(device: str) -> bytes:

@@ -27,10 +27,10 @@ from codehub.services.errors import (
     SignInRefused,
 )
 from codehub.services.lockout import (
-    Brakes,
+    Throttles,
     count_failure,
     forgive,
-    lock_brakes,
+    lock_throttles,
     longest_lock,
     refuse_while_locked,
 )
@@ -100,7 +100,7 @@ class PasswordAttempt:
     action: Action
     by: Actor
     now: datetime
-    brakes: Brakes
+    throttles: Throttles
     second_factor: SecondFactor | None = None
 
 
@@ -118,7 +118,7 @@ async def try_password(
     A refusal of the second factor is raised as well; only a wrong one counts as a failure.
     """
     now = attempt.now
-    await refuse_while_locked(database, attempt.brakes, now)
+    await refuse_while_locked(database, attempt.throttles, now)
     matches = await passwords.verify(account.password_hash, password)
     async with database.transaction() as session:
         current = await lock_account(session, account.user_id)
@@ -126,12 +126,12 @@ async def try_password(
             raise SignInRefused
         # Hashing takes a while; the account may have changed since it was read.
         if current.password_hash == account.password_hash:
-            failures = await lock_brakes(session, attempt.brakes, now)
+            failures = await lock_throttles(session, attempt.throttles, now)
             refusal = _refusal(current, longest_lock(failures, now), matches=matches)
             if refusal is None and attempt.second_factor is not None:
                 refusal = await attempt.second_factor(session, current)
             if refusal is None:
-                await forgive(session, attempt.brakes)
+                await forgive(session, attempt.throttles)
                 return await accepted(session, current)
             # During a lock, the right password counts as a failure too: nothing may reveal that it is right.
             if not isinstance(refusal, SecondFactorRequired):
@@ -147,11 +147,11 @@ async def refuse_unknown_user(
     database: Database, passwords: Passwords, password: str, attempt: PasswordAttempt
 ) -> NoReturn:
     """Do the same for an unknown user as for a wrong password, with the same errors."""
-    await refuse_while_locked(database, attempt.brakes, attempt.now)
+    await refuse_while_locked(database, attempt.throttles, attempt.now)
     await passwords.verify(None, password)
     async with database.transaction() as session:
         await simulate_failure_write(session)
-        failures = await lock_brakes(session, attempt.brakes, attempt.now)
+        failures = await lock_throttles(session, attempt.throttles, attempt.now)
         await _count_failure(session, None, attempt, failures)
     if (left := longest_lock(failures, attempt.now)) is not None:
         raise LockedOut(left)
@@ -162,7 +162,7 @@ async def _count_failure(
     session: AsyncSession, account: Account | None, attempt: PasswordAttempt, before: Mapping[bytes, Failures]
 ) -> None:
     user_id, now = None if account is None else account.user_id, attempt.now
-    after = await count_failure(session, attempt.brakes, before, user_id, now)
+    after = await count_failure(session, attempt.throttles, before, user_id, now)
     # Do not log unknown names: people sometimes type their password into the wrong field.
     name = None if account is None else account.username
     if account is not None and (total := after.get(account_key(account.username.lower()))) is not None:

@@ -6,7 +6,6 @@ from codehub.db.session import Database
 from codehub.domain.lockout import ACCOUNT, ADDRESS, FAILURES_BEFORE_LOCK
 from codehub.services.errors import LockedOut, SignInRefused
 from codehub.services.identity import SignInClient
-from codehub.services.lockout import network_of
 from tests.identities import HERE, WRONG, add, enter
 
 STRANGER = SignInClient("198.51.100.9")
@@ -90,18 +89,3 @@ async def test_a_planted_device_cookie_is_replaced(database: Database) -> None:
     assert first.device not in {None, "planted"}
     again = await enter(database, client=SignInClient(HERE.address, device=first.device))
     assert again.device == first.device
-
-
-@pytest.mark.parametrize(
-    ("address", "network"),
-    [
-        ("192.0.2.1", "192.0.2.1"),
-        ("::ffff:192.0.2.1", "192.0.2.1"),
-        ("2001:db8:0:1:aaaa::1", "2001:db8:0:1::/64"),
-        ("2001:db8:0:1:bbbb::2", "2001:db8:0:1::/64"),
-        ("testclient", "testclient"),
-        (None, "unknown"),
-    ],
-)
-def test_an_ipv6_network_counts_as_one_address(address: str | None, network: str) -> None:
-    assert network_of(address) == network

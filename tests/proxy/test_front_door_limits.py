@@ -164,12 +164,13 @@ def test_the_client_is_the_nearest_address_that_is_not_trusted(
         ("2001:db8:0:1::1", "2001:db8:0:1::/64"),
         ("2001:db8:0:1:ffff::2", "2001:db8:0:1::/64"),
         ("fe80::1%eth0", "fe80::/64"),
+        ("unknown", "unknown"),
         ("", ""),
     ],
 )
 def test_addresses_of_one_customer_are_one_group(address: str, group: str) -> None:
     assert group_of(address) == group
-    # The API's rate limits count in the same way.
+    # The API's rate limits and lockouts count in the same way.
     assert address_group(address) == group
 
 

@@ -8,14 +8,14 @@ from codehub.domain.lockout import (
     ACCOUNT,
     ADDRESS,
     PLACE,
-    Brake,
     Failures,
     Place,
+    Throttle,
     add_failure,
-    brakes_of,
     lock_duration,
     remaining_lock,
     remembered,
+    throttles_of,
 )
 from tests.unit.domain.builders import NOW
 
@@ -64,15 +64,15 @@ def test_a_lock_ends_by_itself(locked_until: datetime | None, left: timedelta | 
     assert remaining_lock(Failures(5, locked_until), NOW) == left
 
 
-@pytest.mark.parametrize("brake", [PLACE, ADDRESS, ACCOUNT])
-def test_every_brake_locks_after_its_free_failures_and_doubles(brake: Brake) -> None:
-    assert lock_duration(brake.free - 1, brake) is None
-    assert lock_duration(brake.free, brake) == timedelta(seconds=30)
-    assert lock_duration(brake.free + 1, brake) == timedelta(seconds=60)
+@pytest.mark.parametrize("throttle", [PLACE, ADDRESS, ACCOUNT])
+def test_every_throttle_locks_after_its_free_failures_and_doubles(throttle: Throttle) -> None:
+    assert lock_duration(throttle.free - 1, throttle) is None
+    assert lock_duration(throttle.free, throttle) == timedelta(seconds=30)
+    assert lock_duration(throttle.free + 1, throttle) == timedelta(seconds=60)
 
 
 @pytest.mark.parametrize(
-    ("place", "brakes"),
+    ("place", "throttles"),
     [
         (Place("ann", "a"), {PLACE, ADDRESS, ACCOUNT}),
         (Place("ann", "a", is_known_address=True), {PLACE, ADDRESS}),
@@ -80,14 +80,16 @@ def test_every_brake_locks_after_its_free_failures_and_doubles(brake: Brake) -> 
         (Place("ann", "a", known_device="d", is_known_address=True), {PLACE}),
     ],
 )
-def test_what_strangers_do_elsewhere_slows_down_only_unknown_places(place: Place, brakes: set[Brake]) -> None:
-    assert set(brakes_of(place).values()) == brakes
+def test_what_strangers_do_elsewhere_slows_down_only_unknown_places(
+    place: Place, throttles: set[Throttle]
+) -> None:
+    assert set(throttles_of(place).values()) == throttles
 
 
 def test_a_known_device_shares_its_count_with_nobody() -> None:
-    device = set(brakes_of(Place("ann", "a", known_device="d")))
+    device = set(throttles_of(Place("ann", "a", known_device="d")))
     others = [Place("ann", "a"), Place("ann", "a", known_device="e"), Place("bob", "a", known_device="d")]
-    assert all(device.isdisjoint(brakes_of(other)) for other in others)
+    assert all(device.isdisjoint(throttles_of(other)) for other in others)
 
 
 def test_failures_are_forgotten_one_by_one() -> None:
