@@ -1,4 +1,4 @@
-"""The disk limit of a workspace: how close it is, and when a start is refused."""
+"""The disk limit of a workspace: how close its usage is, and when a start is refused."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,15 +16,15 @@ class DiskLevel(StrEnum):
     OVER = "over"
 
 
-# The share of the limit, in percent, from which each level counts; OVER is more than all of it.
+# From this percentage of the limit on, each level applies; OVER means above the limit.
 LEVELS = {DiskLevel.CRITICAL: 90, DiskLevel.HIGH: 80}
 
 
 class StartRefusal(StrEnum):
-    """Why a start is refused, which decides what its owner can do."""
+    """Why a start is refused, which determines what the owner can do."""
 
     OVER = "over"
-    # It stopped after the measurement, so files may have been deleted since.
+    # It stopped after the measurement, so files may have been deleted in between.
     NOT_MEASURED_SINCE = "not_measured_since"
     # There is nothing to measure until it is restored.
     ARCHIVED = "archived"
@@ -32,9 +32,9 @@ class StartRefusal(StrEnum):
 
 @dataclass(frozen=True)
 class DiskUsage:
-    """The last measurement, which began at `measured_at`.
+    """The last measurement, which started at `measured_at`.
 
-    An incomplete one ran out of time: the workspace uses at least this much.
+    An incomplete one ran out of time, so actual usage is at least this much.
     """
 
     used_bytes: int
@@ -43,7 +43,7 @@ class DiskUsage:
 
 
 def effective_limit(own: int | None, installation: int | None) -> int | None:
-    """Return the limit of a workspace; None means none. An administrator's 0 means no limit."""
+    """Return the limit of a workspace; None means no limit, and so does an administrator's 0."""
     limit = installation if own is None else own
     return limit or None
 
@@ -60,7 +60,7 @@ def disk_level(used_bytes: int, limit: int | None) -> DiskLevel:
 def start_refusal(
     usage: DiskUsage | None, limit: int | None, phase: Phase, phase_changed_at: datetime
 ) -> StartRefusal | None:
-    """Return why the workspace may not start; None if it may. What was never measured may start."""
+    """Return why the workspace may not start, or None if it may. Without a measurement it may."""
     if usage is None or disk_level(usage.used_bytes, limit) is not DiskLevel.OVER:
         return None
     if phase is Phase.ARCHIVED:

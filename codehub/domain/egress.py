@@ -1,4 +1,4 @@
-"""Which connections a workspace may make to the outside: names by policy, addresses by tables."""
+"""Decides which outside connections a workspace may make: names by policy, addresses by tables."""
 
 import re
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ WILDCARD = "*."
 
 
 class EgressMode(StrEnum):
-    """What a policy lets through."""
+    """What a policy permits."""
 
     OPEN = "open"
     ALLOW_LIST = "allow-list"
@@ -35,23 +35,23 @@ class Refusal(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What became of a connection, in the log that people read."""
+    """The result of a connection, as logged for people."""
 
     ALLOWED = "allowed"
     REFUSED = "refused"
 
 
-# The entry of the log that counts the names for which there was no room.
+# The log entry that counts names beyond the limit of entries.
 OTHER_NAMES = "*"
 
 
 class InvalidName(ValueError):
-    """This is no name of an allow-list; the message says what to write."""
+    """Invalid entry of an allow-list; the message says what to write."""
 
 
 @dataclass(frozen=True)
 class EgressPolicy:
-    """A mode, and the names that `allow-list` lets through: exact ones, and `*.suffix` for all below one."""
+    """A mode, and the names that `allow-list` permits: exact ones, and `*.suffix` for all names below it."""
 
     mode: EgressMode = EgressMode.OPEN
     names: frozenset[str] = frozenset()
@@ -64,7 +64,7 @@ class EgressPolicy:
 
 @dataclass(frozen=True)
 class EgressRules:
-    """The policies that apply to a workspace. A connection needs the permission of each."""
+    """The policies that apply to a workspace. Each of them must permit a connection."""
 
     policies: tuple[EgressPolicy, ...]
 
@@ -74,7 +74,7 @@ class EgressRules:
 
 @dataclass(frozen=True)
 class OwnServers:
-    """What belongs to CodeHub: this machine's addresses, the servers that it uses, an operator's networks."""
+    """What workspaces never reach: this machine's addresses, CodeHub's servers, networks of the operator."""
 
     addresses: frozenset[Address] = frozenset()
     endpoints: frozenset[tuple[Address, int]] = frozenset()
@@ -98,7 +98,7 @@ def rules_for(
 ) -> EgressRules:
     """Combine the installation's policy, an administrator's limit and the owner's choice.
 
-    A limit replaces the installation's policy. A choice only tightens, unless owners may loosen: then it also
+    A limit replaces the installation's policy. A choice can only tighten, unless owners may loosen: then it
     replaces the installation's policy, but never a limit.
     """
     if choice is None:
@@ -111,8 +111,8 @@ def rules_for(
 def parse_host(text: str) -> str | None:
     """Return the host as a lower-case name or canonical address, or None if it is neither.
 
-    Names have to be ASCII, as every client sends them. A name that ends in a number would be read as an
-    address by inet_aton, so only the canonical spelling of an address passes.
+    Names must be ASCII, which every client sends. inet_aton would read a name that ends in a number as an
+    address, so only addresses in canonical form pass.
     """
     if literal := _parse_address(text):
         return str(literal)
@@ -124,7 +124,7 @@ def parse_host(text: str) -> str | None:
 
 
 def parse_pattern(text: str) -> str:
-    """Return an entry of an allow-list in its canonical form. Raise InvalidName."""
+    """Return an allow-list entry in canonical form. Raise InvalidName."""
     wildcard = WILDCARD if text.strip().startswith(WILDCARD) else ""
     host = parse_host(text.strip().removeprefix(wildcard))
     if host is None or (wildcard and parse_address(host)):
@@ -145,7 +145,7 @@ def parse_policy(mode: EgressMode, names: Iterable[str]) -> EgressPolicy:
 
 
 def parse_address(host: str) -> Address | None:
-    """Return the address if the host is one in its canonical spelling."""
+    """Return the address if the host is one in canonical form."""
     try:
         return ip_address(host)
     except ValueError:
@@ -164,7 +164,7 @@ def judge_name(rules: EgressRules, own: OwnServers, host: str, port: int) -> Ref
 
 
 def judge_addresses(own: OwnServers, addresses: Iterable[Address], port: int) -> Refusal | None:
-    """Decide after the name is resolved. One forbidden address refuses all: honest names mix none in."""
+    """Check the resolved addresses. One forbidden address refuses the name: legitimate names have none."""
     for address in addresses:
         inner = _unwrap(address)
         if not is_public(inner):
@@ -201,7 +201,7 @@ REFUSED_IPV4 = tuple(
         ),
     )
 )
-# Everything else of IPv6 is loopback, link-local, private, multicast or another spelling of IPv4.
+# All other IPv6 is loopback, link-local, private, multicast or an embedded IPv4 address.
 GLOBAL_UNICAST = IPv6Network("2000::/3")
 REFUSED_IPV6 = tuple(
     map(
@@ -212,7 +212,7 @@ REFUSED_IPV6 = tuple(
         ),
     )
 )
-# Where only IPv6 is available, public IPv4 addresses are reached through this prefix.
+# NAT64: IPv6-only networks reach public IPv4 addresses through this prefix.
 NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -223,7 +223,7 @@ def _unwrap(address: Address) -> Address:
 
 
 def _parse_address(text: str) -> Address | None:
-    """Read an address as it appears in a request: IPv6 may be in brackets, without a zone."""
+    """Parse an address as in a request: IPv6 may be in brackets; zones are not allowed."""
     bracketed = text.startswith("[") and text.endswith("]")
     address = parse_address(text[1:-1] if bracketed else text)
     if isinstance(address, IPv4Address):

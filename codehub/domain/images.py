@@ -4,13 +4,13 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-# What follows the name of an image: a tag, a digest, or both.
+# The version of an image: a tag, a digest, or both.
 VERSION = r"(?::[^/:@]+)?(?:@[^/@]+)?"
 
 
 @dataclass(frozen=True)
 class AllowedImages:
-    """Names of images; `*` stands for any characters, and a name without a version allows every version."""
+    """Names of images; `*` matches any characters, and a name without a version allows every version."""
 
     patterns: tuple[str, ...]
 
@@ -22,12 +22,12 @@ class AllowedImages:
 
 
 def allowed_images(names: Iterable[str]) -> AllowedImages:
-    """Return the list without blanks and repetitions."""
+    """Parse the list; drop blanks and duplicates."""
     return AllowedImages(tuple(dict.fromkeys(name for each in names if (name := each.strip()))))
 
 
 def _matches(pattern: str, image_ref: str) -> bool:
-    # A port of the registry is not a version.
+    # The port of a registry is not a version.
     has_version = ":" in pattern.rpartition("/")[2] or "@" in pattern
     expression = re.escape(pattern).replace(r"\*", ".*") + ("" if has_version else VERSION)
     return re.fullmatch(expression, image_ref) is not None

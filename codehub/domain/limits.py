@@ -1,4 +1,4 @@
-"""Running limits, idle rules, and what becomes of the workspaces of a disabled user."""
+"""Running limits, idle rules, and the workspaces of disabled users."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -9,7 +9,7 @@ from codehub.domain.states import DesiredState, Operation, Phase
 
 @dataclass(frozen=True)
 class RunningLimits:
-    """How many workspaces may run at once, and how much disk space one may use to start."""
+    """How many workspaces may run at once, and how much disk space a workspace may use and still start."""
 
     per_user: int = 2
     total: int = 100
@@ -35,7 +35,7 @@ class IdleTimes:
 def idle_times(
     standby_seconds: int | None, archive_seconds: int | None, defaults: IdleTimes, longest: IdleTimes
 ) -> IdleTimes:
-    """Return the times of a workspace: its own, or the defaults; never more than administrators allow."""
+    """Return the idle times of a workspace: its own or the defaults, within the administrators' bounds."""
     standby = defaults.standby if standby_seconds is None else timedelta(seconds=standby_seconds)
     archive = defaults.archive if archive_seconds is None else timedelta(seconds=archive_seconds)
     return IdleTimes(min(standby, longest.standby), min(archive, longest.archive))
@@ -71,13 +71,13 @@ def exceeded_limit(own: int, total: int, limits: RunningLimits) -> LimitScope | 
 
 
 def disabled_target(phase: Phase, operation: Operation, desired_state: DesiredState) -> DesiredState | None:
-    """Return where a workspace of a disabled user should go now; None if it stays, or an operation runs.
+    """Return the desired state for a workspace of a disabled user; None if it stays, or an operation runs.
 
-    From there the idle rules archive it. An error waits for a person, as always.
+    From there the idle rules archive it. An error still waits for a person.
     """
     if operation is not Operation.NONE or desired_state is not DesiredState.RUNNING or phase is Phase.ERROR:
         return None
-    # Anything more would restore an archived one first.
+    # STANDBY would restore an archived workspace first.
     return DesiredState.ARCHIVED if phase is Phase.ARCHIVED else DesiredState.STANDBY
 
 

@@ -1,9 +1,9 @@
-"""When a one-time code counts: around its time, and only once (RFC 6238)."""
+"""Decides when a one-time code is valid: around its time, and only once (RFC 6238)."""
 
 from datetime import datetime
 
 STEP_SECONDS = 30
-# Clocks of phones differ, and people type slowly: one step back and one ahead.
+# One step back and one ahead: clocks of phones differ, and people type slowly.
 WINDOW_STEPS = 1
 
 
@@ -13,7 +13,7 @@ def step_at(now: datetime) -> int:
 
 
 def acceptable_steps(now: datetime, last_used: int | None) -> list[int]:
-    """Return the steps whose code counts now; a step that was used, and every earlier one, never again."""
+    """Return the steps whose codes are valid now; never a used step or an earlier one."""
     current = step_at(now)
     window = range(current - WINDOW_STEPS, current + WINDOW_STEPS + 1)
     return [step for step in window if last_used is None or step > last_used]

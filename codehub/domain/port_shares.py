@@ -1,4 +1,4 @@
-"""Who besides the owner may open a port of a workspace, and until when."""
+"""Decides who besides the owner may open a port of a workspace, and until when."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 FIRST_PORT = 1
 LAST_PORT = 65535
-# The relay to the egress gateway: it carries the token of the workspace.
+# The relay to the egress gateway, which adds the token of the workspace.
 RESERVED_PORTS = frozenset({3128})
-# A row stays small, and the list short enough to read.
+# Keeps the row small and the list readable.
 MOST_SHARES = 50
 DEFAULT_LIFETIME = timedelta(hours=8)
 
@@ -30,14 +30,14 @@ class Sharing(StrEnum):
     PUBLIC = "public"
 
     def limit(self, audience: Audience) -> Audience | None:
-        """Return the audience, or a narrower one if administrators do not allow it; None means nobody."""
+        """Return the audience, narrowed to what administrators allow; None means nobody."""
         if self is Sharing.PUBLIC:
             return audience
         return Audience.USERS if self is Sharing.USERS else None
 
 
 class ShareRefused(ValueError):
-    """This port cannot be shared like this; the message says why and what to do."""
+    """This port cannot be shared in this way; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ PortShares: TypeAlias = Mapping[int, PortShare]
 
 @dataclass(frozen=True)
 class SharingRules:
-    """What administrators allow: the widest audience and the longest lifetime (None: any)."""
+    """Administrators' rules: the widest audience and the longest lifetime (None means no limit)."""
 
     sharing: Sharing = Sharing.USERS
     longest: timedelta | None = None
@@ -86,7 +86,7 @@ _NOT_ALLOWED = {
 
 
 def is_shareable(port: int) -> bool:
-    """Return whether a port with this number can be opened at all."""
+    """Return whether this port number can be opened at all."""
     return FIRST_PORT <= port <= LAST_PORT and port not in RESERVED_PORTS
 
 
@@ -95,7 +95,7 @@ def audience_of(
 ) -> Audience | None:
     """Return who may open the port besides the owner; None means nobody.
 
-    What administrators allow now also limits what was shared before.
+    The administrators' current rules also limit earlier shares.
     """
     share = shares.get(port)
     if share is None or share.has_expired(now):
@@ -104,7 +104,7 @@ def audience_of(
 
 
 def shares_in_force(shares: PortShares, now: datetime, sharing: Sharing = Sharing.PUBLIC) -> PortShares:
-    """Return the shares that let somebody in, with their audience as administrators limit it."""
+    """Return the shares in force, with their audience as administrators limit it."""
     found = {port: audience_of(shares, port, now, sharing) for port in sorted(shares)}
     return {
         port: PortShare(audience, shares[port].created_at, shares[port].expires_at)
@@ -114,7 +114,7 @@ def shares_in_force(shares: PortShares, now: datetime, sharing: Sharing = Sharin
 
 
 def add_share(shares: PortShares, port: int, new: PortShare) -> PortShares:
-    """Return the shares with this one; those that have expired are dropped. Raise ShareRefused."""
+    """Return the shares with this one added, without expired ones. Raise ShareRefused."""
     if not is_shareable(port):
         raise ShareRefused(f"Port {port} cannot be shared; choose another from {FIRST_PORT} to {LAST_PORT}.")
     rest = {each: kept for each, kept in shares.items() if not kept.has_expired(new.created_at)}
@@ -141,7 +141,7 @@ def serialize(shares: PortShares) -> dict[str, Any]:
 
 
 def parse(stored: Mapping[str, Any]) -> PortShares:
-    """Return the stored shares. One with an audience that only another release knows lets nobody in."""
+    """Parse the stored shares. One with an audience of another release admits nobody."""
     return {int(port): _parse_share(each) for port, each in stored.items() if each["audience"] in _AUDIENCES}
 
 

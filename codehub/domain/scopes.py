@@ -1,13 +1,13 @@
-"""What a token may do: a subset of what its owner may."""
+"""Scopes of tokens: each is a subset of the owner's rights."""
 
 from collections.abc import Iterable
 from enum import StrEnum
 
 
 class Scope(StrEnum):
-    """A part of what a user may do."""
+    """A subset of a user's rights."""
 
-    # Read what its owner can read.
+    # Read everything that the owner can read.
     READ = "read"
     # Create, change and enter workspaces, and end sessions and tokens.
     WORKSPACES = "workspaces"
@@ -19,5 +19,5 @@ ALL_SCOPES = frozenset(Scope)
 
 
 def with_implied(scopes: Iterable[Scope]) -> frozenset[Scope]:
-    """Add `read`, which every scope includes: whoever changes something sees the result."""
+    """Add `read`, which every scope includes, because changes return what they changed."""
     return frozenset({*scopes, Scope.READ})

@@ -1,4 +1,4 @@
-"""Who may sign in through an identity provider, in which role and under which name."""
+"""Decides who may sign in through an identity provider, with which role and user name."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 MAX_USERNAME_LENGTH = 64
-# Names with a number appended, before names with a part of the subject.
+# How many numbered names to try before names with a part of the subject.
 NUMBERED_NAMES = 20
 FALLBACK_NAME = "user"
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._@-]+")
@@ -25,7 +25,7 @@ class SignInProblem(StrEnum):
 
 @dataclass(frozen=True)
 class GroupRules:
-    """The groups of the provider that count; empty sets mean that groups decide nothing."""
+    """The relevant groups of the provider; empty sets mean that groups decide nothing."""
 
     allowed: frozenset[str] = frozenset()
     admins: frozenset[str] = frozenset()
@@ -42,9 +42,9 @@ def is_admin(rules: GroupRules, groups: frozenset[str]) -> bool | None:
 
 
 def username_candidates(preferred: str | None, unique: str) -> Iterator[str]:
-    """Yield names for a new account, the best first; only the last is certain to be free.
+    """Yield user names for a new account, best first; only the last is certain to be free.
 
-    A name that is taken belongs to somebody else: names never link an account to an identity.
+    A taken name belongs to someone else: names never link an account to an identity.
     """
     name = _allowed_name(preferred or "")
     yield name

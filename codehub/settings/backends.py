@@ -1,4 +1,4 @@
-"""What workspaces run on."""
+"""Settings of the backends that run workspaces."""
 
 from typing import Literal
 
@@ -36,15 +36,15 @@ from codehub.settings.types import (
 
 
 class Workspaces(Concern):
-    """Origins of workspaces in browsers; backends and image of new ones."""
+    """Origins of workspaces in browsers; backends and default image."""
 
     model_config = SettingsConfigDict(env_prefix="CODEHUB_WORKSPACES_")
 
     origins: Literal["subdomain", "port", "path"] = Field(
         "subdomain",
-        description="What keeps workspaces apart in browsers: `subdomain`, a host name of its own for each; "
-        "`port`, a port of its own for each, if there can be no wildcard name. "
-        "`path` is unsafe: any page in a workspace can act as the user who opens it.",
+        description="How browsers keep workspaces apart: `subdomain` gives each its own host name; "
+        "`port` gives each its own port, for installations without a wildcard name. `path` "
+        "is unsafe: any page in a workspace can act as the user who opens it.",
     )
     domain: Domain | None = Field(
         None,
@@ -57,11 +57,11 @@ class Workspaces(Concern):
     )
     instance_backend: InstanceBackend = Field(
         "local",
-        description="What runs the IDEs; if unset, `codehub up` uses Docker if it can.",
+        description="What runs the IDEs; unset means that `codehub up` uses Docker if it can.",
     )
     storage_backend: StorageBackend = Field(
         default_factory=lambda fields: STORAGE_OF_INSTANCE[fields["instance_backend"]],
-        description="What stores the homes; unset means the one that fits the instance backend.",
+        description="What stores the homes; unset means the store that fits the instance backend.",
     )
     default_image_ref: str = Field(
         default_factory=lambda fields: IMAGE_OF_INSTANCE[fields["instance_backend"]],
@@ -94,23 +94,24 @@ class Local(Concern):
 
     unsafe_no_sandbox: Switch = Field(
         False,
-        description="Run workspaces without a sandbox: each can read and change everything that CodeHub can, "
-        "all homes and passwords included. Only for a single account on a machine that nobody else uses.",
+        description="Run workspaces without a sandbox: each can read and change everything that CodeHub "
+        "can, including all homes and passwords. Only for a single account on a machine that "
+        "nobody else uses.",
     )
     first_uid: Uid = Field(
         1_900_000_000,
-        description="First user id of workspaces if CodeHub runs as root; each workspace gets its own.",
+        description="First user id for workspaces if CodeHub runs as root; each workspace gets its own.",
     )
     uid_count: Count = Field(65_536, description="Number of user ids for workspaces.")
     memory_bytes: Count = Field(
         2_147_483_648,
-        description="Memory limit per workspace as root; otherwise per process of a workspace.",
+        description="Memory limit: per workspace if CodeHub runs as root, otherwise per process.",
     )
-    cpus: Cpus = Field(2.0, description="CPU limit per workspace; only as root.")
+    cpus: Cpus = Field(2.0, description="CPU limit per workspace; applies only if CodeHub runs as root.")
     processes: Count = Field(1024, description="Limit of processes and threads per workspace.")
     disk_bytes: Bytes = Field(
         20_000_000_000,
-        description="Disk space that a workspace may use: one that uses more is not started; 0 means any.",
+        description="Disk space that a workspace may use; above it, it does not start. 0 means no limit.",
     )
 
 
@@ -128,7 +129,7 @@ class Docker(Concern):
     )
     network: Label = Field(
         "codehub-workspaces",
-        description="Network of the workspaces with `direct`; they cannot reach each other.",
+        description="Docker network of workspaces with `direct`; they cannot reach each other.",
     )
     sockets: Directory | None = Field(
         None,
@@ -137,9 +138,9 @@ class Docker(Concern):
     )
     publish_ports: Switch = Field(
         False,
-        description="Give up the sockets and publish the ports of IDEs on 127.0.0.1: every user of the host "
-        "can connect to them, and only a secret keeps them out. For Docker Desktop and for images without "
-        "CodeHub's agent; needs `direct`.",
+        description="Publish the ports of IDEs on 127.0.0.1 instead of using sockets: every user of the "
+        "host can connect to them, and only a secret keeps them out. For Docker Desktop and "
+        "for images without CodeHub's agent; needs `direct`.",
     )
     memory_bytes: Count = Field(2_147_483_648, description="Memory limit per workspace.")
     cpus: Cpus = Field(2.0, description="CPU limit per workspace.")
@@ -169,7 +170,7 @@ class Kubernetes(Concern):
 
     kubeconfig: FilePath | None = Field(
         None,
-        description="File that says how to reach the cluster; unset means the service account of this Pod, "
+        description="Kubeconfig file of the cluster; unset means the service account of this Pod, "
         "otherwise the file of KUBECONFIG.",
     )
     namespace: NamespaceName = Field(
@@ -183,21 +184,23 @@ class Kubernetes(Concern):
     )
     volume_bytes: Count = Field(
         10_737_418_240,
-        description="Size of the volume of a home; a smaller one grows at its next start if its class can.",
+        description="Size of a home's volume; a smaller volume grows at the next start if its class can.",
     )
     access_mode: Literal["ReadWriteOnce", "ReadWriteOncePod", "ReadWriteMany"] = Field(
         "ReadWriteOnce", description="Access mode of new homes."
     )
     memory_bytes: Count = Field(2_147_483_648, description="Memory limit per workspace.")
     cpus: Cpus = Field(2.0, description="CPU limit per workspace.")
-    requested_memory_bytes: Count = Field(536_870_912, description="Memory that a node reserves for one.")
-    requested_cpus: Cpus = Field(0.1, description="CPUs that a node reserves for one.")
+    requested_memory_bytes: Count = Field(
+        536_870_912, description="Memory that a node reserves per workspace."
+    )
+    requested_cpus: Cpus = Field(0.1, description="CPUs that a node reserves per workspace.")
     temporary_bytes: Count = Field(
         10_737_418_240,
-        description="Disk space outside of the home, such as /tmp; a workspace that uses more is evicted.",
+        description="Disk space outside the home, such as /tmp; a workspace that uses more is evicted.",
     )
     node_selector: LabelMap = Field({}, description="Labels of the nodes that may run workspaces.")
-    tolerations: ObjectList = Field((), description="Taints of nodes that may run workspaces, as in a Pod.")
+    tolerations: ObjectList = Field((), description="Tolerations of workspaces, as in a Pod.")
     runtime_class: ObjectName | None = Field(
         None, description="Runtime class of workspaces, such as one of gVisor; unset means the default."
     )
@@ -205,15 +208,15 @@ class Kubernetes(Concern):
         None, description="Priority class of workspaces; unset means the default of the cluster."
     )
     image_pull_secrets: ObjectNames = Field(
-        (), description="Secrets in the namespace of the workspaces with which nodes pull images."
+        (), description="Names of the image pull secrets in the namespace of the workspaces."
     )
     image_pull_policy: Literal["IfNotPresent", "Always", "Never"] = Field(
-        "IfNotPresent", description="When nodes pull images."
+        "IfNotPresent", description="Image pull policy."
     )
     image_labels: LabelsByImage = Field(
         {},
         description="Labels of images that are not built on CodeHub's own, by name without tag: "
-        "Kubernetes does not tell them.",
+        "Kubernetes does not report labels.",
     )
     egress_address: Address | None = Field(
         None,
@@ -221,17 +224,18 @@ class Kubernetes(Concern):
         "of the cluster, as far as network policies allow.",
     )
     launch_seconds: StepSeconds = Field(
-        600, description="How long a node, the disk and the image of a starting workspace may take."
+        600, description="How long scheduling, the disk and the image of a starting workspace may take."
     )
-    start_seconds: StepSeconds = Field(60, description="How long its IDE may take then to become ready.")
+    start_seconds: StepSeconds = Field(60, description="How long its IDE may then take to become ready.")
     stop_seconds: StepSeconds = Field(10, description="How long an IDE may take to exit before it is killed.")
     force_seconds: StepSeconds = Field(
         300,
-        description="How long a node may take to report the end of a workspace, before it is forgotten by "
-        "force; with ReadWriteMany, two may use a home for a moment if the node comes back.",
+        description="How long a node may take to report the end of a workspace before its Pod is deleted "
+        "by force; with ReadWriteMany, two instances may briefly use a home if the node "
+        "comes back.",
     )
     pull_failure_seconds: StepSeconds = Field(
-        15, description="How long pulls of an image may fail before the start fails."
+        15, description="How long image pulls may fail before the start fails."
     )
     job_image: str = Field("codehub-storage-job:latest", description="Image of the storage jobs.")
     job_memory_bytes: Count = Field(536_870_912, description="Memory limit per storage job.")

@@ -6,7 +6,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 class Concern(BaseSettings):
     """Settings that belong together; a variable is the prefix plus the field name in upper case."""
 
-    # Messages of pydantic quote the input, which may be a secret.
+    # Pydantic's messages would quote the input, which may be a secret.
     model_config = SettingsConfigDict(frozen=True, hide_input_in_errors=True)
 
     @classmethod

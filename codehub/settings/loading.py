@@ -86,7 +86,7 @@ class Variable:
 
 
 def _choices_in(part: object) -> Sequence[str]:
-    """Return the values that part of an annotation allows: a literal, or the members of an enumeration."""
+    """Return the choices in an annotation: literals, or members of an enumeration."""
     if isinstance(part, type) and issubclass(part, StrEnum):
         return [member.value for member in part]
     return [part] if isinstance(part, str) else []

@@ -1,4 +1,4 @@
-"""Which settings of origins fit together."""
+"""Checks that the settings of origins fit together."""
 
 from urllib.parse import urlsplit
 
@@ -10,7 +10,7 @@ ORIGINS = "CODEHUB_WORKSPACES_ORIGINS"
 
 
 def origins_problem(settings: Settings) -> str | None:
-    """Return the sentence that says why workspaces would have no origins of their own, or None."""
+    """Return a sentence that says why workspaces cannot have their own origins, or None."""
     domain, mode = settings.workspaces.domain, settings.workspaces.origins
     if mode != "subdomain" and domain:
         return f"{DOMAIN}={domain}: must be unset when {ORIGINS} is {mode}"

@@ -1,4 +1,4 @@
-"""The processes of CodeHub itself."""
+"""Settings of CodeHub's own processes."""
 
 from pathlib import Path
 from typing import Literal
@@ -45,7 +45,7 @@ class General(Concern):
         "as `localhost` if that is loopback.",
     )
     log_level: LogLevel = Field("info", description="Lowest level to log.")
-    log_format: Literal["json", "text"] = Field("text", description="`json` for machines, `text` for people.")
+    log_format: Literal["json", "text"] = Field("text", description="`json` for programs, `text` for people.")
 
 
 class Api(Concern):
@@ -65,8 +65,8 @@ class Api(Concern):
     )
     confirm_seconds: Seconds = Field(
         300,
-        description="How long after entering the password a session can make tokens and change accounts; "
-        "then it is asked for again.",
+        description="How long after entering the password a session can create tokens and change "
+        "accounts; then CodeHub asks for it again.",
     )
     admin_second_factor: Literal["optional", "required"] = Field(
         "optional",
@@ -91,10 +91,8 @@ class Oidc(Concern):
     issuer: IssuerUrl | None = Field(
         None, description="Issuer of the provider; unset means that people sign in with passwords only."
     )
-    client_id: str | None = Field(None, description="Id under which CodeHub is registered there.")
-    client_secret: SecretText | None = Field(
-        None, description="Secret of that client; unset if it is registered as a public client."
-    )
+    client_id: str | None = Field(None, description="Client id of CodeHub at the provider.")
+    client_secret: SecretText | None = Field(None, description="Client secret; unset for a public client.")
     name: str | None = Field(
         None, description="Name of the provider on the sign-in page; unset means `single sign-on`."
     )
@@ -110,13 +108,13 @@ class Oidc(Concern):
     )
     admin_groups: Names | None = Field(
         None,
-        description="Groups whose members are administrators, decided at each sign-in; unset means that "
-        "CodeHub's administrators choose the roles.",
+        description="Groups whose members are administrators, checked at each sign-in; unset means that "
+        "roles are managed in CodeHub.",
     )
     password_sign_in: Literal["everyone", "administrators"] = Field(
         "everyone",
-        description="Who may still sign in with a password; `administrators` keeps a way in for when the "
-        "provider is down.",
+        description="Who may sign in with a password; `administrators` lets you in while the provider is "
+        "down.",
     )
 
 
@@ -142,12 +140,14 @@ class Proxy(Concern):
         "X-Forwarded-For names the client; unset means none.",
     )
     body_bytes_per_second: Count = Field(
-        1024, description="Lowest average rate of a request body, after pauses of a minute in all."
+        1024, description="Lowest average rate of a request body, after pauses of a minute in total."
     )
     drain_seconds: Seconds = Field(
         10, description="How long requests and WebSockets may continue after the proxy was told to stop."
     )
-    activity_seconds: Seconds = Field(30, description="Time between two reports of used workspaces.")
+    activity_seconds: Seconds = Field(
+        30, description="Time between two reports of which workspaces are in use."
+    )
     metrics_port: Port | None = Field(
         None,
         description="Port for Prometheus; each worker takes the next one. Unset means none.",
@@ -157,14 +157,14 @@ class Proxy(Concern):
 
 
 class Egress(Concern):
-    """The egress gateway, the way out of workspaces."""
+    """The egress gateway, through which workspaces connect to the outside."""
 
     model_config = SettingsConfigDict(env_prefix="CODEHUB_EGRESS_")
 
     mode: EgressMode = Field(
         EgressMode.OPEN,
-        description="Network policy of workspaces: `open` lets all public names through, `allow-list` only "
-        "those of CODEHUB_EGRESS_NAMES, `none` nothing.",
+        description="Network policy of workspaces: `open` permits all public names, `allow-list` only "
+        "those in CODEHUB_EGRESS_NAMES, `none` nothing.",
     )
     names: HostNames = Field(
         (),
@@ -173,8 +173,8 @@ class Egress(Concern):
     )
     owners_may_loosen: Switch = Field(
         default=False,
-        description="Whether owners may choose any policy for their workspaces; otherwise only a stricter "
-        "one than this.",
+        description="Whether owners may choose any policy for their workspaces; otherwise only a "
+        "stricter one.",
     )
     refused_networks: Networks | None = Field(
         None,
@@ -191,17 +191,17 @@ class Egress(Concern):
     )
     key: SecretText | None = Field(
         None,
-        description="Secret that the tokens of the workspaces are made from; `codehub up` generates one.",
+        description="Secret from which the workspaces' tokens are derived; `codehub up` generates one.",
     )
     connections: Count = Field(4096, description="Maximum connections of all workspaces.")
     connections_per_workspace: Count = Field(256, description="Maximum connections of one workspace.")
     lookups_per_workspace: Count = Field(
-        8, description="Maximum names of one workspace that are resolved at a time; others wait."
+        8, description="Maximum simultaneous name lookups of one workspace; others wait."
     )
-    head_seconds: Seconds = Field(10, description="How long a client may take to say where to connect to.")
+    head_seconds: Seconds = Field(10, description="How long a client may take to send its request.")
     connect_seconds: Seconds = Field(10, description="How long resolving a name and connecting may take.")
     idle_seconds: Seconds = Field(900, description="How long a connection may stay open without traffic.")
-    refresh_seconds: Seconds = Field(2, description="Time after which a changed policy is in force.")
+    refresh_seconds: Seconds = Field(2, description="Time until a changed policy applies.")
     ready_file: Directory | None = Field(None, description="File that the gateway creates when it is ready.")
 
     @field_validator("names")
@@ -228,13 +228,13 @@ class Worker(Concern):
     )
     concurrent_activities: Count = Field(
         100,
-        description="Other steps that one worker runs at once: so many sweeps, and so many stops, pulls and "
-        "changes to volumes.",
+        description="Other steps that one worker runs at once: this many sweeps, and this many stops, "
+        "pulls and changes to volumes.",
     )
     stall_seconds: StepSeconds = Field(
         600,
-        description="How long a step may make no progress before it is ended and retried; a step that makes "
-        "progress may take any time.",
+        description="How long a step may go without progress before it is ended and retried; a step that "
+        "makes progress has no time limit.",
     )
     shutdown_grace_seconds: Seconds = Field(
         10, description="How long steps may continue after the worker was told to stop."
@@ -250,7 +250,7 @@ class Sweeps(Concern):
     model_config = SettingsConfigDict(env_prefix="CODEHUB_SWEEPS_")
 
     observe_seconds: Seconds = Field(
-        15, description="Time between two comparisons of listings with the database."
+        15, description="Time between two observe sweeps, which compare all providers with the database."
     )
     ttl_seconds: Seconds = Field(60, description="Time between two searches for unused workspaces.")
     gc_seconds: Seconds = Field(14400, description="Time between two garbage collections of archives.")

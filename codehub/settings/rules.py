@@ -1,4 +1,4 @@
-"""The rules for workspaces: idle times, shared ports, limits, and what is kept how long."""
+"""Settings of the rules for workspaces: idle times, shared ports, limits and retention."""
 
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
@@ -26,11 +26,11 @@ class Ttl(Concern):
     )
     # Last, because they are checked against the others.
     max_standby_seconds: Seconds = Field(
-        604_800, description="Longest idle time before a stop that people may choose; a week by default."
+        604_800, description="Longest idle time before a stop that users may choose; a week by default."
     )
     max_archive_seconds: Seconds = Field(
         7_776_000,
-        description="Longest time in standby before archiving that people may choose; 90 days by default.",
+        description="Longest time in standby before archiving that users may choose; 90 days by default.",
     )
 
     @field_validator("max_standby_seconds", "max_archive_seconds")
@@ -50,11 +50,11 @@ class Ports(Concern):
 
     sharing: Sharing = Field(
         Sharing.USERS,
-        description="With whom owners may share a port at most: `none`, `users` who are signed in, or the "
-        "`public`, which makes every account a publisher on your domain.",
+        description="The widest audience for a shared port: `none`, `users` who are signed in, or the "
+        "`public`, which lets every account publish on your domain.",
     )
     max_share_seconds: Seconds | None = Field(
-        None, description="Longest time for which a port may be shared; unset means any."
+        None, description="Longest time that a port may be shared; unset means no limit."
     )
 
 
@@ -72,7 +72,7 @@ class Gc(Concern):
 
     model_config = SettingsConfigDict(env_prefix="CODEHUB_GC_")
 
-    grace_seconds: Seconds = Field(7200, description="How long an archive that nothing needs is kept.")
+    grace_seconds: Seconds = Field(7200, description="How long an unneeded archive is kept.")
     undelete_seconds: Seconds = Field(604800, description="How long a deleted workspace can be undeleted.")
 
 
@@ -91,5 +91,5 @@ class Retention(Concern):
     audit_log_days: Count = Field(
         365, description="Days to keep the audit log of accounts and administration; at least 1."
     )
-    usage_days: Count = Field(7, description="Days to keep the times at which workspaces were used.")
-    egress_log_days: Count = Field(7, description="Days to keep the names that workspaces connected to.")
+    usage_days: Count = Field(7, description="Days to keep the usage history of workspaces.")
+    egress_log_days: Count = Field(7, description="Days to keep the log of workspaces' connections.")

@@ -61,7 +61,7 @@ class Settings(BaseModel, frozen=True):
 
     @property
     def sharing_rules(self) -> SharingRules:
-        """What administrators allow about sharing ports."""
+        """Return the administrators' rules for sharing ports."""
         seconds = self.ports.max_share_seconds
         return SharingRules(self.ports.sharing, None if seconds is None else timedelta(seconds=seconds))
 

@@ -119,7 +119,7 @@ def _check_issuer(url: str) -> str:
     parts = urlsplit(_check_http_url(url))
     if parts.scheme != "https" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}:
         raise ValueError("not https")
-    # Compared with the ID token character by character, so a slash at the end stays.
+    # ID tokens must contain exactly this text, so keep a trailing slash.
     return url
 
 
