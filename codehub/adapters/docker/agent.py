@@ -1,4 +1,4 @@
-"""The agent inside containers: what it is told when a container is created."""
+"""The options of the agent inside a container."""
 
 from collections.abc import Mapping
 
@@ -15,11 +15,11 @@ AGENT_VARIABLE = "CODEHUB_AGENT"
 def agent_options(
     workspace_id: WorkspaceId, traits: ImageTraits, options: DockerOptions, secret: str
 ) -> Mapping[str, object]:
-    """Return the options of the agent; nothing if it only has to run the IDE."""
+    """Return the agent's options, or nothing if it only runs the IDE."""
     published = options.publish_ports
     services = {}
     if options.egress:
-        # It proves its workspace to the gateway.
+        # The relay authenticates the workspace to the gateway.
         services["egress"] = options.egress.relay_options(workspace_id)
     if traits.agent_port is not None:
         at_socket, at_port = {"sockets": SOCKETS, "name": PORTS_SOCKET}, {"port": str(traits.agent_port)}
@@ -31,6 +31,6 @@ def agent_options(
 
 
 def reserved_ports(traits: ImageTraits, *, published: bool) -> frozenset[int]:
-    """Return the ports inside that are CodeHub's own; IDE and agent use some only if they are published."""
+    """Return CodeHub's own ports in the container; IDE and agent have ports only if they are published."""
     own = {traits.port, traits.agent_port} if published else set()
     return RESERVED_PORTS | {each for each in own if each is not None}

@@ -97,7 +97,7 @@ def instance_configuration(
 
 def _with_published_ports(configuration: Configuration, traits: ImageTraits) -> Configuration:
     published = [f"{port}/tcp" for port in (traits.port, traits.agent_port) if port is not None]
-    # Any free ports, and never on an interface that other machines can reach.
+    # Any free ports, but only on loopback, which other machines cannot reach.
     bindings = {each: [{"HostIp": LOOPBACK, "HostPort": ""}] for each in published}
     return {
         **configuration,
@@ -109,7 +109,7 @@ def _with_published_ports(configuration: Configuration, traits: ImageTraits) -> 
 def with_secrets(
     configuration: Configuration, workspace_id: WorkspaceId, traits: ImageTraits, options: DockerOptions
 ) -> Configuration:
-    """Give a new container what it must not be compared by: a secret of its own, and what its agent is told.
+    """Add a secret and the agent's options, which must not make a container look outdated.
 
     Other users of this machine reach published ports, but they do not know the secret.
     """

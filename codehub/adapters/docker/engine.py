@@ -52,7 +52,8 @@ async def engine_version(engine: Docker) -> str:
 async def is_on_this_machine(engine: Docker) -> bool:
     """Return whether containers of this engine can share UNIX sockets with this process."""
     response = await engine.version()
-    # Both ends of a socket are in one kernel, and a virtual machine such as Docker Desktop's has its own.
+    # Both ends of a UNIX socket need the same kernel; a virtual machine, such as Docker Desktop's, has its
+    # own.
     is_local = isinstance(engine.connector, aiohttp.UnixConnector)
     return is_local and response.get("KernelVersion") == os.uname().release
 

@@ -1,7 +1,7 @@
-"""The way out of containers: without a network, the egress gateway is the only one.
+"""Connects containers to the egress gateway, which is their only way out: they have no network.
 
-Docker's own networks do not confine enough: even from an `internal` one, a container still reaches every
-server that listens on all addresses of the host.
+Docker's networks do not confine enough: even from an `internal` one, a container reaches every server that
+listens on all addresses of the host.
 """
 
 from typing import Any

@@ -184,7 +184,7 @@ class DockerInstances:
         return NO_NETWORK
 
     async def _remove(self, workspace_id: WorkspaceId) -> None:
-        # The sockets first, so that no container that another process starts now is left without any.
+        # Remove the sockets first, so that a container started concurrently keeps its own.
         await asyncio.to_thread(self._options.sockets.remove, workspace_id)
         await remove_container(self._container(workspace_id))
 
@@ -232,7 +232,7 @@ class DockerInstances:
 
     def _address(self, workspace_id: WorkspaceId, container: ContainerInfo) -> int | str:
         """Return the local port of the IDE if it is published, otherwise its UNIX socket."""
-        # The path is ours: nothing that an image or the container can say leads to another socket.
+        # Computed, so that nothing in an image or container can point to another socket.
         return container.host_port or self._options.sockets.ide_socket_of(workspace_id)
 
     async def _find_running(self, workspace_id: WorkspaceId) -> ContainerInfo | None:
@@ -241,7 +241,7 @@ class DockerInstances:
         return container if container and container.running else None
 
     async def _find_agent(self, workspace_id: WorkspaceId, container: ContainerInfo) -> tuple[str, int]:
-        """Return where the agent opens ports. Raise PortUnavailable if it does not."""
+        """Return the agent's address for ports. Raise PortUnavailable if there is no agent."""
         if container.traits.agent_port is None:
             raise PortUnavailable(NO_AGENT)
         if container.agent_host_port is not None:

@@ -17,7 +17,7 @@ STORE_LABEL = "codehub.io/home-store"
 CONFIGURATION_LABEL = "codehub.io/configuration"
 # The requested image. `default` can mean another image at the next start.
 IMAGE_REF_LABEL = "codehub.io/image-ref"
-# The secret that the IDE expects with every request. Who can read it controls the engine anyway.
+# The secret that the IDE expects with every request. Only users who control the engine can read it.
 SECRET_LABEL = "codehub.io/secret"  # noqa: S105 (a name)
 DEFAULT_NAMES = {"", "default"}
 MIB = 1024 * 1024
@@ -47,15 +47,15 @@ class Timeouts:
 class DockerOptions:
     """The options of one installation."""
 
-    # The way into containers.
+    # The directory for the sockets of IDEs and agents.
     sockets: SocketDirectory
-    # Whether ports of this machine lead into new containers instead, open to all of its users.
+    # Whether new containers publish ports instead, which all users of this machine can reach.
     publish_ports: bool = False
-    # The gateway that is the way out of containers; None for the network.
+    # The egress gateway; None means that containers use the network.
     egress: EgressAccess | None = None
     network: str = "codehub-workspaces"
     project: str = "codehub"
-    # Below which browsers see an IDE; it can contain {id}.
+    # The base path of IDEs for browsers; it can contain {id}.
     base_path: str = "/"
     # For all programs in workspaces.
     environment: Mapping[str, str] = field(default_factory=dict)

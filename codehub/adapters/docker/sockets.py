@@ -1,6 +1,6 @@
-"""The way into containers: UNIX sockets that only CodeHub can reach.
+"""The UNIX sockets of IDE and agent in a container, which only CodeHub can reach.
 
-A published port is open to every user of the host, and so is the container's address on Docker's network.
+Published ports, and the container's address on Docker's network, are open to every user of the host.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ logger = logging.getLogger(__name__)
 SOCKETS = "/run/codehub/sockets"
 IDE_SOCKET = "ide.sock"
 PORTS_SOCKET = "ports.sock"
-# Only CodeHub enters the directory above those of the workspaces.
+# Only CodeHub can enter the parent directory.
 PRIVATE = 0o700
-# The container's user is not ours, and it is the only one who sees this directory.
+# The container's user is not ours. Only the container sees this directory.
 SHARED = 0o777
 
 
@@ -53,7 +53,7 @@ class SocketDirectory:
         """Remove the sockets of a container that stops."""
         directory = self.directory_of(workspace_id)
         with contextlib.suppress(FileNotFoundError):
-            # At once, so that the next container gets a directory without what this one may have left there.
+            # Rename first, so that the next container gets an empty directory at once.
             gone = directory.rename(self.path / f".removed-{uuid4()}")
             shutil.rmtree(gone, ignore_errors=True)
             if gone.exists():
@@ -61,7 +61,7 @@ class SocketDirectory:
 
 
 def require_socket_arguments(reference: str, arguments: str) -> None:
-    """Raise Permanent for an image whose IDE listens on a port only."""
+    """Raise Permanent for an image whose IDE cannot listen on a socket."""
     if not arguments:
         raise Permanent(
             ErrorReason.ACTION_FAILED,
@@ -73,17 +73,17 @@ def require_socket_arguments(reference: str, arguments: str) -> None:
 def with_sockets(
     configuration: dict[str, Any], workspace_id: WorkspaceId, arguments: str, sockets: SocketDirectory
 ) -> dict[str, Any]:
-    """Return the configuration of a container whose IDE listens on a socket, because of these arguments."""
+    """Return the configuration of a container whose IDE listens on a socket, through these arguments."""
     return {
         **configuration,
         "Cmd": arguments.split(),
-        # It would use the port.
+        # The image's health check would use the port.
         "Healthcheck": {"Test": ["NONE"]},
         "HostConfig": with_mount(configuration["HostConfig"], sockets.directory_of(workspace_id), SOCKETS),
     }
 
 
 def with_mount(host: dict[str, Any], source: Path, target: str, *, read_only: bool = False) -> dict[str, Any]:
-    """Return the configuration of the host with one more directory of this machine."""
+    """Return the host configuration with one more bind mount."""
     mount = {"Type": "bind", "Source": str(source), "Target": target, "ReadOnly": read_only}
     return {**host, "Mounts": [*host["Mounts"], mount]}

@@ -64,7 +64,7 @@ class DockerVolumes:
             raise within_reach()
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> None:
-        """Return None: the engine measures only all volumes at once."""
+        """Return None: the engine can only measure all volumes at once."""
 
 
 async def volume_exists(engine: Docker, options: DockerOptions, workspace_id: WorkspaceId) -> bool:

@@ -1,4 +1,4 @@
-"""Limits of an instance through control groups, versions 1 and 2, where this process may create them."""
+"""Limits instances with control groups (versions 1 and 2) where this process may create them."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ class Limits:
 
 
 def create_cgroups(name: str, limits: Limits) -> dict[str, Path]:
-    """Return the new groups by controller, for a process to join; leave out those that are not allowed."""
+    """Create groups for a process to join, by controller; skip controllers that are not permitted."""
     if os.geteuid() != 0:
         return {}
     return _create_unified(name, limits) if (ROOT / "cgroup.controllers").exists() else _create(name, limits)
@@ -44,7 +44,7 @@ def _create_unified(name: str, limits: Limits) -> dict[str, Path]:
         "cpu.max": f"{limits.cpu_quota} {PERIOD_MICROSECONDS}",
         "pids.max": str(limits.processes),
     }
-    # In a container this group has processes of its own, and the kernel refuses.
+    # In a container, this group contains processes, so the kernel refuses.
     with contextlib.suppress(OSError):
         (ROOT / "cgroup.subtree_control").write_text("+memory +cpu +pids")
     return {"": group} if _make(group, values) else {}
@@ -76,7 +76,7 @@ def _make(group: Path, values: Mapping[str, str]) -> bool:
 
 
 def _parents() -> dict[str, Path]:
-    """Return this process's own groups of version 1, so that its own limits hold for instances too."""
+    """Return this process's own version 1 groups, so that its limits also apply to instances."""
     return dict(_read_parents())
 
 
@@ -86,7 +86,7 @@ def _read_parents() -> Iterator[tuple[str, Path]]:
         for kind in controllers.split(","):
             mounted = ROOT / kind
             own = mounted / path.removeprefix("/")
-            # In a container, the path can be that of the host.
+            # In a container, this can be a path on the host.
             if kind and mounted.is_dir():
                 yield kind, own if own.is_dir() else mounted
 

@@ -1,4 +1,4 @@
-"""Measures directories in a process of its own, at low priority."""
+"""Measures directories in a separate process at low priority."""
 
 import asyncio
 import json
@@ -14,12 +14,12 @@ from codehub.domain.states import ErrorReason
 from codehub.ports import Measurement
 
 PROGRAM = Path(__file__).with_name("measure_disk.py")
-# After its time the program only has to print.
+# The program only prints after its deadline.
 GRACE_SECONDS = 10.0
 
 
 async def measure_directories(paths: Sequence[Path], seconds: float) -> Measurement:
-    """Add up the allocated space; raise Transient if that is not possible."""
+    """Return the allocated space; raise Transient if it cannot be measured."""
     for command in _commands(paths, seconds):
         output = await _run(command, seconds + GRACE_SECONDS)
         if output:
@@ -31,7 +31,7 @@ async def measure_directories(paths: Sequence[Path], seconds: float) -> Measurem
 def _commands(paths: Sequence[Path], seconds: float) -> Iterator[list[str]]:
     program = [sys.executable, "-I", "-S", str(PROGRAM), str(seconds), *map(str, paths)]
     if os.geteuid() != 0 and (bubblewrap := find_bubblewrap()):
-        # A home belongs to this user, but its owner can close directories, which would hide what is inside.
+        # The files belong to this user, but directories with mode 000 would hide their content.
         yield [bubblewrap, "--unshare-user", "--cap-add", "CAP_DAC_READ_SEARCH", *READ_ONLY, "--", *program]
     yield program
 

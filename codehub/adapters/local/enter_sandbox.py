@@ -1,7 +1,7 @@
 """Starts bubblewrap as an unprivileged user. A program of its own that root runs: `enter_sandbox.py REQUEST`.
 
-That user cannot enter the directories that lead to a home. So everything that the sandbox shows is first
-mounted below /tmp, in a mount namespace that only this process and the sandbox have.
+That user cannot enter the parent directories of a home. So everything that the sandbox shows is first mounted
+below /tmp, in a mount namespace of this process.
 """
 
 import ctypes
@@ -20,11 +20,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def main(request: str) -> None:
     options = json.loads(request)
     for path in options["cgroups"]:
-        # Zero stands for the process that writes.
+        # Writing 0 moves the writing process.
         Path(path, "cgroup.procs").write_text("0")
     _check(_libc.unshare(CLONE_NEWNS))
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
-    # Open everything before the stage hides /tmp.
+    # Open everything before the new mount hides /tmp.
     program = os.open(options["program"], os.O_RDONLY)
     sources = [os.open(path, os.O_PATH) for path in options["mounts"]]
     _mount("tmpfs", STAGE, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755")

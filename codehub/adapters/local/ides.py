@@ -102,7 +102,7 @@ def code_server(program: Path) -> Ide:
         command=(str(program.resolve()), *options),
         health_path="/healthz",
         keep_prefix=False,
-        # Nobody signs in with it: a request that has the hash as its session cookie is let in.
+        # Nobody knows the password: code-server also accepts its hash as the session cookie.
         environment={"HASHED_PASSWORD": "{token}"},
         headers=(("Cookie", "code-server-session={token}"),),
         visible=_installation_of(program),
@@ -117,7 +117,7 @@ def _installation_of(program: Path) -> tuple[Path, ...]:
 
 
 def installed_ides(base_path: str = "/") -> dict[str, Ide]:
-    """Return the installed IDEs by name; the first one is the default. The path can contain {id}."""
+    """Return the installed IDEs by name, the default first. The base path can contain {id}."""
     ides = {}
     if program := shutil.which("code-server"):
         ides["code-server"] = code_server(Path(program))

@@ -9,25 +9,25 @@ from pathlib import Path
 LOCK_NAME = "alive.lock"
 STATE_NAME = "state.json"
 LOG_NAME = "output.log"
-# The directory that the instance puts its sockets into, inside one that only CodeHub can enter.
+# The directory for the instance's sockets; only CodeHub can enter its parent.
 SOCKETS_NAME = "sockets"
 
 
 @dataclass(frozen=True)
 class InstanceState:
-    """Which IDE an instance runs, and its secret. Its lock tells whether it runs."""
+    """The IDE and the secret of an instance. Whether it runs is known from its lock."""
 
     ide: str
     token: str = field(repr=False)
     # The requested image_ref, which can mean another IDE at the next start. Older records have None.
     image_ref: str | None = None
-    # A new name for every start, so that the proxy's connections never reach the next instance with the
-    # secret of the last one. Records of older versions have a port instead.
+    # New for every start, so that the proxy never sends the secret of one instance to the next. Records of
+    # older versions have a port instead.
     socket: str = field(default_factory=lambda: f"ide-{secrets.token_hex(4)}.sock")
 
     @property
     def ports_socket(self) -> str:
-        """The name of the socket through which the agent opens the ports of the instance."""
+        """Return the name of the agent's socket for the ports of the instance."""
         return f"ports-{self.socket}"
 
     def write(self, directory: Path) -> None:
@@ -43,7 +43,7 @@ class InstanceState:
 
 
 def read_state(directory: Path) -> InstanceState | None:
-    """Return None if there is no state, an unreadable one, or one of a version that used ports."""
+    """Return the state, or None if it is absent, unreadable, or of a version that used ports."""
     try:
         document = json.loads((directory / STATE_NAME).read_text(encoding="utf-8"))
         return InstanceState(

@@ -25,7 +25,7 @@ from codehub.instance_ports import RESERVED_PORTS, forwarder_options
 from codehub.ports import InstanceRequest
 
 TOKEN_BYTES = 32
-# The agent's own modules are not installed inside the sandbox.
+# The agent's package is not installed inside the sandbox.
 RUN_AGENT = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); "
     "from workspace_agent.__main__ import main; sys.exit(main(sys.argv[1:]))"
@@ -39,7 +39,7 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class Descriptors(NamedTuple):
-    """What the new process inherits. `system_calls` is the filter of a sandbox; without one there is none."""
+    """The descriptors that the new process inherits; `system_calls` is the seccomp filter of a sandbox."""
 
     alive_lock: int
     system_calls: int | None
@@ -52,7 +52,7 @@ class Launcher:
     root: LocalRoot
     sandboxed: bool
     owners: Owners
-    # Without it, a sandboxed instance has no way out.
+    # Without it, a sandboxed instance has no network access.
     egress: EgressAccess | None = None
     # For sandboxed instances.
     limits: Limits = field(default_factory=Limits)
@@ -127,35 +127,35 @@ class Launcher:
 
     def _forwarder(self, workspace_id: WorkspaceId, sockets: str, state: InstanceState) -> dict[str, str]:
         """Return the options of the agent's port forwarder."""
-        # Without a network of its own, an instance must not open the ports of others.
+        # Instances that share the host's network must not open each other's ports.
         marker = "" if self.sandboxed else f"{processes.MARKER_VARIABLE}={self.root.marker(workspace_id)}"
         address = {"sockets": sockets, "name": state.ports_socket}
         return forwarder_options(address, RESERVED_PORTS, marker=marker)
 
     def _rlimits(self, groups: Mapping[str, Path]) -> dict[str, int]:
-        """Return limits for each process or user, which hold where there is no control group."""
-        # Inside its user namespace only the processes of the instance count.
+        """Return resource limits, for machines without control groups."""
+        # Only the processes in the instance's user namespace count.
         limits = {"processes": self.limits.processes}
         if not groups.keys() & {"", "memory"}:
             limits["data_bytes"] = self.limits.memory_bytes
         return limits
 
     def _place_egress(self, directory: Path) -> Sequence[tuple[Path, str]]:
-        """Return the gateway's directory and the configuration of ssh, with their places in the sandbox."""
+        """Return the mounts of the gateway's directory and of the ssh configuration."""
         if self.egress is None:
             return ()
         # The gateway may start later, but the directory must exist.
         self.egress.socket.parent.mkdir(mode=EGRESS_MODE, parents=True, exist_ok=True)
         configuration = directory / "ssh_config"
         configuration.write_text(ssh_config(str(Path(sys.executable).resolve()), SSH_PROXY))
-        # The user inside reads it, whatever our umask is.
+        # Readable for the user inside, regardless of our umask.
         configuration.chmod(0o644)
         return ((self.egress.socket.parent, GATEWAY_DIRECTORY), (configuration, "/etc/ssh/ssh_config"))
 
     def _agent(self) -> tuple[str, ...]:
-        """Return the command of the agent, which runs the command after it."""
+        """Return the agent's command; the IDE's command is appended to it."""
         path = sandbox.AGENT_PATH if self.sandboxed else str(sandbox.AGENT_PACKAGE.parent)
-        # Without a virtual environment and without site-packages: it starts in 20 ms.
+        # Without site-packages, Python starts in 20 ms.
         return (str(Path(sys.executable).resolve()), "-I", "-S", "-c", RUN_AGENT, path)
 
     def _environment(self, workspace_id: WorkspaceId, ide: Ide, values: LaunchValues) -> dict[str, str]:

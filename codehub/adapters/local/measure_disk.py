@@ -1,7 +1,7 @@
-"""Adds up the disk space of directories. A program of its own: `measure_disk.py SECONDS DIRECTORY…`.
+"""Adds up the disk space of directories. A standalone program: `measure_disk.py SECONDS DIRECTORY…`.
 
 It prints JSON: the allocated bytes, and whether it saw everything before its time was up. The content can
-change meanwhile, and whoever changes it may want to hide something.
+change meanwhile, and its owner may try to hide files.
 """
 
 import contextlib
@@ -15,13 +15,13 @@ from collections.abc import Iterator
 
 LOWEST_PRIORITY = 19
 BLOCK = 512
-# Open directories on the way down; deeper ones are queued and read from there.
+# How many levels of directories stay open; deeper ones are queued.
 DEPTH = 200
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Measuring:
-    """Adds up until the deadline."""
+    """A measurement, which stops at the deadline."""
 
     def __init__(self, deadline: float) -> None:
         self.used_bytes = 0
@@ -51,7 +51,7 @@ class Measuring:
             os.close(directory)
 
     def _add_entry(self, directory: int, name: str, status: os.stat_result, depth: int) -> None:
-        # A sparse file takes only its blocks, and a file with several names takes them once.
+        # Count allocated blocks only, and a file with several names once.
         is_directory = stat.S_ISDIR(status.st_mode)
         self.used_bytes += status.st_blocks * BLOCK // (1 if is_directory else max(status.st_nlink, 1))
         if not is_directory:
@@ -61,7 +61,7 @@ class Measuring:
         except FileNotFoundError:
             return
         except OSError:
-            # Not ours to enter, replaced meanwhile, or too many are open.
+            # Not permitted, replaced meanwhile, or too many open files.
             self.complete = False
             return
         if depth:

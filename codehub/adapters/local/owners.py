@@ -1,4 +1,4 @@
-"""The user of each workspace, if CodeHub runs as root: a uid of its own that owns its home."""
+"""Gives each workspace its own uid, which owns its home, if CodeHub runs as root."""
 
 import os
 import zlib
@@ -14,7 +14,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.failures import Permanent, Transient
 from codehub.domain.states import ErrorReason
 
-# Beyond the ranges of distributions, systemd and containers.
+# Above the uid ranges of distributions, systemd and containers.
 UIDS = range(1_900_000_000, 1_900_065_536)
 _LOCK = "owners"
 _ADOPTING = "adopting"
@@ -22,20 +22,20 @@ _ADOPTING = "adopting"
 
 @dataclass(frozen=True)
 class Owners:
-    """The owner of a home's top directory is the record: it moves with the home and cannot disagree with it.
+    """The owner of a home's top directory is the record of its uid, so the two cannot disagree.
 
     A file in `adopting/` marks a home whose content may still belong to others. It exists before the first
     change and disappears after the last, so a start that was killed in between is finished by the next.
     """
 
     root: LocalRoot
-    # None if everything runs as the user of this process.
+    # None means that everything runs as the user of this process.
     uids: range | None
 
     def claim(self, workspace_id: WorkspaceId) -> int | None:
-        """Return the workspace's uid, which owns all of its home from now on. Nobody may use the home."""
+        """Return the workspace's uid and give it all files of the home, which must not be in use."""
         if self.uids is None:
-            # Written as root, a home needs a new owner when it returns to its sandbox.
+            # Files that were written as root need a new owner when the home is used in a sandbox again.
             if os.geteuid() == 0:
                 self.disown(workspace_id)
             return None
@@ -52,7 +52,7 @@ class Owners:
         return uid
 
     def disown(self, workspace_id: WorkspaceId) -> None:
-        """Note that the content of the home can belong to others, such as after a restore."""
+        """Record that files in the home may have other owners, such as after a restore."""
         marker = self._marker(workspace_id)
         marker.parent.mkdir(mode=PRIVATE, exist_ok=True)
         marker.touch(mode=0o600)
@@ -70,13 +70,13 @@ class Owners:
         self.forget(workspace_id)
 
     def _used(self, except_for: Path) -> Iterator[int]:
-        # Removed homes count too, until they are deleted.
+        # Include homes that are being removed.
         for entry in os.scandir(self.root.volumes):
             if entry.name != except_for.name:
                 yield entry.stat(follow_symlinks=False).st_uid
 
     def _choose(self, workspace_id: WorkspaceId, used: set[int]) -> int:
-        """Begin at a number that differs by installation, so that two on one machine rarely share a uid."""
+        """Start at a number that depends on the installation, so that two on one machine rarely collide."""
         uids = self.uids or range(0)
         first = zlib.crc32(self.root.marker(workspace_id).encode()) % max(len(uids), 1)
         for uid in chain(uids[first:], uids[:first]):

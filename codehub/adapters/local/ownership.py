@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 _SPECIAL = stat.S_ISUID | stat.S_ISGID
 _CAPABILITY = "security.capability"
-# Only root can set it: the mode of the file, then its capability.
+# Only root can set this attribute: the mode of the file, then its capabilities.
 _NOTE = "trusted.codehub.adopting"
 _MODE_BYTES = 2
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 def give_to(home: Path, uid: int) -> None:
-    """Change the owner and group of everything in a home that nobody uses. Can be repeated after a crash."""
+    """Change the owner and group of everything in an unused home. Can be repeated after a crash."""
     names: Counter[int] = Counter()
     links: dict[int, int] = {}
     for entry in _entries(home):
@@ -29,7 +29,7 @@ def give_to(home: Path, uid: int) -> None:
             links[entry.status.st_ino] = entry.status.st_nlink
         else:
             entry.give_to(uid)
-    # A file with another name outside of this home can be anybody's file.
+    # A file that also has a name outside this home may belong to anybody.
     inside = {inode for inode, count in links.items() if names[inode] == count}
     if outside := len(links) - len(inside):
         _log.warning("%d files in %s have names outside of it, so they keep their owner.", outside, home)
@@ -52,7 +52,7 @@ class _Entry(NamedTuple):
             self._change_owner(uid)
 
     def _give_file(self, path: str, uid: int) -> None:
-        """Keep what the kernel clears when the owner changes; a note on the file survives a kill."""
+        """Keep what the kernel clears when the owner changes; a note on the file survives a crash."""
         cleared = _get_attribute(path, _NOTE) or self._note_what_is_cleared(path, uid)
         self._change_owner(uid)
         if cleared is None:
@@ -70,7 +70,7 @@ class _Entry(NamedTuple):
         if capability is None and not self.status.st_mode & _SPECIAL:
             return None
         cleared = stat.S_IMODE(self.status.st_mode).to_bytes(_MODE_BYTES) + (capability or b"")
-        # A disk without such attributes keeps no note, which matters only in a crash.
+        # A file system without such attributes has no note, which matters only after a crash.
         with contextlib.suppress(OSError):
             os.setxattr(path, _NOTE, cleared)
         return cleared
@@ -84,7 +84,7 @@ class _Entry(NamedTuple):
 
     @contextlib.contextmanager
     def _opened(self) -> Iterator[str]:
-        """Return a path of the file itself, whatever its name means meanwhile."""
+        """Yield a path to this very file, even if its name is replaced meanwhile."""
         descriptor = os.open(self.name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.directory)
         try:
             yield f"/proc/self/fd/{descriptor}"
@@ -102,7 +102,7 @@ def _get_attribute(path: str, name: str) -> bytes | None:
 
 
 def _entries(home: Path) -> Iterator[_Entry]:
-    """Yield everything below the home on the same disk, of any depth, with one open directory at a time."""
+    """Yield all entries of the home on the same disk, at any depth, with one open directory at a time."""
     current = os.open(home, _DIRECTORY)
     parents: list[tuple[os.stat_result, list[str]]] = []
     try:

@@ -21,7 +21,7 @@ HOME = "/home/coder"
 PRIVATE = "/tmp"  # noqa: S108
 SOCKETS = "/run/codehub/sockets"
 AGENT_PATH = "/run/codehub/agent"
-# It runs inside, so it is never imported here.
+# It runs inside the sandbox and is never imported here.
 AGENT_PACKAGE = Path(__file__).parents[3] / "workspace_agent"
 # It runs as root, in a process of its own; see there for the stage.
 ENTER = Path(__file__).with_name("enter_sandbox.py")
@@ -61,9 +61,9 @@ _CONFIGURATION = (
 )
 
 
-# Everything of its own, and no way to get more: no network, no capabilities, no namespaces inside. And
-# bubblewrap always sets no-new-privs. Without --die-with-parent, because an instance outlives the worker that
-# started it; all of its processes end with the first one in its PID namespace.
+# Its own namespaces, no network, no capabilities, and no way to create further namespaces; bubblewrap always
+# sets no-new-privs. Without --die-with-parent, because an instance outlives the worker that started it; its
+# processes end with the first one in the PID namespace.
 ISOLATION = (
     *("--unshare-user", "--unshare-net", "--unshare-pid", "--unshare-ipc", "--unshare-uts"),
     *(
@@ -80,11 +80,11 @@ ISOLATION = (
 
 
 class NoSandbox(Exception):
-    """Workspaces cannot be isolated here; the message says what to install or to change."""
+    """No sandbox works on this machine; the message says what to install or change."""
 
 
 class Bind(NamedTuple):
-    """A path of the host, and where the sandbox sees it."""
+    """A path on the host, and its path in the sandbox."""
 
     source: str
     target: str
@@ -93,13 +93,13 @@ class Bind(NamedTuple):
 
 @dataclass(frozen=True)
 class Mounts:
-    """The host's paths that an instance sees; `visible` ones at the same place, read-only."""
+    """The host's paths that an instance sees; `visible` ones at the same path, read-only."""
 
     home: Path
     sockets: Path
     accounts: Path
     visible: Sequence[Path]
-    # Each with its place inside, read-only.
+    # Read-only, each with its path inside.
     placed: Sequence[tuple[Path, str]] = ()
 
     def binds(self) -> Iterator[Bind]:
@@ -126,7 +126,7 @@ def find_bubblewrap() -> str | None:
 
 
 def require_bubblewrap(uids: range | None = None) -> str:
-    """Return a bubblewrap that works here with the options of an instance, or raise NoSandbox."""
+    """Return the path of bubblewrap after testing it with an instance's options, or raise NoSandbox."""
     program = find_bubblewrap()
     if program is None:
         raise NoSandbox(
@@ -140,7 +140,7 @@ def require_bubblewrap(uids: range | None = None) -> str:
     return program
 
 
-# Only successes are kept: a sandbox that was repaired works without a restart.
+# Only successes are cached, so that a repaired sandbox works without a restart.
 _working: set[tuple[str, int | None]] = set()
 
 
@@ -148,7 +148,7 @@ def _probe(program: str, uid: int | None) -> None:
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         write_accounts(directory, uid)
-        # As for an instance: a directory that the workspace's user could not enter.
+        # As for an instance: a directory that the workspace's user cannot enter.
         home, sockets = directory / "home", directory / SOCKETS_NAME
         for each in (home, sockets):
             each.mkdir(mode=0o700)
@@ -270,7 +270,7 @@ def write_accounts(directory: Path, uid: int | None) -> None:
         ("group", f"coder:x:{group}:\n"),
     ):
         (directory / name).write_text(text)
-        # The user inside reads it, whatever our umask is.
+        # Readable for the user inside, regardless of our umask.
         (directory / name).chmod(0o644)
 
 

@@ -1,4 +1,4 @@
-"""The system calls that no workspace needs, as a filter for the kernel (seccomp-bpf)."""
+"""A seccomp filter that refuses the system calls that no workspace needs."""
 
 import errno
 import os
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 _KILL_PROCESS, _ALLOW = 0x8000_0000, 0x7FFF_0000
 _REFUSE = 0x0005_0000
-# Offsets in the kernel's `struct seccomp_data`, on machines with the lowest byte first.
+# Offsets in the kernel's `struct seccomp_data`, on little-endian machines.
 _NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT, _SECOND_ARGUMENT = 0, 4, 16, 24
 _LOAD, _RETURN, _EQUAL, _AT_LEAST = 0x20, 0x06, 0x15, 0x35
-# x86-64 also accepts the numbers of another interface, with this bit.
+# x86-64 also accepts the numbers of the x32 ABI, with this bit.
 _X32 = 0x4000_0000
 _TERMINAL_INPUT = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
-# Others, such as vsock, have no namespaces, so they would lead around the egress gateway.
+# Other families, such as vsock, have no namespaces, so they would bypass the egress gateway.
 _ADDRESS_FAMILIES = (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6, socket.AF_NETLINK)
 
 
@@ -36,7 +36,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "add_key": (248, 217),
     "request_key": (249, 218),
     "keyctl": (250, 219),
-    # Large parts of the kernel with a history of holes.
+    # Large parts of the kernel with a history of vulnerabilities.
     "bpf": (321, 280),
     "io_uring_setup": (425, 425),
     "io_uring_enter": (426, 426),
@@ -44,7 +44,7 @@ REFUSED: dict[str, tuple[int | None, int | None]] = {
     "modify_ldt": (154, None),
     "perf_event_open": (298, 241),
     "userfaultfd": (323, 282),
-    # They take capabilities that no workspace has; the kernel need not even look.
+    # These need capabilities that no workspace has.
     "acct": (163, 89),
     "chroot": (161, 51),
     "clock_settime": (227, 112),
@@ -105,7 +105,7 @@ def assemble(machine: str) -> bytes:
 def _instructions(architecture: Architecture) -> Iterator[bytes]:
     column = architecture.column
     yield _instruction(_LOAD, _ARCHITECTURE)
-    # The numbers of another architecture, such as 32-bit programs, mean something else.
+    # On another architecture, such as for 32-bit programs, numbers mean other calls.
     yield _instruction(_EQUAL, architecture.audit, if_true=1)
     yield _instruction(_RETURN, _KILL_PROCESS)
     yield _instruction(_LOAD, _NUMBER)

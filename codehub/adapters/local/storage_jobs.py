@@ -19,8 +19,8 @@ from codehub.domain.states import ErrorReason
 from codehub.job_protocol import JobOutput, job_request
 from codehub.ports import UNRECORDED, ArchiveStore, ExpectedArchive, Report, StoredArchive
 
-# The user of the images. All files of a local home belong to one user, so an archive says the same wherever
-# it was made, and it can be restored on every backend.
+# The uid in the images. All files of a local home belong to one user, so archives name this uid everywhere,
+# and every backend can restore them.
 ARCHIVED_UID = 1000
 
 
@@ -52,7 +52,7 @@ class LocalStorageJobs:
 
     def _prepare_restore(self, workspace_id: WorkspaceId) -> None:
         create_volume(self._root.volume(workspace_id))
-        # The archive names other owners, so the next start gives the home to its workspace.
+        # The archive has other owners, so the next start gives the home to its workspace.
         if os.geteuid() == 0:
             Owners(self._root, None).disown(workspace_id)
 

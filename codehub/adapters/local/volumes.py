@@ -84,7 +84,7 @@ class LocalVolumes:
             raise within_reach()
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
-        """Measure the home, and what the instance can write beside it."""
+        """Measure the home and the other directories that the instance can write to."""
         if await self.observe(workspace_id) is VolumeFact.ABSENT:
             return None
         paths = (self._root.volume(workspace_id), self._root.instance(workspace_id))

@@ -11,8 +11,8 @@ from joserfc.jwk import KeySet
 
 from codehub.ports import IdentityRejected
 
-# Signatures by the provider's private key only. A token that is unsigned, or signed with a secret that the
-# client shares or could guess from the public key, proves nothing.
+# Asymmetric signatures only. A token that is unsigned, or signed with a shared secret or the public key,
+# proves nothing.
 ALGORITHMS = (
     "RS256",
     "RS384",
@@ -28,7 +28,7 @@ ALGORITHMS = (
 )
 # Clocks of two servers differ.
 LEEWAY_SECONDS = 60
-# How long ago a person may have authenticated for a sign-in that must be fresh.
+# The longest time since authentication for a sign-in that must be fresh.
 FRESH_SECONDS = 300
 MAX_SUBJECT_LENGTH = 255
 
@@ -39,7 +39,7 @@ class UnknownKey(Exception):
 
 @dataclass(frozen=True)
 class Expectation:
-    """What the token of one sign-in must say."""
+    """The values that the token of one sign-in must have."""
 
     issuer: str
     client_id: str
@@ -72,7 +72,7 @@ def validate(token: str, keys: KeySet, expected: Expectation, *, now: int) -> di
 
 
 def authentication_time(claims: Mapping[str, Any]) -> datetime | None:
-    """Return when the person authenticated, or None if the token does not say it."""
+    """Return when the person authenticated, or None if the token does not say so."""
     seconds = claims.get("auth_time")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return None
@@ -92,7 +92,7 @@ def _verify_signature(token: str, keys: KeySet) -> dict[str, Any]:
 
 
 def _check_authorized_party(claims: Mapping[str, Any], client_id: str) -> None:
-    """A token for several audiences must say which of them asked for it."""
+    """Check `azp`: a token for several audiences must name the client that asked for it."""
     audiences = claims["aud"]
     needed = isinstance(audiences, list) and len(audiences) > 1
     party = claims.get("azp")

@@ -1,4 +1,4 @@
-"""What a provider publishes about itself: its endpoints and its keys, both cached."""
+"""Reads a provider's discovery document and key set."""
 
 import logging
 from collections.abc import Mapping
@@ -28,12 +28,12 @@ class Metadata:
     token_endpoint: str
     jwks_uri: str
     userinfo_endpoint: str | None
-    # Whether the secret goes into the body; the default is the Authorization header.
+    # Whether the secret goes into the request body instead of the Authorization header.
     posts_secret: bool
 
 
 async def load_metadata(client: httpx.AsyncClient, issuer: str) -> Metadata:
-    """Read the discovery document; it must be about this issuer, with endpoints that are as secure."""
+    """Read the discovery document; it must name this issuer and equally secure endpoints."""
     document = await fetch_json(client, issuer.rstrip("/") + DISCOVERY)
     if document.get("issuer") != issuer:
         raise ProviderUnavailable(f"its discovery document is about {document.get('issuer')!r}")
@@ -57,7 +57,7 @@ async def load_keys(client: httpx.AsyncClient, metadata: Metadata) -> KeySet:
         try:
             keys.append(import_key(each))
         except (JoseError, ValueError, TypeError, KeyError) as error:
-            # A provider may publish keys of kinds that are newer than this library.
+            # A provider may publish key types that this library does not know.
             log.info("skipped a key of the identity provider: %s", error)
     return KeySet(keys)
 
@@ -77,7 +77,7 @@ async def fetch_json(client: httpx.AsyncClient, url: str, token: str | None = No
 def _endpoint(document: Mapping[str, Any], name: str, issuer: str) -> str:
     url = document.get(name)
     parts = urlsplit(url) if isinstance(url, str) else None
-    # An issuer without https is a test on this machine; then its endpoints may be without it too.
+    # An issuer without https is for tests on this machine; only then may endpoints lack https.
     schemes = {"https", urlsplit(issuer).scheme}
     if not isinstance(url, str) or parts is None or parts.scheme not in schemes or not parts.hostname:
         raise ProviderUnavailable(f"its discovery document has no usable {name}")

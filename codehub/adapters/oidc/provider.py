@@ -1,4 +1,4 @@
-"""An OpenID provider: sends browsers there, and turns the codes they bring back into identities."""
+"""The OpenID provider: builds authorization URLs, and exchanges codes for identities."""
 
 import base64
 import hashlib
@@ -16,7 +16,7 @@ from codehub.adapters.oidc.metadata import Metadata, fetch_json, load_keys, load
 from codehub.ports import IdentityRejected, ProvenIdentity, ProviderUnavailable, SignInSecrets
 
 TIMEOUT = httpx.Timeout(10, connect=5)
-# Providers move endpoints rarely and announce it.
+# Providers rarely move endpoints, and announce it.
 METADATA_SECONDS = 3600
 SERVER_ERROR = 500
 SUCCESS = 200
@@ -24,7 +24,7 @@ SUCCESS = 200
 
 @dataclass(frozen=True)
 class OidcOptions:
-    """What the operator registered at the provider, and the claims to read."""
+    """CodeHub's registration at the provider, and the claims to read."""
 
     issuer: str
     client_id: str
@@ -36,7 +36,7 @@ class OidcOptions:
 
 
 class OidcProvider:
-    """The `IdentityProvider` of the settings."""
+    """The `IdentityProvider` that the settings describe."""
 
     def __init__(self, options: OidcOptions, client: httpx.AsyncClient) -> None:
         self._options = options
@@ -63,7 +63,7 @@ class OidcProvider:
             "code_challenge_method": "S256",
         }
         if fresh:
-            # Providers that ignore one of them obey the other; the ID token must prove it anyway.
+            # Some providers support only one of the two; the ID token must prove it in any case.
             parameters |= {"prompt": "login", "max_age": "0"}
         separator = "&" if urlsplit(metadata.authorization_endpoint).query else "?"
         return f"{metadata.authorization_endpoint}{separator}{urlencode(parameters)}"
@@ -104,7 +104,7 @@ class OidcProvider:
         if secret is not None and metadata.posts_secret:
             form["client_secret"] = secret
         elif secret is not None:
-            # RFC 6749 wants both encoded like form fields.
+            # RFC 6749 requires form encoding of both.
             auth = httpx.BasicAuth(quote_plus(self._options.client_id), quote_plus(secret))
         try:
             response = await self._client.post(metadata.token_endpoint, data=form, auth=auth)
@@ -119,7 +119,7 @@ class OidcProvider:
         return document
 
     async def _validate(self, metadata: Metadata, token: str, expected: Expectation) -> dict[str, Any]:
-        """Validate with the known keys, then with fresh ones: providers rotate them without notice."""
+        """Validate with the cached keys, then with fresh ones: providers rotate keys without notice."""
         now = int(time.time())
         if self._keys is not None:
             try:
@@ -133,7 +133,7 @@ class OidcProvider:
             raise IdentityRejected(f"the ID token is signed with an unknown key: {error}") from error
 
     async def _complete(self, metadata: Metadata, claims: dict[str, Any], token: object) -> dict[str, Any]:
-        """Add what some providers keep out of ID tokens and tell only at the userinfo endpoint."""
+        """Add claims that some providers return only at the userinfo endpoint."""
         wanted = {self._options.username_claim, self._options.groups_claim}
         if wanted <= claims.keys() or metadata.userinfo_endpoint is None or not isinstance(token, str):
             return claims
