@@ -45,7 +45,7 @@ from codehub.settings import Settings, SettingsError
 from codehub.temporal_tls import load_tls_config
 
 DEFAULT_SCOPES = "openid profile email"
-# What runs the workspaces of a backend.
+# The providers of each backend.
 PROVIDERS = {"local-docker": "docker", "k8s": "kubernetes"}
 # The API and the proxy wait at most this long for the check of the home store.
 CHECK_SECONDS = 5.0
@@ -179,7 +179,7 @@ async def connect_temporal(
 
 @asynccontextmanager
 async def open_identity_provider(settings: Settings, callback: str) -> AsyncIterator[OidcProvider | None]:
-    """Open the identity provider, if there is one; `callback` is the path that it sends browsers to."""
+    """Open the identity provider, if there is one; `callback` is the path of its redirect address."""
     oidc = settings.oidc
     if oidc.issuer is None or oidc.client_id is None:
         yield None

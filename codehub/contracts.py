@@ -170,7 +170,7 @@ class RetentionResult:
     sessions: int
     tokens: int
     usage: int
-    # Runs that began before the audit log existed have none.
+    # Absent in runs that began before the audit log existed.
     audit_log: int = 0
 
 

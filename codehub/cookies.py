@@ -1,4 +1,4 @@
-"""Reading our cookies: one way for the API and the proxy. Removing copies and foreign cookies by name."""
+"""Reads CodeHub's cookies, identically in the API and the proxy, and removes duplicate and foreign ones."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,9 +14,9 @@ TOO_LARGE = (
     "The browser sent too many cookies. CodeHub has removed some that are not its own: try again until "
     "it works, or delete the cookies of this site."
 )
-# A response with more than this might be too large itself.
+# More than this could make the response itself too large.
 MAX_REMOVALS = 100
-# A cookie for a deeper path is not worth a guess.
+# How deep to look for the paths of cookies.
 MAX_PATHS = 4
 # Scripts can set a cookie without a name.
 NAMELESS = ""
@@ -26,7 +26,7 @@ ADDRESS = re.compile(r"[0-9.]+")
 
 
 class DuplicateCookie(ValueError):
-    """A request has several cookies of this name; which one is ours cannot be told."""
+    """A request has several cookies of this name, and the real one cannot be told apart."""
 
 
 def find_cookie(header: str, name: str) -> str | None:
@@ -62,7 +62,7 @@ def _pairs(header: str) -> Iterator[tuple[str, str]]:
 
 
 def _places(host: str, path: str) -> Iterable[tuple[str | None, str]]:
-    """Return where a cookie may have been set: for this host or a parent domain, for this path or above."""
+    """Return where a cookie may be set: for this host or a parent domain, at this path or above."""
     parts = [part for part in path.split("/") if part and NAME.fullmatch(part)][: MAX_PATHS - 1]
     paths = ["/" + "/".join(parts[:end]) for end in range(len(parts) + 1)]
     return product((None, *_domains(host)), paths)
@@ -77,7 +77,7 @@ def _domains(host: str) -> list[str]:
 
 
 def _removal(name: str, domain: str | None, path: str) -> str:
-    # Browsers accept these two prefixes, and overwrite secure cookies, only with Secure.
+    # Only with Secure do browsers accept these two prefixes and overwrite secure cookies.
     secure = "; Secure" if name.startswith("__") else ""
     # Browsers ignore a cookie that has neither a name nor a value.
     value = "" if name else "removed"

@@ -9,10 +9,10 @@ def installation_policy(settings: Settings) -> EgressPolicy:
 
 
 def is_enforced(settings: Settings) -> bool:
-    """Return whether workspaces have no way out but the gateway."""
+    """Return whether workspaces reach the outside only through the gateway."""
     if settings.workspaces.instance_backend == "local":
         return not settings.local.unsafe_no_sandbox
     if settings.workspaces.instance_backend == "k8s":
-        # Network policies close every other way; the chart installs them.
+        # NetworkPolicies, which the chart installs, block everything else.
         return settings.kubernetes.egress_address is not None
     return settings.docker.egress == "gateway"

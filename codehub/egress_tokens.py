@@ -1,4 +1,4 @@
-"""Tokens with which an instance names its workspace to the egress gateway, and the line that carries them."""
+"""Tokens that authenticate an instance to the egress gateway, and the line that carries them."""
 
 import hashlib
 import hmac
@@ -7,7 +7,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.naming import parse_workspace_id
 
 GREETING = "CODEHUB-EGRESS/1"
-# The purpose is part of the message, so that the key could serve others.
+# The purpose is part of the message, so that the key can serve other purposes too.
 _PURPOSE = b"egress\0"
 
 
@@ -21,7 +21,7 @@ def make_preamble(key: str, workspace_id: WorkspaceId) -> str:
 
 
 def read_preamble(key: str, line: str) -> WorkspaceId | None:
-    """Return the workspace that the line proves to come from, or None."""
+    """Return the workspace that the line authenticates, or None."""
     greeting, _, rest = line.removesuffix("\n").partition(" ")
     identifier, _, token = rest.partition(" ")
     try:

@@ -12,7 +12,7 @@ HOST = "127.0.0.1"
 
 
 async def is_healthy(address: int | str, path: str, headers: Headers, timeout_seconds: float) -> bool:
-    """Return whether a GET returns 200 in time; the address is a local port or the path of a UNIX socket."""
+    """Return whether a GET returns 200 in time; the address is a local port or a UNIX socket path."""
     try:
         async with asyncio.timeout(timeout_seconds):
             return await _get_status(address, path, headers) == OK

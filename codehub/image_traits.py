@@ -1,4 +1,4 @@
-"""What the labels of an image say about its IDE."""
+"""Reads the labels of an image that describe its IDE."""
 
 import re
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from codehub.health import Headers
 
 PREFIX = "codehub.io/"
-# Anyone can write the labels of an image, so nothing else gets into a request.
+# Labels are untrusted, so only these headers can be added to requests.
 SECRET_HEADER = re.compile(r"(?:Authorization|Cookie|X-[A-Za-z-]+): [ -:<-~]*\{secret\}")
 
 
@@ -20,17 +20,17 @@ class ImageTraits:
     health_path: str = "/healthz"
     keep_prefix: bool = False
     read_only_root: bool = False
-    # Where the IDE expects the secret of its instance, and the header that proves knowledge of it.
+    # The variable that receives the secret of the instance, and the header that carries it.
     secret_variable: str = ""
     secret_header: str = ""
-    # Where its agent listens for connections to other ports; None if it has no agent.
+    # The agent's port for connections to other ports; None means no agent.
     agent_port: int | None = None
-    # With these, its agent and IDE use a UNIX socket at {socket} instead of the port.
+    # These arguments make the IDE listen on a UNIX socket at {socket} instead of the port.
     socket_arguments: str = ""
 
     def headers(self, secret: str) -> Headers:
-        """Return the header that lets a request into an instance with this secret."""
-        # Without the variable, the IDE does not know the secret, which is the agent's then.
+        """Return the header that authenticates a request to an instance with this secret."""
+        # Without the variable, only the agent knows the secret.
         if not secret or not self.secret_variable or not SECRET_HEADER.fullmatch(self.secret_header):
             return ()
         name, _, value = self.secret_header.partition(": ")

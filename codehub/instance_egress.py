@@ -1,4 +1,4 @@
-"""What an instance needs to use the egress gateway: a relay inside, and settings that programs understand."""
+"""Connects an instance to the egress gateway: options of the relay, and settings for programs."""
 
 import shlex
 from dataclasses import dataclass, field
@@ -18,13 +18,13 @@ NO_PROXY = "localhost,.localhost,127.0.0.1,::1"
 
 @dataclass(frozen=True)
 class EgressAccess:
-    """The gateway's socket on the host, and the key that the tokens of workspaces are made from."""
+    """The gateway's socket on the host, and the key from which tokens are derived."""
 
     socket: Path
     key: str = field(repr=False)
 
     def relay_options(self, workspace_id: WorkspaceId) -> dict[str, str]:
-        """Return what the relay inside needs; no program that people run gets it."""
+        """Return the options of the relay; other programs do not see them."""
         return {
             "gateway": f"{GATEWAY_DIRECTORY}/{self.socket.name}",
             "preamble": make_preamble(self.key, workspace_id),
@@ -32,9 +32,9 @@ class EgressAccess:
 
 
 def proxy_environment() -> dict[str, str]:
-    """Return the variables with which programs find the relay."""
-    # Most programs read these in upper or lower case, some only in one of them. Not socks5h: libraries
-    # without support for SOCKS fail at once when they see it.
+    """Return the environment variables that point programs to the relay."""
+    # Some programs read only the upper-case or only the lower-case names. No socks5h: libraries without SOCKS
+    # support would fail.
     names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
     urls = {spelling: RELAY_URL for name in names for spelling in (name, name.lower())}
     return {
@@ -43,14 +43,14 @@ def proxy_environment() -> dict[str, str]:
         "no_proxy": NO_PROXY,
         "npm_config_proxy": RELAY_URL,
         "npm_config_https_proxy": RELAY_URL,
-        # Node's own fetch looks at the variables above only if this is set.
+        # Node's fetch reads the variables above only if this is set.
         "NODE_USE_ENV_PROXY": "1",
     }
 
 
 def ssh_config(python: str, program: str) -> str:
-    """Return a configuration for ssh, and so for git over ssh; a person's own configuration overrides it."""
-    # ssh replaces words that begin with a percent sign.
+    """Return a configuration for ssh, and for git over ssh; the user's own configuration overrides it."""
+    # ssh expands percent signs.
     command = f"{shlex.quote(python)} -I -S {shlex.quote(program)}".replace("%", "%%")
     return (
         f"Host * !localhost !127.0.0.1 !::1\n"

@@ -1,4 +1,4 @@
-"""How the control plane talks to the agent in an instance about its ports; see ADR 0045."""
+"""The client of the agent's port forwarder; see ADR 0045."""
 
 import asyncio
 import contextlib
@@ -15,25 +15,25 @@ from codehub.unix_sockets import connectable
 
 RESERVED_PORTS = frozenset({RELAY_PORT})
 LIST_SECONDS = 5.0
-# A workspace can put its own program in the agent's place, so nothing about the response is trusted.
+# A workspace can replace the agent, so the response is untrusted.
 LONGEST_LIST = 65536
 MAX_PORTS = 256
 LONGEST_NAME = 64
 NO_AGENT = "This image has no agent, so its ports cannot be opened."
-OLD_AGENT = "This workspace runs since before CodeHub could open ports. Restart it to open its ports."
+OLD_AGENT = "This workspace was started by an older release. Restart it to open its ports."
 
 
 def forwarder_options(
     address: Mapping[str, str], reserved: frozenset[int], *, marker: str = "", secret: str = ""
 ) -> dict[str, str]:
-    """Return what the forwarder inside needs; see workspace_agent/port_forwarder.py."""
+    """Return the options of the forwarder; see workspace_agent/port_forwarder.py."""
     ports = " ".join(map(str, sorted(reserved)))
     return {**address, "reserved": ports, "marker": marker, "secret": secret}
 
 
 def port_environment(origins: Origins) -> dict[str, str]:
-    """Return variables with which development servers accept the hosts of ports."""
-    # Vite accepts names below localhost by itself.
+    """Return variables that make development servers accept the host names of ports."""
+    # Vite accepts names below localhost by default.
     if not origins.has_ports or origins.domain == LOOPBACK_DOMAIN:
         return {}
     return {"__VITE_ADDITIONAL_SERVER_ALLOWED_HOSTS": f".{origins.domain}"}
@@ -42,18 +42,18 @@ def port_environment(origins: Origins) -> dict[str, str]:
 def port_upstream(
     host: str, agent_port: int, port: int, reserved: frozenset[int], secret: str = ""
 ) -> Upstream:
-    """Return how the proxy reaches a port through the agent; raise PortUnavailable for one of our own."""
+    """Return how the proxy reaches a port through the agent; raise PortUnavailable for CodeHub's own."""
     if port in reserved:
         raise PortUnavailable(explain_reserved(port))
     return Upstream(host, agent_port, keep_prefix=True, preamble=_line(f"CONNECT {port}", secret))
 
 
 def explain_reserved(port: int) -> str:
-    return f"Port {port} is used by CodeHub itself. Let the program listen on another one."
+    return f"Port {port} is used by CodeHub itself. Use another port for your program."
 
 
 async def ask_for_ports(host: str, agent_port: int, secret: str = "") -> Sequence[ListeningPort]:
-    """Return the listening ports as the agent sees them. Raise Transient if it does not answer."""
+    """Return the listening ports that the agent reports. Raise Transient if it does not respond."""
     try:
         async with asyncio.timeout(LIST_SECONDS):
             return _parse(await _ask(host, agent_port, _line("LIST", secret)))

@@ -65,7 +65,7 @@ def job_request(
 ) -> bytes:
     """Return the JSON for the job's stdin, where secrets are safe; a command line is visible to others.
 
-    A new archive records `owner` as the user and group of every file; None means those on the disk.
+    A new archive records `owner` as the user and group of every file; None means the real ones.
     """
     access = asdict(store)
     bucket = access.pop("bucket")

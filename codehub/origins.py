@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 from codehub.domain.conditions import WorkspaceId
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-# Browsers resolve every name below it to loopback, and keep the names apart like registered domains.
+# Browsers resolve every name below it to loopback, and treat each as a separate site.
 LOOPBACK_DOMAIN = "localhost"
 # Requests by the address bar, and by pages of the same origin.
 OWN_SITES = frozenset({"none", "same-origin"})
@@ -18,25 +18,25 @@ WORKSPACE_COOKIE = "codehub_workspace"
 # The prefix makes browsers require Secure, this host and all paths.
 HOST_PREFIX = "__Host-"
 HOST_COOKIE = HOST_PREFIX + PLAIN_COOKIE
-# During a sign-in through an identity provider.
+# Set during a sign-in through an identity provider.
 SIGN_IN_COOKIE = "codehub_oidc"
-# A browser that has signed in before; it signs nobody in.
+# Marks a browser that has signed in before; it does not sign in.
 DEVICE_COOKIE = "codehub_device"
-# An IDE neither sees nor sets a cookie whose name starts like this.
+# IDEs can neither see nor set cookies whose names start like this.
 RESERVED_COOKIES = ("codehub_", f"{HOST_PREFIX}codehub_")
 
 
-# What path mode gives up, for logs and people.
+# The risk of path mode, for logs and people.
 SHARED_ORIGIN = "any page in a workspace can act as the user who opens it"
 
 
 class OriginMode(StrEnum):
-    """What keeps the pages of a workspace apart from CodeHub's and from other workspaces'."""
+    """How browsers keep a workspace's pages apart from CodeHub and from other workspaces."""
 
     SUBDOMAIN = "subdomain"
-    # Only the port differs, so the host's cookies are shared.
+    # Only the port differs, so origins share the host's cookies.
     PORT = "port"
-    # Nothing: every workspace is below a path of CodeHub's own origin.
+    # Not at all: every workspace is below a path of CodeHub's origin.
     PATH = "path"
 
 
@@ -70,13 +70,13 @@ class Origins:
 
     @cached_property
     def suffix(self) -> str:
-        """What follows the workspace's id in the host of its origin."""
+        """Return the part of the host after the workspace's id."""
         port = urlsplit(self.public_url).port
         return f".{self.domain}:{port}" if port else f".{self.domain}"
 
     @property
     def form_targets(self) -> str:
-        """The origins that a form on the main origin can lead to, for a Content-Security-Policy."""
+        """Return the origins that a form on the main origin may redirect to, for the page's policy."""
         if self.mode is OriginMode.PORT:
             return f"{self.scheme}://{self.host}:*"
         return f"{self.scheme}://*{self.suffix}" if self.are_separate else ""
@@ -88,7 +88,7 @@ class Origins:
 
     @property
     def ide_base_path(self) -> str:
-        """The path below which browsers see an IDE; `{id}` stands for the workspace's."""
+        """Return the base path of IDEs for browsers; `{id}` stands for the workspace's id."""
         return "/" if self.are_separate else "/w/{id}/"
 
     @property
@@ -108,13 +108,13 @@ class Origins:
         return self._prefix + WORKSPACE_COOKIE
 
     def workspace_cookie_at(self, host: str) -> str:
-        """Return the name of the cookie on the workspace's host; ports of one host share their cookies."""
+        """Return the cookie's name on this host; in port mode it contains the port."""
         port = host.rpartition(":")[2]
         return f"{self.workspace_cookie}_{port}" if self.mode is OriginMode.PORT else self.workspace_cookie
 
     @property
     def pattern(self) -> str:
-        """The URL of any workspace, for people."""
+        """Return the pattern of workspaces' URLs, for people."""
         if self.mode is OriginMode.PORT:
             return f"{self.scheme}://{self.host}:{self.ports[0]}/ to {self.ports[-1]}"
         return self.url_of(WorkspaceId("{id}"))
@@ -123,7 +123,7 @@ class Origins:
         return origin == self.main
 
     def origin_of(self, workspace_id: WorkspaceId, number: int | None = None) -> str | None:
-        """Return the origin; None if the workspace has no number yet, or there is no port for it."""
+        """Return the workspace's origin; None if it has no number yet, or no port is left."""
         match self.mode:
             case OriginMode.SUBDOMAIN:
                 return f"{self.scheme}://{workspace_id}{self.suffix}"
@@ -138,20 +138,20 @@ class Origins:
         return self.mode is OriginMode.SUBDOMAIN
 
     def port_origin_of(self, workspace_id: WorkspaceId, port: int) -> str | None:
-        """Return the origin of a port inside the workspace; None if ports have none here."""
+        """Return the origin of a port inside the workspace; None if ports have no origins here."""
         return f"{self.scheme}://{port}--{workspace_id}{self.suffix}" if self.has_ports else None
 
     def url_of(self, workspace_id: WorkspaceId, number: int | None = None) -> str:
-        """Return where to open the workspace: its own origin, or what leads there."""
+        """Return where to open the workspace: its own origin, or a URL that redirects there."""
         own = self.origin_of(workspace_id, number) if self.are_separate else None
         return f"{own}/" if own else self.entrance_of(workspace_id)
 
     def port_of(self, number: int | None) -> int | None:
-        """Return the port of the workspace with this number, counted from 1."""
+        """Return the port of the workspace with this number, which starts at 1."""
         return self.ports[number - 1] if number and number <= len(self.ports) else None
 
     def entrance_of(self, workspace_id: WorkspaceId, port: int | None = None) -> str:
-        """Return the address on the main origin, which leads to the workspace's own or to its port's."""
+        """Return the URL on the main origin that redirects to the workspace or to its port."""
         path = f"/w/{workspace_id}/" if port is None else f"/p/{workspace_id}/{port}/"
         return self.public_url + path
 
@@ -161,7 +161,7 @@ class Origins:
 
 
 def origins_warning(origins: Origins) -> str | None:
-    """Return what is unsafe about these origins, or None."""
+    """Return a warning if these origins are unsafe, or None."""
     if origins.are_separate:
         return None
     return f"CODEHUB_WORKSPACES_ORIGINS is path, which is unsafe: {SHARED_ORIGIN}."

@@ -77,7 +77,7 @@ def policy_of(settings: Settings) -> Policy:
 
 
 def disk_limit_of(settings: Settings) -> int | None:
-    """Return the limit of each workspace; only local homes are measured."""
+    """Return the disk limit of workspaces; only local homes are measured."""
     is_local = settings.workspaces.instance_backend == "local"
     return (settings.local.disk_bytes or None) if is_local else None
 
@@ -90,7 +90,7 @@ def longest_idle_times_of(settings: Settings) -> IdleTimes:
 
 
 def allowed_images_of(settings: Settings) -> AllowedImages:
-    """Return what workspaces may run; on the local backend an image names an installed IDE."""
+    """Return the allowed images; on the local backend an image names an installed IDE."""
     workspaces = settings.workspaces
     is_local = workspaces.instance_backend == "local"
     own = [IMAGE_OF_INSTANCE["local"], *installed_ides()] if is_local else [OUR_IMAGE]

@@ -86,7 +86,7 @@ class Editors:
 
     names: tuple[str, ...]
     default: str
-    # Whether other images can be used too, if administrators allow them.
+    # Whether workspaces can use other images, if administrators allow them.
     other_images: bool
 
 
@@ -114,7 +114,7 @@ async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
 
 @asynccontextmanager
 async def open_cluster(settings: Settings) -> AsyncIterator[Kubernetes]:
-    """Open the namespace of the workspaces. Raise SettingsError if nothing says how to reach the cluster."""
+    """Open the namespace of the workspaces. Raise SettingsError without credentials for the cluster."""
     cluster = settings.kubernetes
     async with AsyncExitStack() as stack:
         try:
@@ -245,10 +245,10 @@ def _docker_egress_of(settings: Settings) -> EgressAccess | None:
 
 
 def unsafe_workspaces(settings: Settings) -> bool:
-    """Return whether workspaces run without a sandbox and can do all that CodeHub can."""
+    """Return whether workspaces run without a sandbox, with all rights of CodeHub."""
     unsafe = settings.workspaces.instance_backend == "local" and settings.local.unsafe_no_sandbox
     if unsafe and settings.oidc.issuer:
-        # Signing in there adds accounts, and there may be only one.
+        # Single sign-on creates accounts, but without a sandbox there may be only one.
         raise SettingsError(["CODEHUB_LOCAL_UNSAFE_NO_SANDBOX must be unset when CODEHUB_OIDC_ISSUER is set"])
     return unsafe
 
@@ -258,7 +258,7 @@ def local_uids_of(settings: Settings) -> range:
 
 
 def egress_access_of(settings: Settings) -> EgressAccess | None:
-    """Return how instances reach the gateway; without a key they have no way out."""
+    """Return how instances reach the gateway, or None without a key."""
     key = settings.egress.key
     return EgressAccess(settings.egress_socket.absolute(), key.get_secret_value()) if key else None
 

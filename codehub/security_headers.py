@@ -1,13 +1,13 @@
-"""The security headers of every response that CodeHub makes itself; the API and the proxy share them."""
+"""The security headers of CodeHub's own responses, for the API and the proxy."""
 
 SECURITY_HEADERS = {
-    # If a browser shows a response that is not a page, it loads nothing and cannot be framed.
+    # A response that is not a page loads nothing and cannot be framed.
     "Content-Security-Policy": (
         "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Our pages must send a Referer: cookies do not authenticate requests that hide it (api/security/csrf.py).
+    # Our pages must send a Referer: api/security/csrf.py rejects cookies on requests without it.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",

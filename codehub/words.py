@@ -292,12 +292,12 @@ PROVIDERS = {
     Resource.ARCHIVE: "the archive store",
 }
 
-# What to do about the disk space that a workspace uses.
+# Warnings about disk space, by level.
 DISK_LEVELS = {
     DiskLevel.OK: "",
     DiskLevel.HIGH: "It uses more than 80 % of its {limit} of disk space.",
-    DiskLevel.CRITICAL: "It uses more than 90 % of its {limit} of disk space. Delete files: with more than "
-    "that, it does not start again.",
+    DiskLevel.CRITICAL: "It uses more than 90 % of its {limit} of disk space. Delete files: above the "
+    "limit, it does not start again.",
     DiskLevel.OVER: "It uses more than its {limit} of disk space, so it does not start again. Delete files "
     "while it runs, or ask an administrator for more space.",
 }
@@ -341,20 +341,20 @@ SIGN_IN_PROBLEMS = {
     ),
     SignInProblem.UNAVAILABLE: "{provider} is not responding. Try again in a minute.",
     SignInProblem.NOT_ALLOWED: (
-        "You are in no group that may use CodeHub. Ask an administrator to be added to one."
+        "You are not in a group that may use CodeHub. Ask an administrator to add you to one."
     ),
     SignInProblem.DISABLED: "Your account is disabled. Ask an administrator to enable it.",
 }
 # Who may open a port.
 AUDIENCES = {
     Audience.USERS: "users who are signed in",
-    Audience.PUBLIC: "everybody with the link",
+    Audience.PUBLIC: "everyone with the link",
 }
 ONLY_OWNER = "its owner only"
 
 ALWAYS_REFUSED = "Private and local addresses and CodeHub's own servers are always refused."
 NOT_ENFORCED = "Workspaces connect directly here: they do not use the egress gateway."
-# By action of the audit log.
+# Labels of the audit log's actions.
 AUDIT_ACTIONS = {
     "sign_in": "Sign-in",
     "sign_out": "Sign-out",

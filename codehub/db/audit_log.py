@@ -1,4 +1,4 @@
-"""Rows of the audit log: who did what to accounts and the administration, when, from where."""
+"""Rows of the audit log: who changed accounts and administration, when, and from where."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ class NewEntry:
 
 @dataclass(frozen=True)
 class EntryView(NewEntry):
-    """One entry; `action` is a string, because other releases may have actions that this one lacks."""
+    """One entry; `action` is a string, because other releases may have other actions."""
 
     id: int = 0
 
@@ -44,7 +44,7 @@ class EntryFilter:
     outcome: str | None = None
     since: datetime | None = None
     until: datetime | None = None
-    # Part of the actor, the target, its id, the address or the details.
+    # Substring of the actor, the target, its id, the address or the details.
     text: str | None = None
 
 

@@ -21,7 +21,7 @@ class AuthenticatorRow:
 
 
 async def lock_authenticator(session: AsyncSession, user_id: UUID) -> AuthenticatorRow | None:
-    """Return the row and lock it, so that of two equal codes only one counts."""
+    """Return the row and lock it, so that a code sent twice is accepted only once."""
     found = await session.execute(_select(user_id).with_for_update())
     row = found.one_or_none()
     return AuthenticatorRow(*row) if row else None
@@ -34,7 +34,7 @@ async def load_authenticator(session: AsyncSession, user_id: UUID) -> Authentica
 
 
 async def replace_authenticator(session: AsyncSession, user_id: UUID, secret: str, now: datetime) -> None:
-    """Store a secret that is not enabled yet, and forget everything before."""
+    """Store a secret that is not enabled yet; remove the previous app and its recovery codes."""
     await delete_authenticator(session, user_id)
     await session.execute(insert(Authenticator).values(user_id=user_id, secret=secret, created_at=now))
 
@@ -66,7 +66,7 @@ async def replace_recovery_codes(session: AsyncSession, user_id: UUID, hashes: C
 
 
 async def use_recovery_code(session: AsyncSession, user_id: UUID, code_hash: bytes) -> bool:
-    """Remove the code; return whether it was there."""
+    """Delete the code; return whether it existed."""
     used = await session.execute(
         delete(RecoveryCode)
         .where(RecoveryCode.user_id == user_id, RecoveryCode.code_hash == code_hash)

@@ -43,7 +43,7 @@ class Holder:
     role: str
     # When the password was last entered; None for a token.
     confirmed_at: datetime | None = None
-    # What a token is limited to; None is no limit.
+    # The limits of a token; None means no limit.
     scopes: list[str] | None = None
     workspace_ids: list[UUID] | None = None
 
@@ -69,9 +69,9 @@ class TokenView:
     expires_at: datetime | None
     last_used_at: datetime | None
     revoked_at: datetime | None
-    # None for a token of an older release, which may do all that its owner may.
+    # None for tokens of older releases, which have all rights of their owner.
     scopes: list[str] | None = None
-    # None for all workspaces.
+    # None means all workspaces.
     workspaces: list[UUID] | None = None
 
 

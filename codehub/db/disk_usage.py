@@ -1,4 +1,4 @@
-"""How much disk space workspaces use: what to measure next, and the results."""
+"""Disk usage of workspaces: which ones to measure next, and the results."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -26,7 +26,7 @@ async def due_for_measurement(
 async def store_measurement(
     session: AsyncSession, workspace_id: WorkspaceId, usage: DiskUsage, *, announce: bool
 ) -> None:
-    """Store a measurement; tell those who follow the workspace if it means something new to them."""
+    """Store a measurement; notify followers of the workspace if the level changed."""
     changed = update(Workspace).where(Workspace.id == UUID(workspace_id))
     await session.execute(
         changed.values(
@@ -42,7 +42,7 @@ async def store_measurement(
 
 
 async def load_disk(session: AsyncSession, workspace_id: WorkspaceId) -> tuple[int | None, int | None] | None:
-    """Return the bytes that were last measured and the workspace's own limit; None if it is gone."""
+    """Return the last measurement and the workspace's own limit; None if the workspace is gone."""
     found = select(Workspace.disk_used_bytes, Workspace.disk_limit_bytes)
     row = (await session.execute(found.where(Workspace.id == UUID(workspace_id)))).one_or_none()
     return (row[0], row[1]) if row else None
@@ -56,7 +56,7 @@ async def set_disk_limit(
 
 
 async def count_over_limit(session: AsyncSession, installation: int | None) -> int:
-    """Count the workspaces that use more than they may."""
+    """Count the workspaces above their limit."""
     limit = func.nullif(func.coalesce(Workspace.disk_limit_bytes, installation), 0)
     over = select(func.count()).select_from(Workspace).where(text(predicates.NOT_DELETED))
     return (await session.scalars(over.where(Workspace.disk_used_bytes > limit))).one()
@@ -70,7 +70,7 @@ def select_due(now: datetime, interval: timedelta, limit: int) -> Select[UUID]:
     return (
         select(Workspace.id)
         .where(text(predicates.NOT_DELETED), or_(stopped, running))
-        # Somebody may wait for one that has just stopped.
+        # Those that just stopped come first: somebody may be waiting for them.
         .order_by(case((stopped, 0), else_=1), measured.asc().nulls_first(), Workspace.id)
         .limit(limit)
     )

@@ -16,7 +16,7 @@ from codehub.domain.conditions import WorkspaceId
 from codehub.domain.egress import EgressMode, EgressPolicy, Verdict
 
 HOUR = timedelta(hours=1)
-# PostgreSQL takes 65,535 parameters in a statement.
+# PostgreSQL allows 65,535 parameters per statement.
 ROWS_PER_INSERT = 5000
 
 
@@ -30,7 +30,7 @@ class StoredPolicies:
 
 @dataclass(frozen=True, order=True)
 class LogKey:
-    """What connections of one hour have in common."""
+    """The key that connections of one hour are counted by."""
 
     workspace_id: WorkspaceId
     hour: datetime
@@ -80,7 +80,7 @@ async def load_policies(
 async def set_choice(
     session: AsyncSession, workspace_id: WorkspaceId, policy: EgressPolicy | None, now: datetime
 ) -> None:
-    """Store the owner's policy; None means that of the installation."""
+    """Store the owner's policy; None means the installation's."""
     mode, names = _columns(policy)
     await session.execute(
         update(Workspace)
@@ -92,7 +92,7 @@ async def set_choice(
 async def set_limit(
     session: AsyncSession, workspace_id: WorkspaceId, policy: EgressPolicy | None, now: datetime
 ) -> None:
-    """Store an administrator's policy; None means that of the installation."""
+    """Store an administrator's policy; None means the installation's."""
     mode, names = _columns(policy)
     await session.execute(
         update(Workspace)
@@ -103,7 +103,7 @@ async def set_limit(
 
 async def add_to_log(session: AsyncSession, counts: Mapping[LogKey, int]) -> None:
     """Add the counts to those already stored."""
-    # In order, so that two gateways cannot wait for each other's rows.
+    # Sorted, so that two gateways cannot deadlock.
     rows = [
         {
             "workspace_id": UUID(key.workspace_id),

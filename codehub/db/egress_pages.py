@@ -20,7 +20,7 @@ class EgressFilter:
 
     workspace_id: WorkspaceId | None = None
     owner: str | None = None
-    # Part of the name that was connected to.
+    # Substring of the name.
     name: str | None = None
     verdict: Verdict | None = None
 
@@ -29,7 +29,7 @@ class EgressFilter:
 class EgressView(LogKey):
     """How often a workspace connected to a name, or was refused, in one hour.
 
-    A workspace that was removed since has no name and no owner.
+    A workspace that no longer exists has no name and no owner.
     """
 
     count: int
@@ -81,7 +81,7 @@ def _view(row: Row[*tuple[Any, ...]]) -> EgressView:
 def _comes_after(key: LogKey) -> ColumnElement[bool]:
     within = tuple_(EgressLog.workspace_id, EgressLog.name, EgressLog.port, EgressLog.verdict)
     last = tuple_(UUID(key.workspace_id), key.name, key.port, key.verdict.value)
-    # The first condition follows from the other one, and lets the index be used.
+    # The first condition is redundant, but lets PostgreSQL use the index.
     return and_(EgressLog.hour <= key.hour, or_(EgressLog.hour < key.hour, within > last))
 
 

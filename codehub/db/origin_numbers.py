@@ -1,4 +1,4 @@
-"""The numbers of workspaces that have a port of their own; none is ever given to a second workspace."""
+"""The numbers that determine the ports of workspaces in port mode; never reused."""
 
 from uuid import UUID
 
@@ -12,9 +12,9 @@ SEQUENCE = "workspace_origin_numbers"
 
 
 async def ensure_number(session: AsyncSession, workspace_id: WorkspaceId) -> int | None:
-    """Return the number of the workspace, which gets one if it has none; None if it is gone."""
+    """Return the workspace's number, and assign one if it has none; None if the workspace is gone."""
     this_one = Workspace.id == UUID(workspace_id)
-    # Locked first, so that requests at the same time use up only one number.
+    # Lock first, so that concurrent requests use up only one number.
     locked = select(Workspace.origin_number).where(this_one).with_for_update(key_share=True)
     row = (await session.execute(locked)).one_or_none()
     if row is None or row.origin_number is not None:

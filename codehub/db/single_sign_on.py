@@ -1,4 +1,4 @@
-"""Rows of sign-ins under way at the identity provider, and of the identities that accounts belong to."""
+"""Rows of sign-ins in progress at the identity provider, and of the identities of accounts."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,7 +13,7 @@ from codehub.db.models import OidcAttempt, OidcIdentity
 
 @dataclass(frozen=True)
 class Attempt:
-    """A sign-in under way."""
+    """A sign-in in progress."""
 
     nonce: str = field(repr=False)
     verifier: str = field(repr=False)
@@ -41,7 +41,7 @@ async def insert_attempt(
 async def take_attempt(
     session: AsyncSession, *, state_hash: bytes, browser_hash: bytes, now: datetime
 ) -> Attempt | None:
-    """Remove the sign-in of this state and browser; None if it is unknown, used, expired or another's."""
+    """Delete and return the sign-in of this state and browser; None if there is none or it has expired."""
     found = await session.execute(
         delete(OidcAttempt)
         .where(
@@ -82,7 +82,7 @@ async def find_identity(session: AsyncSession, issuer: str, subject: str) -> UUI
 async def record_identity(
     session: AsyncSession, issuer: str, subject: str, user_id: UUID, now: datetime
 ) -> None:
-    """Link the identity to the user, or note that it signed in again; a link never changes its user."""
+    """Link the identity to the user, or record another sign-in; an existing link never changes."""
     statement = insert(OidcIdentity).values(
         issuer=issuer, subject=subject, user_id=user_id, created_at=now, signed_in_at=now
     )

@@ -42,7 +42,7 @@ HAS_HOME = "deleted_at IS NULL AND phase IN ('RUNNING', 'STANDBY')"
 
 @dataclass(frozen=True)
 class Ttl:
-    """The default of an idle time, and the longest that counts."""
+    """The default and the upper bound of an idle time."""
 
     default: timedelta
     longest: timedelta
@@ -69,7 +69,7 @@ class LastObserved:
 
 @dataclass(frozen=True)
 class WantedByDisabled:
-    """A workspace that shall run although its owner is disabled."""
+    """A workspace that is wanted running although its owner is disabled."""
 
     workspace_id: WorkspaceId
     owner_id: str
@@ -171,7 +171,7 @@ async def due_for_archive(session: AsyncSession, now: datetime, ttl: Ttl, limit:
 async def load_wanted_by_disabled(
     session: AsyncSession, limit: int, *, owner_user_id: UUID | None = None
 ) -> list[WantedByDisabled]:
-    """Return workspaces that shall run although their owner is disabled, and could be stopped now."""
+    """Return workspaces that are wanted running although their owner is disabled, and can be stopped now."""
     rows = await session.execute(select_wanted_by_disabled(limit, owner_user_id))
     return [WantedByDisabled(WorkspaceId(str(row[0])), str(row[1]), Phase(row[2])) for row in rows]
 
@@ -183,7 +183,7 @@ def select_wanted_by_disabled(limit: int, owner_user_id: UUID | None) -> Select[
     return (
         select(Workspace.id, Workspace.owner_user_id, Workspace.phase)
         .where(
-            # For its index: few workspaces run, whoever owns them.
+            # Matches a partial index: few workspaces run at once.
             text(predicates.COUNTS_AS_RUNNING),
             Workspace.owner_user_id.in_(disabled),
             Workspace.deleted_at.is_(None),

@@ -95,7 +95,7 @@ _OTHER_COLUMNS: dict[str, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     "archive_verified_at": Archive.verified_at,
     # Only where *recover* may choose one of them.
     "other_archives": case((Workspace.error_reason.in_(sorted(CHOOSES_ARCHIVE)), select_other_archives())),
-    # Nothing of a disabled owner is shared, also while it is still running.
+    # A disabled owner shares nothing, even while the workspace is still running.
     "port_shares": case((User.disabled_at.is_(None), Workspace.port_shares), else_=text("'{}'::jsonb")),
     "recovering": Workspace.recover_requested_at.is_distinct_from(Workspace.recover_handled_at),
 }

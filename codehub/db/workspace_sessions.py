@@ -12,7 +12,7 @@ from codehub.domain.conditions import WorkspaceId
 
 
 class EnteredSession(NamedTuple):
-    """The session behind a workspace's, and the workspace, or its port, that it is limited to."""
+    """The parent session, and the workspace or port that this session is limited to."""
 
     session_token_hash: bytes
     workspace_id: WorkspaceId
@@ -51,7 +51,7 @@ async def use_ticket(
     *,
     port: int | None = None,
 ) -> bool:
-    """Give the session its token; return False if the ticket is unknown, used, expired or for another one."""
+    """Set the session's token; return False if the ticket is unknown, used, expired or for another origin."""
     statement = (
         update(WorkspaceSession)
         .where(

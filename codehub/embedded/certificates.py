@@ -1,4 +1,4 @@
-"""The certificates that an embedded server and its clients show each other."""
+"""The certificates for mutual TLS between an embedded server and its clients."""
 
 import ipaddress
 import shutil
@@ -17,11 +17,11 @@ from codehub.embedded.data_dir import make_private_directory, write_private
 from codehub.embedded.free_ports import LOOPBACK
 
 VALIDITY = timedelta(days=3650)
-# Certificates are renewed only when the stack starts, so a stack may run for this long without a restart.
+# Certificates are renewed only when the stack starts, so it may run for this long without a restart.
 RENEWAL = VALIDITY / 2
-# The clocks of one machine may be set back.
+# Tolerate a clock that is set back.
 BACKDATED = timedelta(days=1)
-# The parts of one server are clients of each other.
+# The components of a server are also clients of each other.
 USAGES = {
     "server": (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
     "client": (ExtendedKeyUsageOID.CLIENT_AUTH,),
@@ -30,7 +30,7 @@ USAGES = {
 
 @dataclass(frozen=True)
 class Certificates:
-    """The files of one server: its authority, and a certificate with a key for the server and the client."""
+    """The files of one server: its CA certificate, and certificates with keys for server and client."""
 
     directory: Path
 
@@ -48,7 +48,7 @@ class Certificates:
 
     @property
     def is_current(self) -> bool:
-        """Whether all files are there and need no renewal yet."""
+        """Return whether all files exist and need no renewal yet."""
         if not all(path.exists() for path in (self.authority, *self.server, *self.client)):
             return False
         try:
@@ -59,10 +59,10 @@ class Certificates:
 
 
 def ensure_certificates(certificates: Certificates, name: str) -> None:
-    """Issue certificates for the server of this name on loopback, unless there are current ones."""
+    """Issue certificates for this server on loopback, unless current ones exist."""
     if certificates.is_current:
         return
-    # Under another name until it is complete. The authority's key is not kept: nobody can issue another.
+    # In a temporary directory until it is complete. The CA key is not stored, so nobody can issue more.
     new = certificates.directory.with_name(f"{certificates.directory.name}.new")
     shutil.rmtree(new, ignore_errors=True)
     make_private_directory(new)
@@ -72,7 +72,7 @@ def ensure_certificates(certificates: Certificates, name: str) -> None:
 
 
 def client_context(certificates: Certificates) -> ssl.SSLContext:
-    """Return the TLS configuration of a client that shows its certificate over HTTP/1.1."""
+    """Return the TLS configuration of a client with this certificate, for HTTP/1.1."""
     context = ssl.create_default_context(cafile=certificates.authority)
     context.load_cert_chain(*certificates.client)
     context.set_alpn_protocols(["http/1.1"])

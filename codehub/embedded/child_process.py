@@ -154,7 +154,7 @@ def last_lines(log: Path, count: int) -> list[str]:
 
 
 def die_with_parent(number: signal.Signals, parent: int | None = None) -> Callable[[], None]:
-    """Return a function for a child: the kernel sends it the signal when its parent, this process, dies."""
+    """Return a preexec function: the kernel then sends the child this signal when our process dies."""
     expected = parent or os.getpid()
 
     def prepare() -> None:

@@ -92,7 +92,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def load_or_create_secret(path: Path) -> str:
-    """Return the secret in the file; generate it the first time."""
+    """Return the secret in the file; generate it on first use."""
     if not path.exists():
         write_private(path, _new_secret())
     return path.read_text().strip()

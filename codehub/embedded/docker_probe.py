@@ -27,7 +27,7 @@ CODEHUB_IMAGES = frozenset(docker_images(Settings()))
 async def probe_docker(
     url: str, images: Sequence[str], seconds: float = PROBE_SECONDS, *, publish_ports: bool = False
 ) -> DockerStatus:
-    """Check the engine and the images, that of workspaces first, without changing anything."""
+    """Check the engine and the images, the workspace image first, without changing anything."""
     async with open_engine(url) as engine:
         try:
             async with asyncio.timeout(seconds):

@@ -31,7 +31,7 @@ def _choose_port(sockets: ExitStack, preferred: int | None) -> int:
     candidates = range(LOWEST_PORT, _first_ephemeral_port())
     choices = random.choices(candidates, k=ATTEMPTS)  # noqa: S311 (not a secret)
     if preferred is not None and _listen(sockets, preferred):
-        # Nothing listens there, so another reservation can only be this installation's own.
+        # Nothing listens there, so an existing reservation can only be this installation's.
         _reserve(preferred)
         return preferred
     for port in choices:

@@ -1,4 +1,4 @@
-"""A network of its own for this process: a loopback interface and nothing else."""
+"""Moves this process into a new network namespace, which has only a loopback interface."""
 
 import ctypes
 import fcntl
@@ -20,9 +20,9 @@ class NamespaceRefused(Exception):
 
 
 def enter_network_namespace() -> None:
-    """Leave the host's network. Sockets that are open already stay in it; new ones are in the new network.
+    """Leave the host's network. Open sockets stay in it; new ones belong to the namespace.
 
-    A user namespace of its own makes this possible without privileges. The process must have one thread.
+    A new user namespace makes this possible without privileges. The process must be single-threaded.
     """
     try:
         _unshare()
@@ -41,7 +41,7 @@ def _unshare() -> None:
     if _libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
-    # Only this user and group exist in the namespace, under their own numbers: files keep their owners.
+    # Map only this user and group, to the same ids, so that files keep their owners.
     own = Path("/proc/self")
     (own / "setgroups").write_text("deny")
     (own / "uid_map").write_text(f"{user} {user} 1")

@@ -1,6 +1,7 @@
-"""Joins a client's TLS connection and one to a server on loopback: each receives what the other sends.
+"""Joins a client's TLS connection with a connection to a server on loopback.
 
-Protocols instead of streams: every call to Temporal passes here, and a stream costs a turn of the event loop.
+Uses protocols instead of streams, because every call to Temporal passes here, and a stream costs an extra
+iteration of the event loop.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ class Side(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.other: Side | None = None
-        # What arrived before the other connection was there.
+        # Data that arrived before the other side was connected.
         self._early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -28,7 +29,7 @@ class Side(asyncio.Protocol):
             self._early.append(data)
 
     def join(self, other: "Side") -> None:
-        """Send to the other side from now on, and receive from it."""
+        """Connect this side to the other one."""
         self.other, other.other = other, self
         for data in self._early:
             self.data_received(data)
@@ -49,7 +50,7 @@ class Side(asyncio.Protocol):
 
 
 class ClientSide(Side):
-    """The client's connection. It chooses the server's port by the protocol that TLS has negotiated."""
+    """The client's connection. The ALPN protocol selects the server's port."""
 
     def __init__(self, ports: Mapping[str, int]) -> None:
         super().__init__()
@@ -73,6 +74,6 @@ class ClientSide(Side):
                 self.transport.close()
             return
         self.join(server)
-        # The client may have left meanwhile.
+        # The client may have disconnected meanwhile.
         if self.transport is None and server.transport is not None:
             server.transport.close()

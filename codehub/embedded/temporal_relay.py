@@ -1,4 +1,4 @@
-"""Runs the embedded Temporal in a network of its own, behind client certificates.
+"""Runs the embedded Temporal in its own network namespace, behind mutual TLS.
 
 Temporal's development server authenticates nobody. So this process binds a port of the host's loopback
 interface, leaves the host's network, starts Temporal in the new one, and relays TLS connections to it: h2
@@ -63,7 +63,7 @@ async def _serve(listener: socket.socket, context: ssl.SSLContext, namespace: st
         await asyncio.wait({ended}, timeout=POLL_SECONDS)
     if ended.done():
         return ended.result()
-    # It listens only now, so that clients see a server that restarts as one that is down.
+    # Listen only now, so that a restarting server looks down to clients.
     server = await asyncio.get_running_loop().create_server(
         lambda: ClientSide(PORTS_BY_PROTOCOL),
         sock=listener,
@@ -95,7 +95,7 @@ async def _run(options: argparse.Namespace, listener: socket.socket, lock: int) 
 
 def _lock_database() -> int:
     """Wait until no other Temporal uses this directory."""
-    # Temporal inherits the lock, so it holds as long as either process lives.
+    # Temporal inherits the lock, so it is held as long as either process lives.
     lock = os.open("temporal.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock
@@ -120,7 +120,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run until Temporal ends. Refuse to run it in the host's network."""
+    """Run until Temporal exits. Refuse to run it in the host's network."""
     options = _parse(sys.argv[1:])
     stay_with_parent = die_with_parent(signal.SIGKILL, os.getppid())
     listener = _listener(options.port)
@@ -129,7 +129,7 @@ def main() -> int:
     except NamespaceRefused as error:
         sys.stderr.write(f"{error}\n")
         return FAILED
-    # A change of credentials may have cleared what the supervisor set.
+    # A change of credentials may have cleared the parent-death signal.
     stay_with_parent()
     return uvloop.run(_run(options, listener, _lock_database()))
 

@@ -1,7 +1,7 @@
 """Interfaces to the outside world. The docstring of each method is its contract.
 
 Every method is idempotent. A provider that cannot be reached raises `Transient(UNREACHABLE)`, also from
-`observe` and `list_all`: an outage must never look like absence.
+`observe` and `list_all`: an outage must never look like an absence.
 """
 
 from codehub.ports.identity import (

@@ -10,7 +10,7 @@ class ProviderUnavailable(Exception):
 
 
 class IdentityRejected(Exception):
-    """The response of the identity provider does not prove who signed in; the message is for the log."""
+    """The provider's response does not prove who signed in; the message is for the log."""
 
 
 @dataclass(frozen=True)
@@ -24,21 +24,21 @@ class SignInSecrets:
 
 @dataclass(frozen=True)
 class ProvenIdentity:
-    """A person whom the provider has authenticated. Only issuer and subject identify an account."""
+    """A person that the provider has authenticated. Only issuer and subject identify an account."""
 
     issuer: str
     subject: str
     username: str | None
     groups: frozenset[str]
-    # When the person last authenticated at the provider, if it says so.
+    # When the person last authenticated, if the provider says so.
     authenticated_at: datetime | None = None
 
 
 class IdentityProvider(Protocol):
-    """An OpenID provider. Every method raises ProviderUnavailable during an outage, and works after it."""
+    """An OpenID provider. Every method raises ProviderUnavailable during an outage."""
 
     async def check(self) -> str:
-        """Return the issuer if the provider is reachable and describes itself as configured."""
+        """Return the issuer if the provider is reachable and matches the settings."""
         ...
 
     async def authorization_url(self, secrets: SignInSecrets, *, fresh: bool) -> str:
@@ -46,8 +46,8 @@ class IdentityProvider(Protocol):
         ...
 
     async def redeem(self, code: str, secrets: SignInSecrets, *, fresh: bool) -> ProvenIdentity:
-        """Exchange the code for an identity; raise IdentityRejected unless everything is proven.
+        """Exchange the code for an identity; raise IdentityRejected unless the ID token is valid.
 
-        With `fresh`, an authentication of more than a few minutes ago is rejected.
+        With `fresh`, an authentication older than a few minutes is rejected.
         """
         ...

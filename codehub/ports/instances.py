@@ -1,4 +1,4 @@
-"""IDE instances, and the events that tell when one ended."""
+"""IDE instances, and events about them."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Protocol
 from codehub.domain.conditions import ContainerFact, WorkspaceId
 from codehub.ports.progress import Report
 
-# By workspace, what a restart would change (image, memory, …), in words for people.
+# What a restart would change (image, memory, …), in words for people, by workspace.
 Outdated = Mapping[WorkspaceId, tuple[str, ...]]
 
 
@@ -16,7 +16,7 @@ class ImageMissing(Exception):
 
 
 class PortUnavailable(Exception):
-    """The ports of this instance, or this one, cannot be opened; the message says why, for people."""
+    """This port, or all ports of this instance, cannot be opened; the message tells people why."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class InstanceRequest:
 
 @dataclass(frozen=True)
 class Upstream:
-    """The address of an instance, how the proxy must change requests for it, and which IDE it is.
+    """The address of an instance, its IDE, and how the proxy must change requests for it.
 
     `host` is a name or an address, or the path of a UNIX socket; then there is no port. Every connection
     starts with the preamble.
@@ -52,7 +52,7 @@ class ListeningPort:
 
 
 class Instances(Protocol):
-    """IDE instances: containers, or process groups on the local backend."""
+    """IDE instances: process groups, containers or Pods."""
 
     async def observe(self, workspace_id: WorkspaceId) -> ContainerFact:
         """Return whether the instance exists, runs and responds.
@@ -98,12 +98,12 @@ class Instances(Protocol):
     async def find_port(self, workspace_id: WorkspaceId, port: int) -> Upstream | None:
         """Return how to reach a port inside the instance, or None if the instance does not run.
 
-        Whether a program listens there shows when somebody connects. Raise PortUnavailable for a port of
-        CodeHub's own, and for an instance without an agent.
+        This does not check whether a program listens there. Raise PortUnavailable for CodeHub's own ports and
+        for an instance without an agent.
         """
 
     async def list_ports(self, workspace_id: WorkspaceId) -> Sequence[ListeningPort]:
-        """Return the ports that its programs listen on, in order; nothing if it does not run.
+        """Return the ports that its programs listen on, in order; none if it does not run.
 
         Raise PortUnavailable for an instance without an agent.
         """
@@ -113,7 +113,7 @@ class Instances(Protocol):
 
 
 class Changes(Protocol):
-    """Events of the provider, which are faster than the next sweep."""
+    """Events of the provider, which arrive before the next sweep."""
 
     def follow(self) -> AsyncIterator[WorkspaceId]:
         """Yield workspaces whose container exited or whose container or volume was removed; never end.

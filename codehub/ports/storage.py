@@ -52,14 +52,14 @@ class ArchiveObject:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Allocated disk space. If it is incomplete, the time was up: there is more."""
+    """Allocated disk space. An incomplete measurement ran out of time: there is more."""
 
     used_bytes: int
     complete: bool
 
 
 class Volumes(Protocol):
-    """Homes: Docker volumes, or directories on the local backend."""
+    """Homes: directories, Docker volumes or Kubernetes claims."""
 
     async def observe(self, workspace_id: WorkspaceId) -> VolumeFact:
         """Return PRESENT or ABSENT; the provider does not know whether the home is complete.
@@ -85,14 +85,15 @@ class Volumes(Protocol):
         """
 
     async def measure(self, workspace_id: WorkspaceId, seconds: float) -> Measurement | None:
-        """Return the disk space that a workspace takes, measured for no longer than this.
+        """Return the disk space of a workspace, measured for at most this long.
 
-        Return None if there is no home, or if this provider cannot measure cheaply. Running instances go on.
+        Return None if there is no home, or if this provider cannot measure cheaply. Running instances are not
+        affected.
         """
 
 
 class HomeStore(Protocol):
-    """The directory or Docker engine that holds all homes; it has an identity."""
+    """The directory, engine or namespace that holds all homes; it has an identity."""
 
     @property
     def location(self) -> str:

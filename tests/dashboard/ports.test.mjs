@@ -14,7 +14,7 @@ test("who may open a port is said in words", () => {
   assert.equal(audienceOf(share), "Open to users who are signed in.");
   const soon = new Date(Date.now() + 1_800_000).toISOString();
   const shared = audienceOf({ ...share, audience: "public", expires_at: soon });
-  assert.equal(shared, "Open to everybody with the link, ends in 30 min.");
+  assert.equal(shared, "Open to everyone with the link, ends in 30 min.");
 });
 
 test("an empty list says why", () => {

@@ -64,7 +64,7 @@ async def test_somebody_in_no_allowed_group_reads_why(dashboard: Dashboard, oidc
     await page.get_by_role("button", name="Sign in with Example").click()
     await page.locator("input[name=sub]").fill("subject-eve")
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("alert")).to_contain_text("You are in no group that may use CodeHub.")
+    await expect(page.get_by_role("alert")).to_contain_text("You are not in a group that may use CodeHub.")
 
 
 async def test_an_authenticator_app_is_added_and_then_asked_for(dashboard: Dashboard) -> None:

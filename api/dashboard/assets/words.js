@@ -274,14 +274,14 @@ export const SIGN_IN_PROBLEMS = {
   "oidc_refused": "{provider} did not sign you in. Try again, or ask an administrator.",
   "oidc_rejected": "The response of {provider} could not be verified. Try again, or tell an administrator.",
   "oidc_unavailable": "{provider} is not responding. Try again in a minute.",
-  "oidc_not_allowed": "You are in no group that may use CodeHub. Ask an administrator to be added to one.",
+  "oidc_not_allowed": "You are not in a group that may use CodeHub. Ask an administrator to add you to one.",
   "oidc_disabled": "Your account is disabled. Ask an administrator to enable it."
 };
 
 /** @type {Record<string, string>} */
 export const AUDIENCES = {
   "users": "users who are signed in",
-  "public": "everybody with the link"
+  "public": "everyone with the link"
 };
 
 export const ONLY_OWNER = "its owner only";

@@ -164,9 +164,9 @@ def _digest(configuration: Configuration) -> str:
 
 @dataclass(frozen=True)
 class ContainerInfo:
-    """What the engine reports about a container.
+    """A container as the engine reports it.
 
-    While it runs, its IDE expects these headers, and its agent the secret. They listen on UNIX sockets,
+    While it runs, its IDE expects these headers, and its agent the secret. Both listen on UNIX sockets,
     unless their ports are published.
     """
 

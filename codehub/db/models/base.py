@@ -1,4 +1,4 @@
-"""The base of all tables. Enumerations are text with a CHECK: a PostgreSQL enum is hard to change."""
+"""The base of all tables. Enumerations are text with a CHECK, because a PostgreSQL enum is hard to change."""
 
 from collections.abc import Iterable
 from datetime import datetime

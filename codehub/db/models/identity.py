@@ -41,7 +41,7 @@ class User(Base):
 
 
 class SignInFailure(Base):
-    """Wrong passwords from a place, an address or for an account; the key is a hash."""
+    """Wrong passwords by place, address or account; the key is a hash."""
 
     __tablename__ = "sign_in_failures"
 
@@ -78,12 +78,12 @@ class Session(Base):
     last_seen_at: Mapped[datetime | None]
     # When the password was last entered; null means at sign-in.
     confirmed_at: Mapped[datetime | None]
-    # How long it may be unused; null means as long as it lasts.
+    # How long it may be idle; null means no idle timeout.
     idle_seconds: Mapped[int | None]
 
 
 class WorkspaceSession(Base):
-    """A session on the origin of one workspace or port; before its ticket is used, it has no token."""
+    """A session on the origin of one workspace or port; it has no token until its ticket is used."""
 
     __tablename__ = "workspace_sessions"
     __table_args__ = (UniqueConstraint("token_hash"),)
@@ -93,7 +93,7 @@ class WorkspaceSession(Base):
     session_id: Mapped[UUID] = mapped_column(ForeignKey("sessions.id", ondelete="CASCADE"), index=True)
     workspace_id: Mapped[UUID] = mapped_column(ForeignKey("workspaces.id", ondelete="CASCADE"), index=True)
     token_hash: Mapped[bytes | None]
-    # Of a program in the workspace; None is the IDE.
+    # The port of a program in the workspace; null means the IDE.
     port: Mapped[int | None]
 
 
@@ -114,14 +114,14 @@ class ApiToken(Base):
     expires_at: Mapped[datetime | None]
     revoked_at: Mapped[datetime | None]
     last_used_at: Mapped[datetime | None]
-    # What it may do; null means all that its owner may (tokens of older releases).
+    # Null means all rights of its owner (tokens of older releases).
     scopes: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
     # The workspaces that it is limited to; null means all.
     workspace_ids: Mapped[list[UUID] | None] = mapped_column(ARRAY(Uuid()))
 
 
 class Authenticator(Base):
-    """The authenticator app of a local account. The secret must be readable to compute codes."""
+    """The authenticator app of a local account. Codes are computed from the secret, so it is not hashed."""
 
     __tablename__ = "authenticators"
 
@@ -129,12 +129,12 @@ class Authenticator(Base):
     secret: Mapped[str]
     created_at: Mapped[datetime]
     enabled_at: Mapped[datetime | None]
-    # The time step of the last code; it and all earlier ones are used up.
+    # The time step of the last accepted code; it and all earlier ones are used up.
     last_step: Mapped[int | None] = mapped_column(BigInteger)
 
 
 class RecoveryCode(Base):
-    """A code for a person who has lost the app; it is deleted when it is used."""
+    """A code that replaces a lost app; it is deleted when it is used."""
 
     __tablename__ = "recovery_codes"
 
@@ -143,7 +143,7 @@ class RecoveryCode(Base):
 
 
 class OidcAttempt(Base):
-    """A sign-in that a browser has begun at the identity provider; used once or never."""
+    """A sign-in that a browser began at the identity provider; usable once."""
 
     __tablename__ = "oidc_attempts"
 
@@ -152,7 +152,7 @@ class OidcAttempt(Base):
     nonce: Mapped[str]
     verifier: Mapped[str]
     next_path: Mapped[str]
-    # Whether the person must authenticate at the provider again, also with a session there.
+    # Whether the person must authenticate again, even with a session at the provider.
     fresh: Mapped[bool] = mapped_column(server_default=text("false"))
     expires_at: Mapped[datetime] = mapped_column(index=True)
 

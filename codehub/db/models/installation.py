@@ -63,6 +63,6 @@ class HomeStore(Base):
     only_row: Mapped[bool] = mapped_column(primary_key=True, server_default=text("true"))
     backend: Mapped[str]
     identity: Mapped[str]
-    # Where it was when it was recorded; for people.
+    # Its location when it was recorded, for people.
     location: Mapped[str]
     recorded_at: Mapped[datetime] = mapped_column(server_default=func.now())

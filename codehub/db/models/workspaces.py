@@ -50,7 +50,7 @@ class Workspace(Base):
         CheckConstraint("error_count >= 0", name="error_count"),
         CheckConstraint("standby_ttl_seconds > 0", name="standby_ttl_seconds"),
         CheckConstraint("archive_ttl_seconds > 0", name="archive_ttl_seconds"),
-        # No index on last_access_at or observed_at: writing those stays a cheap in-page (HOT) update.
+        # No index on last_access_at or observed_at, so that writing them stays a cheap in-page (HOT) update.
         partial_index("ix_workspaces_idle_running", "phase_changed_at", where=predicates.IDLE_RUNNING),
         partial_index("ix_workspaces_idle_standby", "phase_changed_at", where=predicates.IDLE_STANDBY),
         partial_index("ix_workspaces_running", "owner_user_id", where=predicates.COUNTS_AS_RUNNING),
@@ -109,7 +109,7 @@ class Workspace(Base):
     retry_at: Mapped[datetime | None]
     # A trigger increments it.
     version: Mapped[int] = mapped_column(BigInteger, server_default=text("1"))
-    # Which port of its own it has, if workspaces have ports; no other workspace ever gets the same.
+    # Determines its port in port mode; never reused for another workspace.
     origin_number: Mapped[int | None]
     last_access_at: Mapped[datetime | None]
     standby_ttl_seconds: Mapped[int | None]
@@ -119,13 +119,13 @@ class Workspace(Base):
     egress_names: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
     egress_limit_mode: Mapped[str | None]
     egress_limit_names: Mapped[list[str] | None] = mapped_column(ARRAY(Text()))
-    # Who may open which port besides the owner; codehub/domain/port_shares.py reads it.
+    # The shared ports; codehub/domain/port_shares.py defines the format.
     port_shares: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'::jsonb"))
     disk_used_bytes: Mapped[int | None] = mapped_column(BigInteger)
     disk_measured_at: Mapped[datetime | None]
     # Whether the last measurement ended before its time was up.
     disk_complete: Mapped[bool | None]
-    # What an administrator allows instead of the installation's limit; zero means no limit.
+    # An administrator's limit, which replaces the installation's; zero means no limit.
     disk_limit_bytes: Mapped[int | None] = mapped_column(BigInteger)
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
@@ -133,7 +133,7 @@ class Workspace(Base):
 
 
 class IdempotencyKey(Base):
-    """What a request with a key created, so that repeating it creates nothing."""
+    """The result of a request with an idempotency key, so that repeating it creates nothing."""
 
     __tablename__ = "idempotency_keys"
 
@@ -161,7 +161,7 @@ class Archive(Base):
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     verified_at: Mapped[datetime | None]
     orphan_since: Mapped[datetime | None]
-    # A recovery chose another one: this one is kept until its workspace is deleted.
+    # A recovery chose another archive: this one is kept until its workspace is deleted.
     given_up_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
 

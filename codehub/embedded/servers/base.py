@@ -31,4 +31,4 @@ class Server:
     """Returns the settings that connect a CodeHub process to the server."""
 
     certificates: Callable[[DataDir], Certificates] | None = None
-    """Returns the files of the certificates that the server and its clients show each other."""
+    """Returns the certificates for mutual TLS between the server and its clients."""

@@ -27,9 +27,9 @@ VOLUME_MEGABYTES = 1024
 # SeaweedFS leaves its sockets here when it is killed.
 SOCKETS = Path("/tmp")  # noqa: S108
 
-# Without these, the ports behind the S3 gateway would serve every local user. On gRPC and on the HTTP of the
-# master, the parts show each other a certificate. Objects travel without TLS, which would slow them down; the
-# volume server and the filer ask for a token that is signed with the shared key.
+# Without these, the ports behind the S3 gateway would serve every local user. gRPC and the master's HTTP use
+# mutual TLS. Objects travel without TLS, which would slow them down; the volume server and the filer require
+# a token signed with the shared key.
 SECURITY = """\
 [jwt.signing]
 key = "{key}"
@@ -55,7 +55,7 @@ GRPC_PARTS = (*SERVERS, "client")
 
 
 def certificates(data: DataDir) -> Certificates:
-    """Return the certificates of the parts of SeaweedFS and of the readiness check."""
+    """Return the certificates of the SeaweedFS components and of the readiness check."""
     return Certificates(data.server_directory(NAME) / "tls")
 
 

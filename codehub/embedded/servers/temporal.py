@@ -41,7 +41,7 @@ def child(config: StackConfig) -> Child:
     directory = config.data.server_directory(NAME)
 
     async def is_ready() -> bool:
-        # The relay listens when Temporal is ready.
+        # The relay starts to listen when Temporal is ready.
         return await http_ok(port, "/", tls=client_context(files))
 
     return Child(
