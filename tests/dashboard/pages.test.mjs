@@ -168,5 +168,5 @@ test("only the callback's own mark counts as signed in", () => {
 test("recovery codes are counted in words", () => {
   assert.equal(recoveryCodesText(10), "10 recovery codes are left.");
   assert.equal(recoveryCodesText(1), "One recovery code is left.");
-  assert.match(recoveryCodesText(0), /^No recovery code is left/);
+  assert.match(recoveryCodesText(0), /^No recovery codes are left/);
 });

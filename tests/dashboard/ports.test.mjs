@@ -20,7 +20,7 @@ test("who may open a port is said in words", () => {
 test("an empty list says why", () => {
   const ports = { items: [], unavailable: null };
   assert.match(noteOf(ports, false), /^Start the workspace/);
-  assert.match(noteOf(ports, true), /^No program listens/);
+  assert.match(noteOf(ports, true), /^No program is listening/);
   assert.equal(noteOf({ ...ports, unavailable: "No agent." }, true), "No agent.");
 });
 
