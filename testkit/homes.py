@@ -23,7 +23,7 @@ from testkit.trees import (
     without_root,
 )
 
-# As the kubelet leaves the root of a volume that belongs to a group; it does not change the files below then.
+# How the kubelet leaves the root of a volume with a group; then it does not change the files below.
 ROOT_MODE = 0o2775
 NO_VOLUME = Path("/nonexistent/volume")
 
@@ -95,7 +95,7 @@ class KubernetesHomes:
         return Path(volume["spec"]["local"]["path"]) if volume else NO_VOLUME
 
     def fill(self, workspace_id: WorkspaceId) -> None:
-        """Fill it as programs of the user could: jobs run as the user too."""
+        """Fill it as the user's own programs could, because jobs run as the user too."""
         self._provision(workspace_id)
         root = self.path(workspace_id)
         make_home_of_user(root, USER_ID)
@@ -107,7 +107,7 @@ class KubernetesHomes:
         return without_root(describe_tree(self.path(workspace_id)))
 
     def _provision(self, workspace_id: WorkspaceId) -> None:
-        """Choose a node as the scheduler does: the volume of a claim waits for its first Pod."""
+        """Choose a node like the scheduler, because the volume of a claim waits for its first Pod."""
         with Api(self.kubeconfig) as api:
             claim = api.get(self._claim_path(workspace_id))
             if SELECTED_NODE not in claim["metadata"].get("annotations", {}):

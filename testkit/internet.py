@@ -1,6 +1,6 @@
-"""A small internet for tests of the egress gateway: two network namespaces of their own, joined by a veth.
+"""A small internet for tests of the egress gateway: two network namespaces, joined by a veth pair.
 
-The gateway runs in one of them. It has private and local addresses with a server on each, the victim. The
+The gateway runs in one of them, which has private and local addresses with a server on each, the victim. The
 other one is the outside, with a name server and a web server. The host's own network is not touched.
 """
 
@@ -16,7 +16,7 @@ from testkit.needs import need_program, need_root
 from testkit.processes import kill, spawn
 
 ROOT = Path(__file__).parents[1]
-# TEST-NET-2 and an IPv6 prefix that nobody has: public by the rules, and on no real network.
+# TEST-NET-2 and an unassigned IPv6 prefix: public by the rules, but on no real network.
 GATEWAY_ADDRESSES = ("198.51.100.1/24", "2a0e:97c0::1/64")
 OUTSIDE_ADDRESSES = ("198.51.100.2/24", "198.51.100.3/24", "2a0e:97c0::2/64")
 NAME_SERVER = "198.51.100.2"
@@ -54,7 +54,7 @@ class Internet:
         return ["ip", "netns", "exec", self.outside, *command]
 
     def fetch_directly(self, address: str, port: int) -> str:
-        """Fetch from the gateway's machine without the gateway: the positive control of an attack."""
+        """Fetch from the gateway's machine without the gateway, as the positive control of an attack."""
         host = f"[{address}]" if ":" in address else address
         url = f"http://{host}:{port}/"
         fetch = f"import urllib.request as r; print(r.urlopen({url!r}, timeout=10).read().decode())"
@@ -85,7 +85,7 @@ def running_internet(directory: Path) -> Iterator[Internet]:
 
 def _connect(internet: Internet) -> None:
     gateway, outside = internet.gateway, internet.outside
-    # Both ends are born inside, because Chromium in other tests notices every interface of the host.
+    # Create both ends inside, because Chromium in other tests reacts to new interfaces of the host.
     _ip("-n", gateway, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns", outside)
     for namespace, addresses in ((gateway, GATEWAY_ADDRESSES), (outside, OUTSIDE_ADDRESSES)):
         _ip("-n", namespace, "link", "set", "lo", "up")

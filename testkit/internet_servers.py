@@ -8,7 +8,7 @@ from typing import cast
 
 DNS_PORT = 53
 A, AAAA = 1, 28
-# Each name has one list of addresses for each time it is asked; the last one stays.
+# For each name, the addresses of each lookup in turn; the last entry is repeated.
 NAMES: dict[str, list[dict[int, list[str]]]] = {
     "site.example": [{A: ["198.51.100.2"]}],
     "other.example": [{A: ["198.51.100.3"]}],
@@ -21,13 +21,13 @@ NAMES: dict[str, list[dict[int, list[str]]]] = {
     "private.example": [{A: ["10.9.8.7"]}],
     "mixed.example": [{A: ["198.51.100.2", "127.0.0.1"]}],
     "machine.example": [{A: ["203.0.113.77"]}],
-    # Public for the first question, loopback for every later one.
+    # Public for the first lookup, loopback for every later one.
     "rebind.example": [{A: ["198.51.100.2"]}, {A: ["127.0.0.1"]}],
 }
 
 
 class NameServer(asyncio.DatagramProtocol):
-    """Answers with the table, and never lets an answer be remembered."""
+    """Answers from the table, with a TTL of 0."""
 
     def __init__(self) -> None:
         self._asked = {name: count() for name in NAMES}
@@ -48,7 +48,7 @@ class NameServer(asyncio.DatagramProtocol):
         if name not in NAMES:
             return []
         times = NAMES[name]
-        # A resolver asks for both kinds at once; only the kind that has answers counts.
+        # A resolver asks for both address families at once; count only the one with answers.
         asked = next(self._asked[name]) if any(kind in each for each in times) else 0
         return times[min(asked, len(times) - 1)].get(kind, [])
 
@@ -68,7 +68,7 @@ def _answer(kind: int, address: str) -> bytes:
 
 
 async def serve_page(who: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Answer one request with who answers, and with the head that arrived; echo what is no request."""
+    """Respond to one request with the server's address and the request's head; echo everything else."""
     first = await reader.readline()
     if b"HTTP/1." not in first:
         writer.write(first)

@@ -1,4 +1,4 @@
-"""Run a program as an ordinary user, even if our Python is where only root can go."""
+"""Runs a program as an ordinary user, even if our Python is in a directory that only root can enter."""
 
 import shlex
 import sys
@@ -23,7 +23,7 @@ exec {become} {command}
 
 
 def as_ordinary_user(command: Sequence[str]) -> list[str]:
-    """Return the command that runs this one without root's rights."""
+    """Return the command that runs this one without root privileges."""
     need_root()
     prefix = Path(sys.base_prefix)
     become = f"{need_program('setpriv')} --reuid {UID} --regid {UID} --clear-groups"

@@ -38,7 +38,7 @@ def kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Return different ports that nothing listens on, reserved for this process among all test runs."""
+    """Return distinct free ports, reserved for this process among all test runs."""
     return tuple(choose_ports(map(str, range(count)), {}).values())
 
 

@@ -13,7 +13,7 @@ from codehub.domain.states import Operation
 from codehub.services.audit import Actor
 
 NOW = datetime(2026, 7, 1, 12, 0, tzinfo=UTC)
-# Whom the audit log names when a test changes accounts.
+# The actor in the audit log when a test changes accounts.
 BY = Actor("test")
 
 

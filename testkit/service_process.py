@@ -90,7 +90,7 @@ def spawn_service(
 
 
 def inherited_environment() -> dict[str, str]:
-    """Return what a process needs of this one's environment, without its CODEHUB_ variables."""
+    """Return the few variables of this process's environment that another process needs."""
     return {name: os.environ[name] for name in INHERITED if name in os.environ}
 
 

@@ -83,7 +83,7 @@ def make_rich_home(root: Path, seed: int = 0) -> None:
 
 
 def make_home_of_user(root: Path, user_id: int) -> None:
-    """Make a home as programs of the user could: everything is theirs, and some of it unreadable."""
+    """Make a home as the user's own programs could: they own everything, and some of it is unreadable."""
     make_rich_home(root)
     os.removexattr(root / "attributes", "security.capability")
     for name in ("nothing", "closed/inner/file"):

@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 DEADLINE_SECONDS = 120
-# A check often queries a database: frequent checks during a long wait would cost more than what is tested.
+# Back off: a check often queries a database, and frequent checks would slow down the test itself.
 POLL_SECONDS = 0.02
 POLL_GROWTH = 1.25
 MAX_POLL_SECONDS = 0.25

@@ -1,1 +1,1 @@
-"""A real OpenID provider as a process, which can be told to lie."""
+"""A real OpenID provider as a process, which can forge tokens on demand."""

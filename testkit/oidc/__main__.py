@@ -88,7 +88,7 @@ def _forge(token: str) -> str:
 
 
 def _sign_with_secret(header: Json, content: bytes, secret: bytes) -> str:
-    """Attack verifiers that take a public key for a shared secret; libraries refuse to sign like this."""
+    """Sign with the public key as if it were a shared secret, which libraries refuse to do."""
     parts = [_encode(json.dumps(header).encode()), _encode(content)]
     parts.append(_encode(hmac.digest(secret, ".".join(parts).encode(), "sha256")))
     return ".".join(parts)

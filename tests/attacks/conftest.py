@@ -6,13 +6,13 @@ import pytest
 from playwright.async_api import Browser
 
 from testkit.deployment import Servers
+from tests.attacks.harness import Harness, RunningWorkspaces, open_harness, open_workspaces
 from tests.attacks.naive_hub import SECRET, NaiveHub, running_naive_hub
 from tests.attacks.runs import open_ports
-from tests.attacks.scene import Estate, Scene, open_estate, open_scene
-from tests.attacks.site import pages
+from tests.attacks.workspace_pages import pages
 from tests.e2e.browser import running_browser
 
-# Names of this machine, for Chromium alone.
+# Only Chromium resolves these names.
 RESOLVER_RULES = "--host-resolver-rules=MAP *.test 127.0.0.1"
 
 
@@ -23,22 +23,24 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-async def estate(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Estate]:
-    async with open_estate(servers, tmp_path_factory.mktemp("attacks")) as opened:
+async def workspaces(
+    servers: Servers, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[RunningWorkspaces]:
+    async with open_workspaces(servers, tmp_path_factory.mktemp("attacks")) as opened:
         yield opened
 
 
 @pytest.fixture(scope="package")
-async def scene(estate: Estate, request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
-    """Run an API and a proxy in the mode that is the parameter."""
-    async with open_scene(estate, request.param) as opened:
+async def harness(workspaces: RunningWorkspaces, request: pytest.FixtureRequest) -> AsyncIterator[Harness]:
+    """Run an API and a proxy in the origin mode of the parameter."""
+    async with open_harness(workspaces, request.param) as opened:
         yield opened
 
 
 @pytest.fixture(scope="package")
-async def scene_with_ports(scene: Scene, browser: Browser) -> Scene:
-    await open_ports(browser, scene)
-    return scene
+async def harness_with_ports(harness: Harness, browser: Browser) -> Harness:
+    await open_ports(browser, harness)
+    return harness
 
 
 @pytest.fixture(scope="package")

@@ -10,13 +10,13 @@ from codehub.origins import PLAIN_COOKIE
 
 USERS = {"alice": "the-account-of-alice", "mallory": "the-account-of-mallory"}
 SECRET = "the-secret-of-the-neighbor"  # noqa: S105
-# Browsers send no more to most servers.
+# Most servers accept no more.
 MAX_HEAD_BYTES = 65_536
 
 
 @dataclass
 class NaiveHub:
-    """One origin for all pages; the cookie, which scripts can write, is all it checks."""
+    """One origin for all pages; it checks only the cookie, which scripts can write."""
 
     site: dict[str, str]
     url: str = ""
@@ -70,7 +70,7 @@ def _first_session(cookies: str) -> str:
 
 def _sign_in(user: str) -> web.Response:
     response = web.json_response({})
-    # Scripts can read and write it, and pages of any site send it. Browsers take loopback for secure.
+    # Scripts can read and write it, and all sites send it. Browsers treat loopback as secure.
     response.set_cookie(PLAIN_COOKIE, user, samesite="None", secure=True)
     return response
 

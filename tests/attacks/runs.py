@@ -13,8 +13,8 @@ from playwright.async_api import Browser, BrowserContext, Error, Page, Request
 from codehub.origins import PLAIN_COOKIE
 from testkit.waiting import until
 from tests.attacks.attempts import Attempt, Goal
-from tests.attacks.scene import OTHER_PORT, PORT, Scene
-from tests.attacks.stages import CodeHubStage, Stage
+from tests.attacks.harness import OTHER_PORT, PORT, Harness
+from tests.attacks.targets import AttackTarget, CodeHubTarget
 
 log = logging.getLogger(__name__)
 PRELUDE = Path(__file__).with_name("attempts").joinpath("prelude.js").read_text()
@@ -23,9 +23,9 @@ SIGN_IN = """async (form) => (await fetch('/api/v1/login', {
 })).status"""
 # A page of the main origin that shows who is signed in, as the dashboard asks.
 WHO_IS_IT = "async () => (await fetch('/api/v1/session')).text()"
-# An attempt that waits for an event of a page that was refused has failed.
+# An attempt that still waits after this long has failed: the page was refused.
 ATTEMPT_MILLISECONDS = 5_000
-# The page for too many cookies removes those that it has seen, and asks to try again.
+# The page about too many cookies removes some and asks to try again.
 TOO_MANY_COOKIES = 431
 TRIES = 10
 
@@ -58,7 +58,7 @@ class Traffic:
 class Run:
     """One attempt that was made."""
 
-    stage: Stage
+    target: AttackTarget
     page: Page
     marker: str
     session: str
@@ -67,26 +67,26 @@ class Run:
     async def has_reached(self, goal: Goal) -> bool:
         match goal:
             case Goal.READ_ACCOUNT:
-                reached = self.stage.account in self.result
+                reached = self.target.account in self.result
             case Goal.READ_NEIGHBOR:
-                reached = self.stage.secret in self.result
+                reached = self.target.secret in self.result
             case Goal.CHANGE:
-                reached = await self.stage.was_changed(self.marker)
+                reached = await self.target.was_changed(self.marker)
             case Goal.ENTER_NEIGHBOR:
-                reached = self.stage.was_entered(self.marker)
+                reached = self.target.was_entered(self.marker)
             case Goal.LEAK:
-                reached = self.stage.has_leaked(self.marker, self.session)
+                reached = self.target.has_leaked(self.marker, self.session)
             case Goal.SIGN_OUT:
-                reached = self.stage.account not in await self._who_is_signed_in()
+                reached = self.target.account not in await self._who_is_signed_in()
             case Goal.SIGN_IN_MALLORY:
-                reached = f'"{self.stage.mallory}"' in await self._who_is_signed_in()
+                reached = f'"{self.target.mallory}"' in await self._who_is_signed_in()
         return reached
 
     async def _who_is_signed_in(self) -> str:
-        """Ask as the dashboard does; a dashboard that does not open knows nobody."""
+        """Return the session document as the dashboard reads it, or the error as text."""
         try:
             for _ in range(TRIES):
-                opened = await self.page.goto(f"{self.stage.main}/healthz")
+                opened = await self.page.goto(f"{self.target.main}/healthz")
                 if opened is None or opened.status != TOO_MANY_COOKIES:
                     break
             return str(await self.page.evaluate(WHO_IS_IT))
@@ -95,34 +95,34 @@ class Run:
 
 
 @asynccontextmanager
-async def signed_in_page(browser: Browser, stage: Stage) -> AsyncIterator[Page]:
-    # Scripts of attempts also run on CodeHub's pages, for the controls.
+async def signed_in_page(browser: Browser, target: AttackTarget) -> AsyncIterator[Page]:
+    # For the controls, scripts also run on CodeHub's pages, whose policy would stop them.
     context = await browser.new_context(bypass_csp=True)
     try:
         page = await context.new_page()
-        await page.goto(f"{stage.main}/healthz")
-        assert await page.evaluate(SIGN_IN, stage.credentials) == 200
+        await page.goto(f"{target.main}/healthz")
+        assert await page.evaluate(SIGN_IN, target.credentials) == 200
         yield page
     finally:
         await context.close()
 
 
-async def open_ports(browser: Browser, scene: Scene) -> None:
+async def open_ports(browser: Browser, harness: Harness) -> None:
     """Visit the hostile workspace, which then listens on its ports, and wait until it does."""
-    async with signed_in_page(browser, CodeHubStage(scene)) as page:
-        await page.goto(scene.own)
+    async with signed_in_page(browser, CodeHubTarget(harness)) as page:
+        await page.goto(harness.own)
 
         async def opens() -> bool:
-            answers = [await page.goto(scene.port_url(port)) for port in (PORT, OTHER_PORT)]
-            return all(each is not None and each.ok for each in answers)
+            responses = [await page.goto(harness.port_url(port)) for port in (PORT, OTHER_PORT)]
+            return all(each is not None and each.ok for each in responses)
 
-        await until(opens, "the ports answer")
+        await until(opens, "the ports respond")
 
 
-async def make(browser: Browser, stage: Stage, attempt: Attempt) -> bool:
-    """Make an attempt as a script of the stage's page; return whether it reached its goal."""
+async def make(browser: Browser, target: AttackTarget, attempt: Attempt) -> bool:
+    """Run an attempt's script on the target's page; return whether it reached its goal."""
     marker = f"attempt-{uuid4().hex}"
-    async with signed_in_page(browser, stage) as page:
+    async with signed_in_page(browser, target) as page:
         [session] = [each["value"] for each in await page.context.cookies() if each["name"] == PLAIN_COOKIE]
         traffic = Traffic(page.context)
         targets = stage.targets(marker)
@@ -132,13 +132,13 @@ async def make(browser: Browser, stage: Stage, attempt: Attempt) -> bool:
         assert page.url == stage.page
         result = await _evaluate(page, attempt.script, targets)
         await traffic.settle()
-        reached = await Run(stage, page, marker, session, result).has_reached(attempt.goal)
+        reached = await Run(target, page, marker, session, result).has_reached(attempt.goal)
     log.info("%s: %s (%s)", attempt.name, reached, result[:300])
     return reached
 
 
 async def _evaluate(page: Page, script: str, targets: dict[str, object]) -> str:
-    """Run a script; a refusal is a result too."""
+    """Run a script and return its result, or the error as text."""
     function = f"""async (t) => {{
       {PRELUDE}
       const run = async () => {{ {script} }};

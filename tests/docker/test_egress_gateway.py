@@ -155,7 +155,7 @@ async def test_node_and_python_and_ssh_find_the_gateway(workspace: Workspace) ->
     assert "outside" in workspace.run(f'python3 -c "{python}"')[1]
     _, output = workspace.run(f"timeout 5 ssh -v -o StrictHostKeyChecking=no -p {WEB_PORT} git@site.example")
     assert "Executing proxy command: exec" in output
-    # The web server echoes what is no request: the line that came back went out and returned.
+    # The web server echoes everything that is not HTTP, so this line has made the round trip.
     assert "remote software version OpenSSH" in output
 
 

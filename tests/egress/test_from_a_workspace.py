@@ -1,4 +1,4 @@
-"""What a terminal in a local workspace reaches: the outside by its policy, and nothing of ours."""
+"""What a terminal in a local workspace reaches: the outside by its policy, and none of our servers."""
 
 import asyncio
 import http.client
@@ -125,7 +125,7 @@ def site(internet: Internet, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 @contextmanager
 def host_server() -> Iterator[int]:
-    """Listen on every address of this host, as a careless server does."""
+    """Listen on every address of this host."""
 
     def respond(_environ: object, start_response: object) -> list[bytes]:
         start_response("200 OK", [])  # type: ignore[operator]
@@ -220,14 +220,14 @@ async def test_git_clones_over_https(terminal: Terminal, site: Path) -> None:
 
 
 async def test_git_clones_over_ssh(terminal: Terminal, site: Path, internet: Internet) -> None:
-    """The server outside echoes the first line of SSH and no more: it is the way that counts."""
+    """The outside server only echoes SSH's first line, which is enough to show that ssh gets there."""
     need_program("ssh")
     _, output = await terminal.run(
         f"GIT_SSH_COMMAND='ssh -v -o StrictHostKeyChecking=no' timeout 10 "
         f"git clone ssh://git@site.example:{WEB_PORT}/x ~/x"
     )
     assert "Executing proxy command: exec" in output
-    # The web server echoes what is no request: the line that came back went out and returned.
+    # The web server echoes everything that is not HTTP, so this line has made the round trip.
     assert "remote software version OpenSSH" in output
 
 

@@ -1,4 +1,4 @@
-"""Policies in force: by name, within seconds, for connections that are open, and during an outage."""
+"""Policies: by name, within seconds, for open connections, and during an outage."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the gateway speaks: CONNECT, plain HTTP and SOCKS 5, on one socket."""
+"""The gateway's protocols on one socket: CONNECT, plain HTTP and SOCKS 5."""
 
 import asyncio
 
@@ -50,7 +50,7 @@ async def test_a_body_passes_in_both_directions(gateway: RunningGateway) -> None
     sent = b"x" * 4_000_000
     async with client.connect() as (reader, writer):
         assert b" 200 " in await open_tunnel((reader, writer), SITE)
-        # The web server echoes what is no request.
+        # The web server echoes everything that is not HTTP.
         writer.write(b"echo\n" + sent)
         writer.write_eof()
         assert await reader.read() == b"echo\n" + sent

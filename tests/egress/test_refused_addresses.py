@@ -1,4 +1,4 @@
-"""No spelling and no name leads to the gateway's own machine, its networks or the metadata of a cloud.
+"""No spelling and no name reaches the gateway's own machine, its networks or a cloud's metadata.
 
 The victim answers on every one of these addresses: each attack is tried without the gateway first.
 """
@@ -90,7 +90,7 @@ async def test_a_name_with_a_public_and_a_local_address_is_refused(gateway: Runn
 async def test_a_name_that_changes_its_address_does_not_lead_inside(
     internet: Internet, gateway: RunningGateway
 ) -> None:
-    """The first answer is public, every later one loopback: the connection goes to what was checked."""
+    """The first lookup is public, every later one loopback: the connection uses the checked address."""
     client = await gateway.client()
     first = await client.connect_and_get(f"rebind.example:{WEB_PORT}")
     assert b"outside 198.51.100.2" in first

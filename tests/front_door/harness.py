@@ -29,7 +29,7 @@ from proxy.wiring import Proxy, open_proxy
 from testkit.rows import BY, add_workspace
 from tests.identities import CHEAP, LIFETIME, PASSWORD
 
-# A path that a browser opens on the workspace's own origin; forms are on the main origin.
+# A path on the workspace's own origin; forms are on the main origin.
 WORKSPACE_PATH = re.compile(r"/w/([0-9a-f-]{36})(/(?!\.codehub/(?!progress)).*)")
 SESSION_COOKIE = re.compile(r"(?<![-\w])codehub_session=([^;]*)")
 NAVIGATION = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document", "Sec-Fetch-Site": "none"}
@@ -155,7 +155,7 @@ class FrontDoorHarness:
         method: str = "GET",
         data: bytes | Mapping[str, str] | None = None,
     ) -> Response:
-        """Send a request like a browser does that has entered the workspace of a path below `/w/`.
+        """Send a request like a browser that has entered the workspace of a path below `/w/`.
 
         It goes to the workspace's own origin; from there, a redirect to the main origin is followed.
         """
@@ -170,13 +170,13 @@ class FrontDoorHarness:
         return await self.client.ws_connect(self.url + target, headers=sent)
 
     async def on_main(self, path: str, headers: Mapping[str, str], *, method: str = "GET") -> Response:
-        """Send a request to the main origin, whatever its path."""
+        """Send a request to the main origin, regardless of its path."""
         return await self._send(path, self._for_main(headers), method, None)
 
     async def on_own(
         self, workspace_id: WorkspaceId, path: str, headers: Mapping[str, str], *, method: str = "GET"
     ) -> Response:
-        """Send a request to a workspace's own origin, with no other cookie than these headers have."""
+        """Send a request to a workspace's own origin, without cookies except those in these headers."""
         host = (await self.own_origin(workspace_id)).partition("//")[2]
         return await self._send(path, {**headers, "Host": host}, method, None)
 
@@ -204,7 +204,7 @@ class FrontDoorHarness:
         return found[2], sent
 
     async def enter(self, session: str, workspace_id: WorkspaceId) -> str:
-        """Return the token of this workspace's cookie for a session; a guess stays a guess."""
+        """Return the token of this workspace's cookie for a session; return an invalid session unchanged."""
         known = self._entered.get((session, workspace_id))
         if known is not None or session not in self._sessions:
             return known or session

@@ -66,7 +66,7 @@ class LoadGenerator:
 
     async def _request(self, name: str, path: str, headers: dict[str, str]) -> None:
         while True:
-            # A response of a killed API can end within its body; the IDE is never killed.
+            # A killed API can cut a response short; the IDE is never killed.
             cut = (aiohttp.ClientPayloadError,) if name == "api" else ()
             with contextlib.suppress(*cut):
                 async with asyncio.timeout(MAX_SECONDS):

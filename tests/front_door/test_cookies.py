@@ -1,4 +1,4 @@
-"""Cookies that somebody planted: refused in one sentence, and removed."""
+"""Planted cookies are refused with an explanation, and removed."""
 
 import json
 

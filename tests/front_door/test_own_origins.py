@@ -1,4 +1,4 @@
-"""A workspace's own origin: how a person gets in, and what is served there and on the main origin."""
+"""A workspace's own origin: how a person enters, and what is served there and on the main origin."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ def cookie_of(response: Response) -> dict[str, str]:
 
 
 async def ticket_of(harness: FrontDoorHarness, person: Person, workspace_id: WorkspaceId) -> str:
-    """Return the path with a ticket that the main origin leads to."""
+    """Return the path with a ticket that the main origin redirects to."""
     return own_path_of(location(await harness.on_main(f"/w/{workspace_id}/lab?a=b", person.browser)))
 
 
@@ -149,7 +149,7 @@ async def test_the_cookie_of_one_workspace_opens_no_other(harness: FrontDoorHarn
         for _ in range(2):
             assert (await harness.on_own(workspace_id, "/", cookie)).status == 200
             assert (await harness.on_own(other, "/", cookie)).status == 401
-            # The caches know both workspaces from the second time.
+            # From the second time on, both workspaces are cached.
             assert (await harness.request(f"/w/{other}/warm", ann.cookie)).status == 200
         assert {each.path for each in ide.requests} == {"/api/status", "/warm"}
         assert (await harness.on_main("/api/v1/session", cookie)).status != 200

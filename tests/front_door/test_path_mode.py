@@ -1,4 +1,4 @@
-"""Path mode: workspaces below `/w/` of the main origin, for those who chose that."""
+"""Path mode: workspaces below `/w/` of the main origin."""
 
 import os
 from collections.abc import AsyncIterator

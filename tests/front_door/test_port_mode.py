@@ -1,4 +1,4 @@
-"""A port for each workspace: the same way in, although all ports share one host and its cookies."""
+"""Port mode: people enter in the same way, although all ports share one host and its cookies."""
 
 import asyncio
 from collections.abc import AsyncIterator

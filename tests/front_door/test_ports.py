@@ -59,7 +59,7 @@ class Visitors:
         return await self.harness._send(path, {**(headers or {}), **self.host}, "GET", None)
 
     async def enter(self, person: Person, path: str = "/") -> dict[str, str]:
-        """Come from the main origin as a browser does; return the cookie."""
+        """Enter from the main origin like a browser; return the cookie."""
         led = await self.harness.on_main(self.entrance + path, person.browser)
         assert led.status == 303, led.text
         target = led.headers["Location"]
@@ -143,7 +143,7 @@ async def test_a_port_shared_with_users_takes_a_session_and_public_ones_take_not
     assert (await visitors.get("/")).status == 401
     await visitors.share(Audience.PUBLIC)
     await visitors.until_status(200, {})
-    # Nobody needs a ticket then, but it leads there all the same.
+    # A public port needs no ticket, but the main origin still redirects there.
     led = await visitors.harness.on_main(f"{visitors.entrance}/x", BROWSER)
     assert led.headers["Location"] == f"{visitors.origin}/x"
     assert (await visitors.get("/", await visitors.enter(ann))).status == 200
@@ -214,7 +214,7 @@ async def test_pages_of_other_origins_cannot_use_the_cookie(
     cookie = await visitors.enter(ann)
     assert (await visitors.get("/", {**cookie, **headers})).status == 403
     assert program.requests == []
-    # What is public takes no cookie, so it may come from anywhere, as nobody.
+    # A public port needs no cookie, so other origins may use it anonymously.
     await visitors.share(Audience.PUBLIC)
     await visitors.until_status(200, {**cookie, **headers})
     noted = visitors.harness.proxy.activity_log.uses_noted

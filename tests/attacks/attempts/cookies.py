@@ -1,4 +1,4 @@
-"""Cookies and headers by which a workspace interferes with the user's session on the main origin."""
+"""Cookies and headers that interfere with the user's session on the main origin."""
 
 from tests.attacks.attempts.attempt import Attempt, Control, Goal
 

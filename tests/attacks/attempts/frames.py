@@ -1,4 +1,4 @@
-"""Frames, windows and workers, from which a request looks as if another page had made it."""
+"""Frames, windows and workers, which make a request look like another page's."""
 
 from tests.attacks.attempts.attempt import Attempt, Control, Goal
 

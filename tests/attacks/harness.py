@@ -23,7 +23,7 @@ from testkit.processes import free_port
 from testkit.rows import BY
 from testkit.service_process import running_service
 from testkit.waiting import DEADLINE_SECONDS
-from tests.attacks.site import pages, publish
+from tests.attacks.workspace_pages import pages, publish
 from tests.identities import CHEAP
 
 PASSWORD = "correct horse battery"  # noqa: S105
@@ -46,7 +46,7 @@ class Mode:
 PATH = {"CODEHUB_WORKSPACES_ORIGINS": "path"}
 MODES = {
     "subdomain": Mode("localhost"),
-    # Browsers send no Sec-Fetch fields to plain-http names, and count its workspaces as one site.
+    # Browsers send no Sec-Fetch headers to plain-http names, and treat all workspaces there as one site.
     "subdomain on a plain-http host name": Mode("hub.test", {"CODEHUB_WORKSPACES_DOMAIN": "spaces.test"}),
     "port": Mode("localhost", {"CODEHUB_WORKSPACES_ORIGINS": "port"}),
     "path": Mode("localhost", PATH),
@@ -54,8 +54,8 @@ MODES = {
 
 
 @dataclass(frozen=True)
-class Estate:
-    """The workspaces, which run throughout; every mode has its own API and proxy in front of them."""
+class RunningWorkspaces:
+    """The workspaces, which run during all tests; every mode has its own API and proxy."""
 
     deployment: Deployment
     hostile: WorkspaceId
@@ -63,13 +63,13 @@ class Estate:
     secret: str
 
     def requests_of(self, workspace_id: WorkspaceId, port: int | None = None) -> str:
-        """Return all requests that the server of a workspace has received, or the one on its port."""
+        """Return all requests that a workspace's server, or the one on this port, has received."""
         name = "requests" if port is None else f"requests-{port}"
         log = self.deployment.home(workspace_id) / name
         return log.read_text(errors="replace") if log.exists() else ""
 
     async def count_changes(self, marker: str) -> int:
-        """Return how many things of Alice are called after an attempt."""
+        """Return how many of Alice's tokens and workspaces are named like the attempt."""
         named = (
             select(func.count()).select_from(ApiToken).where(ApiToken.name == marker),
             select(func.count()).select_from(Workspace).where(Workspace.memo == marker),
@@ -80,10 +80,10 @@ class Estate:
 
 
 @dataclass(frozen=True)
-class Scene:
-    """The addresses of a mode."""
+class Harness:
+    """The API and proxy in one origin mode, and their addresses."""
 
-    estate: Estate
+    workspaces: RunningWorkspaces
     mode: str
     main: str
     own: str
@@ -97,16 +97,16 @@ class Scene:
 
 
 @asynccontextmanager
-async def open_estate(servers: Servers, directory: Path) -> AsyncIterator[Estate]:
+async def open_workspaces(servers: Servers, directory: Path) -> AsyncIterator[RunningWorkspaces]:
     async with open_deployment(servers, directory) as deployment:
         with deployment.worker_process():
             async with _running_workspaces(deployment) as (hostile, neighbor):
-                yield Estate(deployment, hostile, neighbor, secrets.token_hex())
+                yield RunningWorkspaces(deployment, hostile, neighbor, secrets.token_hex())
 
 
 @asynccontextmanager
 async def _running_workspaces(deployment: Deployment) -> AsyncIterator[list[WorkspaceId]]:
-    """Run two workspaces of Alice; their processes would outlive the tests."""
+    """Run two workspaces of Alice; stop them afterwards, because their processes would outlive the tests."""
     deployment.owner = await _add_user(deployment, ALICE)
     await _add_user(deployment, MALLORY)
     workspaces = [await _start(deployment) for _ in range(WORKSPACES)]
@@ -123,12 +123,12 @@ async def _add_user(deployment: Deployment, name: str) -> UUID:
 
 
 @asynccontextmanager
-async def open_scene(estate: Estate, name: str) -> AsyncIterator[Scene]:
+async def open_harness(workspaces: RunningWorkspaces, name: str) -> AsyncIterator[Harness]:
     """Run an API and a proxy in this mode."""
     mode, port = MODES[name], free_port()
     main = f"http://{mode.host}:{port}"
     environment = {
-        **estate.deployment.environment,
+        **workspaces.deployment.environment,
         **UNLIMITED,
         "CODEHUB_PUBLIC_BASE_URL": main,
         "CODEHUB_PROXY_PORT": str(port),
@@ -140,22 +140,22 @@ async def open_scene(estate: Estate, name: str) -> AsyncIterator[Scene]:
         running_service("proxy", {**environment, "CODEHUB_API_PORT": str(api.port)}, port=port),
     ):
         async with _signed_in(api.base_url, main, ALICE) as alice:
-            for workspace_id in (estate.hostile, estate.neighbor):
-                # The first visit gives a workspace its port.
+            for workspace_id in (workspaces.hostile, workspaces.neighbor):
+                # The first visit assigns a port to the workspace.
                 await alice.get(f"http://127.0.0.1:{port}/w/{workspace_id}/", headers=_navigation(main))
             listed = (await alice.get("/api/v1/workspaces")).json()["items"]
             urls = {each["id"]: each["url"] for each in listed}
         async with _signed_in(api.base_url, main, MALLORY) as mallory:
             mallory_session = mallory.cookies[PLAIN_COOKIE]
-        for workspace_id in (estate.hostile, estate.neighbor):
-            publish(estate.deployment.home(workspace_id), pages(estate.secret, mallory_session))
-        (estate.deployment.home(estate.hostile) / "ports").write_text(f"{PORT} {OTHER_PORT}")
-        yield Scene(
-            estate,
+        for workspace_id in (workspaces.hostile, workspaces.neighbor):
+            publish(workspaces.deployment.home(workspace_id), pages(workspaces.secret, mallory_session))
+        (workspaces.deployment.home(workspaces.hostile) / "ports").write_text(f"{PORT} {OTHER_PORT}")
+        yield Harness(
+            workspaces,
             name,
             main,
-            urls[estate.hostile],
-            urls[estate.neighbor],
+            urls[workspaces.hostile],
+            urls[workspaces.neighbor],
             api.base_url.replace("127.0.0.1", mode.host),
             mallory_session,
         )
@@ -182,11 +182,11 @@ async def _start(deployment: Deployment) -> WorkspaceId:
 async def _signed_in(api: str, main: str, username: str) -> AsyncIterator[httpx.AsyncClient]:
     headers = {"Origin": main, "Referer": f"{main}/"}
     async with httpx.AsyncClient(base_url=api, headers=headers, timeout=DEADLINE_SECONDS) as client:
-        answer = await client.post("/api/v1/login", json={"username": username, "password": PASSWORD})
-        assert answer.status_code == httpx.codes.OK, answer.text
+        response = await client.post("/api/v1/login", json={"username": username, "password": PASSWORD})
+        assert response.status_code == httpx.codes.OK, response.text
         yield client
 
 
 def _navigation(main: str) -> dict[str, str]:
-    """Return the fields of a browser that opens a page of the main origin by its address bar."""
+    """Return the headers of a browser that opens a page of the main origin from the address bar."""
     return {"Host": main.removeprefix("http://"), "Accept": "text/html", "Sec-Fetch-Mode": "navigate"}

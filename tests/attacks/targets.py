@@ -1,16 +1,16 @@
-"""Where a script runs: as the workspace's page against CodeHub, or at the place of its positive control."""
+"""What a script attacks: CodeHub from a workspace's page, or the positive control."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from codehub.origins import PLAIN_COOKIE
 from tests.attacks.attempts import Control
+from tests.attacks.harness import ALICE, MALLORY, PASSWORD, PORT, Harness
 from tests.attacks.naive_hub import SECRET, USERS, NaiveHub
-from tests.attacks.scene import ALICE, MALLORY, PASSWORD, PORT, Scene
 
 
-class Stage(Protocol):
-    """A hub, the page that a script runs on, and what the hub's servers have seen."""
+class AttackTarget(Protocol):
+    """A hub, the page that a script runs on, and what the hub's servers have received."""
 
     main: str
     page: str
@@ -19,8 +19,8 @@ class Stage(Protocol):
     secret: str
     credentials: dict[str, str]
 
-    def targets(self, marker: str) -> dict[str, Any]:
-        """Return what a script knows as `t`."""
+    def script_arguments(self, marker: str) -> dict[str, Any]:
+        """Return the script's parameter `t`."""
 
     async def was_changed(self, marker: str) -> bool: ...
 
@@ -29,67 +29,71 @@ class Stage(Protocol):
     def has_leaked(self, marker: str, session: str) -> bool: ...
 
 
-class CodeHubStage:
-    """A real CodeHub; the control of an attempt runs on another page of it."""
+class CodeHubTarget:
+    """A real CodeHub; with a control, the script runs on another page."""
 
-    def __init__(self, scene: Scene, control: Control | None = None) -> None:
-        self.scene = scene
-        self.main = scene.main
-        places = {None: scene.own, Control.MAIN: f"{scene.main}/healthz", Control.NEIGHBOR: scene.neighbor}
+    def __init__(self, harness: Harness, control: Control | None = None) -> None:
+        self.harness = harness
+        self.main = harness.main
+        places = {
+            None: harness.own,
+            Control.MAIN: f"{harness.main}/healthz",
+            Control.NEIGHBOR: harness.neighbor,
+        }
         self.page = places[control]
-        self.account, self.mallory, self.secret = ALICE, MALLORY, scene.estate.secret
+        self.account, self.mallory, self.secret = ALICE, MALLORY, harness.workspaces.secret
         self.credentials = {"username": ALICE, "password": PASSWORD}
 
-    def targets(self, marker: str) -> dict[str, Any]:
-        scene, estate = self.scene, self.scene.estate
+    def script_arguments(self, marker: str) -> dict[str, Any]:
+        harness, workspaces = self.harness, self.harness.workspaces
         return {
-            "main": scene.main,
-            "session": f"{scene.main}/api/v1/session",
-            "victim": f"{scene.main}/api/v1/workspaces/{estate.neighbor}",
-            "api": scene.api,
-            "own": self.page if self.page == scene.own else f"{scene.main}/",
-            "neighbor": scene.neighbor,
-            "neighborId": estate.neighbor,
+            "main": harness.main,
+            "session": f"{harness.main}/api/v1/session",
+            "victim": f"{harness.main}/api/v1/workspaces/{workspaces.neighbor}",
+            "api": harness.api,
+            "own": self.page if self.page == harness.own else f"{harness.main}/",
+            "neighbor": harness.neighbor,
+            "neighborId": workspaces.neighbor,
             "cookie": PLAIN_COOKIE,
             "mallory": {"username": MALLORY, "password": PASSWORD},
-            "mallorySession": scene.mallory_session,
+            "mallorySession": harness.mallory_session,
             "account": self.account,
             "secret": self.secret,
             "marker": marker,
         }
 
     async def was_changed(self, marker: str) -> bool:
-        return await self.scene.estate.count_changes(marker) > 0
+        return await self.harness.workspaces.count_changes(marker) > 0
 
     def was_entered(self, marker: str) -> bool:
-        return marker in self.scene.estate.requests_of(self.scene.estate.neighbor)
+        return marker in self.harness.workspaces.requests_of(self.harness.workspaces.neighbor)
 
     def has_leaked(self, marker: str, session: str) -> bool:
-        received = self.scene.estate.requests_of(self.scene.estate.hostile)
+        received = self.harness.workspaces.requests_of(self.harness.workspaces.hostile)
         assert marker in received
         return session in received
 
 
-class PortStage(CodeHubStage):
+class PortTarget(CodeHubTarget):
     """The page is at a port of the hostile workspace; its neighbor is another port, or the IDE (None)."""
 
-    def __init__(self, scene: Scene, neighbor: int | None) -> None:
+    def __init__(self, harness: Harness, neighbor: int | None) -> None:
         self._neighbor = neighbor
-        url = scene.own if neighbor is None else scene.port_url(neighbor)
-        super().__init__(replace(scene, own=scene.port_url(PORT), neighbor=url))
+        url = harness.own if neighbor is None else harness.port_url(neighbor)
+        super().__init__(replace(harness, own=harness.port_url(PORT), neighbor=url))
 
     def was_entered(self, marker: str) -> bool:
-        estate = self.scene.estate
-        return marker in estate.requests_of(estate.hostile, self._neighbor)
+        workspaces = self.harness.workspaces
+        return marker in workspaces.requests_of(workspaces.hostile, self._neighbor)
 
     def has_leaked(self, marker: str, session: str) -> bool:
-        received = self.scene.estate.requests_of(self.scene.estate.hostile, PORT)
+        received = self.harness.workspaces.requests_of(self.harness.workspaces.hostile, PORT)
         assert marker in received
         return session in received
 
 
 @dataclass
-class NaiveStage:
+class NaiveTarget:
     """The unprotected hub."""
 
     hub: NaiveHub
@@ -100,7 +104,7 @@ class NaiveStage:
         self.account, self.mallory, self.secret = USERS["alice"], USERS["mallory"], SECRET
         self.credentials = {"username": "alice"}
 
-    def targets(self, marker: str) -> dict[str, Any]:
+    def script_arguments(self, marker: str) -> dict[str, Any]:
         return {
             "main": self.main,
             "session": f"{self.main}/api/v1/session",

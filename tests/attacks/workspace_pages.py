@@ -1,4 +1,4 @@
-"""What the servers of the two workspaces send: Mallory's page and scripts, and a secret of the other one."""
+"""The pages of the two workspaces: Mallory's page and scripts, and the other one's secret."""
 
 from pathlib import Path
 
@@ -8,13 +8,13 @@ SERVICE_WORKER = """
 addEventListener('install', () => skipWaiting());
 addEventListener('message', async ({data, source}) => {
   const options = {credentials: 'include', referrer: new URL('/', location)};
-  source.postMessage(await fetch(data, options).then((answer) => answer.text(), String));
+  source.postMessage(await fetch(data, options).then((response) => response.text(), String));
 });
 """
 
 
 def pages(secret: str, mallory_session: str) -> dict[str, str]:
-    """Return the files of a site: header lines, an empty line and the body."""
+    """Return the files by name: header lines, an empty line and the body."""
     stolen = [f"Set-Cookie: {name}={mallory_session}; Path=/" for name in (PLAIN_COOKIE, HOST_COOKIE)]
     return {
         "index.html": "Content-Type: text/html\n\n<!doctype html><title>Workspace</title><body>Hello",
@@ -29,7 +29,7 @@ def pages(secret: str, mallory_session: str) -> dict[str, str]:
 
 
 def publish(home: Path, files: dict[str, str]) -> None:
-    """Put a site into the home of a workspace; the IDE of the tests serves it."""
+    """Write the files to the home of a workspace; the test IDE serves them."""
     site = home / "site"
     site.mkdir(exist_ok=True)
     for name, content in files.items():

@@ -1,4 +1,4 @@
-"""The attempts that succeed in the modes that give something up; docs/security.md says so."""
+"""The attempts that are known to succeed in the weaker origin modes; see docs/security.md."""
 
 # All ports of a host share its cookies.
 PORT_MODE = frozenset({
