@@ -1,5 +1,5 @@
--- Tells whether a container id belongs to CodeHub: an id says nothing, so ask the engine for the name.
--- Nobody can rename a container through the gate, so the answer stays true.
+-- Checks whether a container id belongs to CodeHub, by asking the engine for the container's name.
+-- The gate does not let anyone rename a container, so the result stays true.
 
 local ENGINE = "unix@" .. os.getenv("DOCKER_GATE_ENGINE")
 local UUID = "^%x%x%x%x%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%-%x%x%x%x%x%x%x%x%x%x%x%x$"
@@ -13,7 +13,7 @@ end
 core.register_action("check_container", { "http-req" }, function(txn)
     local id = txn:get_var("txn.id")
     local response = core.httpclient():get({ url = "http://docker/containers/" .. id .. "/json", dst = ENGINE })
-    -- An absent container is nobody's: the engine says so itself.
+    -- For an absent container, let the engine respond itself.
     local own = response.status == 404 or (response.status == 200 and is_own(response.body or ""))
     txn:set_var("txn.own", own)
 end)

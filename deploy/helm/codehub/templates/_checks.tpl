@@ -1,4 +1,4 @@
-{{/* What cannot work is refused here, each with what to do. */}}
+{{/* Refuse values that cannot work, and say what to do. */}}
 {{- define "codehub.checks" -}}
 {{- $host := (urlParse .Values.publicUrl).hostname -}}
 {{- if not .Values.publicUrl -}}

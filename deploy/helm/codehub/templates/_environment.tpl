@@ -150,7 +150,7 @@ CODEHUB_EGRESS_REFUSED_NETWORKS: {{ join "," . | quote }}
 {{- end }}
 {{- end }}
 
-{{/* Which secrets a part gets: no more than it uses. */}}
+{{/* The secrets of a part: only those that it uses. */}}
 {{- define "codehub.secrets" -}}
 {{- $values := .root.Values -}}
 {{- $secrets := dict "CODEHUB_DATABASE_URL" $values.database.urlSecret -}}
