@@ -17,6 +17,8 @@ from yarl import URL
 from testkit.kubernetes.cluster import Cluster
 
 HOST = "127.0.0.1"
+# Exactly as the API server says it.
+JSON = {"Content-Type": "application/json"}
 # The proxy sets its own.
 NOT_FORWARDED = {"host", "content-length", "transfer-encoding", "connection"}
 
@@ -102,10 +104,10 @@ def respond(status: int, text: str = "", retry_after: int | None = None) -> Faul
 
 def respond_with_status(status: int, reason: str, message: str) -> Fault:
     """Respond as the API server itself does."""
-    document = _status(status, reason, message)
+    document = json.dumps(_status(status, reason, message)).encode()
 
     async def fault(_: Exchange) -> web.StreamResponse:
-        return web.json_response(document, status=status)
+        return web.Response(status=status, body=document, headers=JSON)
 
     return fault
 
@@ -113,9 +115,10 @@ def respond_with_status(status: int, reason: str, message: str) -> Fault:
 def end_watch(status: int, reason: str) -> Fault:
     """Begin a watch and end it with this error."""
     event = {"type": "ERROR", "object": _status(status, reason, "injected")}
+    line = json.dumps(event).encode() + b"\n"
 
     async def fault(_: Exchange) -> web.StreamResponse:
-        return web.json_response(event, dumps=lambda each: json.dumps(each) + "\n")
+        return web.Response(body=line, headers=JSON)
 
     return fault
 

@@ -43,8 +43,8 @@ __all__ = ["shared_namespace"]
 
 # Begins and ends with a stopped workspace.
 LIFE = (DesiredState.RUNNING, DesiredState.STANDBY, DesiredState.ARCHIVED, DesiredState.STANDBY)
-# A request without a response fails after this long, in place of half a minute.
-RESPONSE_SECONDS = 3.0
+# A request without a response fails after this long, in place of half a minute. All lives share a machine.
+RESPONSE_SECONDS = 10.0
 EVENTS = 500
 SETTINGS = {
     "CODEHUB_SWEEPS_OBSERVE_SECONDS": "2",
@@ -136,10 +136,12 @@ class Harness:
         await self.deployment.wake(workspace_id)
         await self.deployment.wait_for_phase(workspace_id, Phase.DELETED)
 
-    async def failed_attempts(self, workspace_id: WorkspaceId) -> int:
+    async def failed_attempts(self, workspace_id: WorkspaceId) -> list[str]:
         async with self.deployment.database.transaction() as session:
             events = await list_events(session, workspace_id, before=None, limit=EVENTS)
-        return sum(event.kind == EventKind.ATTEMPT_FAILED for event in events)
+        return [
+            f"{event.operation}: {event.detail}" for event in events if event.kind == EventKind.ATTEMPT_FAILED
+        ]
 
 
 @pytest.fixture
@@ -176,7 +178,7 @@ async def live(harness: Harness, trouble: Trouble) -> None:
         await harness.purge(workspace_id)
         assert rule.hits, "nothing failed on the way to DELETED"
         failed = await harness.failed_attempts(workspace_id)
-        assert not (trouble.unnoticed and failed), f"{failed} attempts failed"
+        assert not (trouble.unnoticed and failed), failed
 
 
 @asynccontextmanager

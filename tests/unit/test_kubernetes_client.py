@@ -10,9 +10,11 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+import temporalio.converter
 from aiohttp import web
 from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import Pod
+from temporalio.api.failure.v1 import Failure
 
 from codehub.adapters.kubernetes.changes import KubernetesChanges
 from codehub.adapters.kubernetes.client import Kubernetes, NoConfiguration, open_kubernetes
@@ -101,6 +103,8 @@ async def test_only_the_api_itself_can_say_that_something_is_absent(tmp_path: Pa
         lambda: web.Response(status=404, headers={"Content-Type": ""}),
         lambda: web.Response(status=200, text="<html>sign in</html>", content_type="text/html"),
         lambda: web.Response(status=502, text="bad gateway"),
+        lambda: web.Response(status=502, text="bad gateway", content_type="application/json"),
+        lambda: web.json_response(["bad gateway"], status=502),
         lambda: failure(401, "Unauthorized"),
         lambda: failure(403, "Forbidden"),
         lambda: failure(500, "InternalError"),
@@ -123,6 +127,26 @@ async def test_any_other_response_is_an_outage(tmp_path: Path, response: Callabl
             with pytest.raises(Transient) as caught:
                 await call
             assert caught.value.reason is ErrorReason.UNREACHABLE
+
+
+@pytest.mark.parametrize(
+    "response",
+    [lambda: web.Response(status=503, text="no healthy upstream"), lambda: failure(500, "InternalError")],
+    ids=["of a load balancer", "of the API"],
+)
+async def test_temporal_can_store_the_failure_and_its_causes(
+    tmp_path: Path, response: Callable[[], web.Response]
+) -> None:
+    async def handler(_: web.Request) -> web.Response:
+        return response()
+
+    async with cluster(tmp_path, handler) as kubernetes:
+        with pytest.raises(Transient) as caught:
+            await KubernetesVolumes(kubernetes, OPTIONS).provision(WORKSPACE_ID)
+    converter = temporalio.converter.DataConverter.default
+    stored = Failure()
+    converter.failure_converter.to_failure(caught.value, converter.payload_converter, stored)
+    assert "does not answer" in stored.message
 
 
 async def test_an_overloaded_server_is_asked_again_when_it_says(tmp_path: Path) -> None:

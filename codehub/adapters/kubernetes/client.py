@@ -108,6 +108,13 @@ class Kubernetes:
             document: dict[str, Any] = response.json()
         return str(document.get("gitVersion", "unknown"))
 
+    def raise_plain_errors(self) -> None:
+        """Replace how lightkube raises errors: those that are not JSON would be their own cause.
+
+        Temporal cannot store such an error, so the step would fail without its reason.
+        """
+        self._generic.raise_for_status = _raise_for_status  # type: ignore[method-assign]
+
     @property
     def _generic(self) -> GenericAsyncClient:
         # lightkube deletes without preconditions and does not end followed logs.
@@ -116,6 +123,23 @@ class Kubernetes:
     @property
     def _http(self) -> httpx2.AsyncClient:
         return self._generic._client  # noqa: SLF001 (the only way to a path without objects)
+
+
+def _raise_for_status(response: httpx2.Response) -> None:
+    try:
+        response.raise_for_status()
+    except httpx2.HTTPStatusError as error:
+        if response.headers["Content-Type"].partition(";")[0] != "application/json":
+            raise
+        raise _described(error) from error
+
+
+def _described(error: httpx2.HTTPStatusError) -> httpx2.HTTPStatusError:
+    """Return the error with what the API says about it, or as it is if the API does not say it that way."""
+    try:
+        return ApiError(request=error.request, response=error.response)
+    except (ValueError, TypeError, AttributeError):
+        return httpx2.HTTPStatusError(str(error), request=error.request, response=error.response)
 
 
 class NoConfiguration(Exception):
@@ -152,8 +176,10 @@ async def open_kubernetes(kubeconfig: Path | None, namespace: str) -> AsyncItera
         trust_env=False,
         transport=transport,
     )
+    kubernetes = Kubernetes(client, namespace, config.cluster.server, transport)
+    kubernetes.raise_plain_errors()
     async with client:
-        yield Kubernetes(client, namespace, config.cluster.server, transport)
+        yield kubernetes
 
 
 @contextlib.contextmanager
