@@ -73,6 +73,9 @@ def _fill_context(context: Path) -> None:
     shutil.copy(REPOSITORY / "images" / "workspace" / "run-agent", context)
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(REPOSITORY / "workspace_agent", context / "workspace_agent", ignore=ignored)
+    (context / "testkit").mkdir()
+    for name in ("__init__.py", "crash_points.py"):
+        shutil.copy(REPOSITORY / "testkit" / name, context / "testkit")
 
 
 @functools.cache

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from codehub.ports import ArchiveStore
 from tests.buckets import Bucket
 from tests.contracts.test_archives import store_of
+from tests.forwarding import join
 
 
 @asynccontextmanager
@@ -54,20 +55,9 @@ async def forwarded(
         callers.add(caller)
         if gate is not None and caller != host:
             await gate.enter(caller)
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
+        await join((reader, writer), await asyncio.open_connection("127.0.0.1", port))
 
     server = await asyncio.start_server(forward, host, 0)
     async with server:
         own_port = server.sockets[0].getsockname()[1]
         yield f"http://{host}:{own_port}", callers
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except ConnectionError:
-        pass
-    writer.close()

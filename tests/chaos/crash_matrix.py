@@ -2,17 +2,15 @@
 
 import asyncio
 import os
-import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Protocol
 
 from codehub.domain.conditions import WorkspaceId
 from codehub.domain.states import DesiredState, Operation, Phase
-from testkit.crash_points import CrashPoint, crashing_worker
+from testkit.crash_points import KILLED, CrashingWorker, CrashPoint, crashing_process
 from testkit.deployment import Deployment
 from testkit.trees import Description
 from testkit.waiting import until
@@ -30,6 +28,14 @@ class OpenDeployment(Protocol):
     """Opens a deployment on shared servers, with extra settings."""
 
     def __call__(self, directory: Path, **extra: str) -> AbstractAsyncContextManager[Deployment]: ...
+
+
+class RunWorker(Protocol):
+    """Runs a worker with these settings that crashes at the point, as a process or a Pod."""
+
+    def __call__(
+        self, point: CrashPoint, environment: Mapping[str, str]
+    ) -> AbstractAsyncContextManager[CrashingWorker]: ...
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,7 @@ async def crash_at_every_point(
     place: Path,
     at_once: int,
     common_steps: Sequence[str] = ROW_STEPS,
+    run_worker: RunWorker = crashing_process,
 ) -> None:
     """Kill a worker at each crash point, in so many deployments at once."""
     path = COURSES[operation]
@@ -80,7 +87,7 @@ async def crash_at_every_point(
         directory = place / chain[0].replace(":", "-")
         directory.mkdir()
         async with open_deployment(directory, **NO_SWEEPS) as deployment:
-            await crash_one_after_another(deployment, path, chain, directory)
+            await crash_one_after_another(deployment, path, chain, directory, run_worker)
 
     results = await asyncio.gather(*(crash(chain) for chain in chains), return_exceptions=True)
     failed = {
@@ -88,7 +95,11 @@ async def crash_at_every_point(
         for chain, result in zip(chains, results, strict=True)
         if isinstance(result, BaseException)
     }
-    assert not failed, "\n".join(f"{points}: {error!r}" for points, error in failed.items())
+    assert not failed, "\n".join(f"{points}: {describe(error)}" for points, error in failed.items())
+
+
+def describe(error: BaseException) -> str:
+    return "\n".join([repr(error), *getattr(error, "__notes__", ())])
 
 
 @dataclass(frozen=True)
@@ -100,26 +111,26 @@ class Trial:
     point: CrashPoint
 
     def __str__(self) -> str:
-        return f"{self.point.moment}:{self.point.activity_name}"
+        return str(self.point)
 
 
 async def crash_one_after_another(
-    deployment: Deployment, path: OperationPath, points: Sequence[str], directory: Path
+    deployment: Deployment, path: OperationPath, points: Sequence[str], directory: Path, run_worker: RunWorker
 ) -> None:
     """Kill one worker after another; each first finishes what the one before it was killed in."""
     trials = await prepare(deployment, path, points, directory)
     killed: Trial | None = None
     for trial in trials:
-        with crashing_worker(trial.point, deployment.environment) as worker:
+        async with run_worker(trial.point, deployment.environment) as worker:
             if killed is not None:
                 await recover(deployment, path, killed)
             await request_end(deployment, path, trial.workspace_id)
 
-            async def ended(worker: ForkServerProcess = worker) -> bool:
-                return worker.exitcode is not None
+            async def ended(worker: CrashingWorker = worker) -> bool:
+                return await worker.exit_code() is not None
 
             await until(ended, f"the worker reached {trial}")
-            assert worker.exitcode == -signal.SIGKILL
+            assert await worker.exit_code() == KILLED
         assert trial.point.crashed_file.exists()
         await check_what_counts_as_complete(deployment, path, trial)
         killed = trial

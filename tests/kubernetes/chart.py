@@ -1,33 +1,34 @@
 """Install the Helm chart on the test cluster, with the servers of the tests outside of it."""
 
-import asyncio
 import base64
 import random
 import subprocess
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 import yaml  # type: ignore[import-untyped]
 
-from testkit.docker_engine import docker
+from testkit.docker_engine import docker, need_docker
 from testkit.kubernetes import binaries
 from testkit.kubernetes.api import Api
 from testkit.kubernetes.cluster import Cluster
 from testkit.kubernetes.deadline import wait_until
 from tests.deploy.helm import CHART, HELM
+from tests.kubernetes.reachable_servers import temporal_files
 
 CONTROL_PLANE_IMAGE = "codehub-control-plane"
-STORAGE_JOB_IMAGE = "codehub-storage-job"
+IMAGES = (CONTROL_PLANE_IMAGE, "codehub-storage-job", "codehub-workspace")
 TAG = "chart-test"
 RELEASE = "codehub"
 INSTALL_SECONDS = 600
-TLS_FILES = {"ca.crt": "CA", "tls.crt": "CERT", "tls.key": "KEY"}
+PUBLIC_URL = "http://localhost:8080"
+# Longer than an upgrade takes: an open WebSocket must outlive it.
+DRAIN_SECONDS = 300
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _values(cluster: Cluster, environment: Mapping[str, str]) -> dict[str, objec
     """Return values for a cluster without DNS: the Services have fixed addresses."""
     last = int(cluster.network.services[-1])
     return {
-        "publicUrl": "http://localhost:8080",
+        "publicUrl": PUBLIC_URL,
         "images": {"tag": TAG},
         "s3": {"endpointUrl": environment["CODEHUB_S3_ENDPOINT_URL"]},
         "temporal": {
@@ -124,7 +125,7 @@ def _values(cluster: Cluster, environment: Mapping[str, str]) -> dict[str, objec
         "network": {"pods": [str(cluster.network.subnet)]},
         "api": {"clusterIP": str(IPv4Address(last - 2)), "autoscaling": {"enabled": False}},
         "egress": {"clusterIP": str(IPv4Address(last - 3)), "drainSeconds": 1},
-        "proxy": {"autoscaling": {"enabled": False}, "drainSeconds": 20},
+        "proxy": {"autoscaling": {"enabled": False}, "drainSeconds": DRAIN_SECONDS},
         "endpointSeconds": 5,
     }
 
@@ -137,70 +138,23 @@ def _create_secrets(api: Api, namespace: str, environment: Mapping[str, str]) ->
         "s3-secret-key": environment["CODEHUB_S3_SECRET_KEY"],
         "egress-key": environment["CODEHUB_EGRESS_KEY"],
     }
-    temporal = {
-        name: Path(environment[f"CODEHUB_TEMPORAL_TLS_{file}_FILE"]).read_text()
-        for name, file in TLS_FILES.items()
-    }
-    for name, content in (("codehub", codehub), ("temporal", temporal)):
-        data = {key: base64.b64encode(value.encode()).decode() for key, value in content.items()}
-        api.create(f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": name}, "data": data})
+    create_secret(api, namespace, "codehub", codehub)
+    create_secret(api, namespace, "temporal", temporal_files(environment))
+
+
+def create_secret(api: Api, namespace: str, name: str, content: Mapping[str, str]) -> None:
+    data = {key: base64.b64encode(value.encode()).decode() for key, value in content.items()}
+    api.create(f"/api/v1/namespaces/{namespace}/secrets", {"metadata": {"name": name}, "data": data})
 
 
 def load_images(cluster: Cluster) -> None:
-    """Copy the images of CodeHub that the tests need to the nodes, under a tag that the chart accepts."""
-    names = (CONTROL_PLANE_IMAGE, STORAGE_JOB_IMAGE)
-    tagged = [f"{name}:{TAG}" for name in names]
-    for name, tag in zip(names, tagged, strict=True):
+    """Copy the images of CodeHub to the nodes, under a tag that the chart accepts."""
+    need_docker(*(f"{name}:latest" for name in IMAGES))
+    tagged = [f"{name}:{TAG}" for name in IMAGES]
+    for name, tag in zip(IMAGES, tagged, strict=True):
         docker("tag", f"{name}:latest", tag)
     cluster.load_images(*tagged)
     docker("rmi", *tagged)
-
-
-@asynccontextmanager
-async def reachable_servers(
-    cluster: Cluster, environment: Mapping[str, str]
-) -> AsyncIterator[dict[str, str]]:
-    """Forward the servers from an address that Pods reach; yield the environment with that address."""
-    host = cluster.host_address
-    changed = dict(environment)
-    async with AsyncExitStack() as stack:
-        for name in ("DATABASE_URL", "REDIS_URL", "S3_ENDPOINT_URL", "TEMPORAL_ADDRESS"):
-            url = environment[f"CODEHUB_{name}"]
-            port = urlsplit(url if "://" in url else f"//{url}").port or 0
-            await stack.enter_async_context(_forward(host, port))
-            changed[f"CODEHUB_{name}"] = _at(host, url)
-        yield changed
-
-
-def _at(host: str, url: str) -> str:
-    if "://" not in url:
-        return f"{host}:{url.rpartition(':')[2]}"
-    parts = urlsplit(url)
-    credentials, at, _ = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{credentials}{at}{host}:{parts.port}"))
-
-
-@asynccontextmanager
-async def _forward(host: str, port: int) -> AsyncIterator[None]:
-    async def forward(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        inner_reader, inner_writer = await asyncio.open_connection("127.0.0.1", port)
-        await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
-
-    server = await asyncio.start_server(forward, host, port)
-    try:
-        yield
-    finally:
-        server.close()
-
-
-async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    except ConnectionError:
-        pass
-    writer.close()
 
 
 def _run(*command: str) -> str:
