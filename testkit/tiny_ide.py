@@ -4,15 +4,22 @@ Usage: tiny_ide.py PORT|SOCKET PREFIX [mute|deaf|held]: `mute` never listens, `d
 `held` does not listen while its home has a file with the name `hold`.
 """
 
+import base64
 import contextlib
+import hashlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
+
+# The client's key, and what the protocol appends to it.
+SOCKET_KEY = re.compile(r"\r\nSec-WebSocket-Key: (\S+)\r\n", re.IGNORECASE)
+SOCKET_ID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 def answer(path: str) -> str:
@@ -73,17 +80,35 @@ def serve(address: str, prefix: str) -> None:
         print("listening", flush=True)  # noqa: T201
         while True:
             connection, _ = server.accept()
-            with connection:
-                head = connection.recv(65536).decode()
-                path = head.split()[1]
-                known = token is None or f"Authorization: token {token}\r\n" in head
-                allowed = known and path.startswith(prefix)
-                status = "200 OK" if allowed else "403 Forbidden"
-                body = answer(path.removeprefix(prefix)) if allowed else ""
-                response = f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-                # The client may have given up while this IDE was frozen.
-                with contextlib.suppress(BrokenPipeError):
-                    connection.sendall(response.encode())
+            head = connection.recv(65536).decode()
+            path = head.split()[1]
+            known = token is None or f"Authorization: token {token}\r\n" in head
+            allowed = known and path.startswith(prefix)
+            key = SOCKET_KEY.search(head)
+            if allowed and key:
+                threading.Thread(target=echo_messages, args=(connection, key[1]), daemon=True).start()
+            else:
+                respond(connection, answer(path.removeprefix(prefix)) if allowed else None)
+
+
+def respond(connection: socket.socket, body: str | None) -> None:
+    status = "403 Forbidden" if body is None else "200 OK"
+    response = f"HTTP/1.1 {status}\r\nContent-Length: {len(body or '')}\r\n\r\n{body or ''}"
+    # The client may have given up while this IDE was frozen.
+    with connection, contextlib.suppress(BrokenPipeError):
+        connection.sendall(response.encode())
+
+
+def echo_messages(connection: socket.socket, key: str) -> None:
+    """Return the messages of a WebSocket, each of which is shorter than 126 bytes."""
+    proof = base64.b64encode(hashlib.sha1((key + SOCKET_ID).encode(), usedforsecurity=False).digest())
+    upgraded = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    with connection, connection.makefile("rb") as frames:
+        connection.sendall(upgraded + b"Sec-WebSocket-Accept: " + proof + b"\r\n\r\n")
+        while header := frames.read(6):
+            mask, size = header[2:], header[1] & 0x7F
+            message = bytes(byte ^ mask[index % 4] for index, byte in enumerate(frames.read(size)))
+            connection.sendall(bytes([header[0], size]) + message)
 
 
 if __name__ == "__main__":

@@ -35,11 +35,14 @@ LOGGED_CHARACTERS = 300
 
 
 @asynccontextmanager
-async def running_browser(*options: str) -> AsyncIterator[Browser]:
-    program = need_program("chromium")
+async def running_browser(*options: str, program: Path | None = None) -> AsyncIterator[Browser]:
+    """Run Chromium, or the program in its place."""
+    executable = program or need_program("chromium")
     async with async_playwright() as playwright:
         # Chromium has no sandbox for root, and CI runs as root.
-        browser = await playwright.chromium.launch(executable_path=program, args=["--no-sandbox", *options])
+        browser = await playwright.chromium.launch(
+            executable_path=executable, args=["--no-sandbox", *options]
+        )
         try:
             yield browser
         finally:
@@ -49,9 +52,9 @@ async def running_browser(*options: str) -> AsyncIterator[Browser]:
 class Tab:
     """A tab that records errors, responses and WebSocket messages."""
 
-    def __init__(self, page: Page, person: Person) -> None:
+    def __init__(self, page: Page, url: str) -> None:
         self.page = page
-        self._url = person.url
+        self._url = url
         self._prompts = 0
         self.reset_counts()
         page.on("console", self._record_console)
@@ -151,7 +154,7 @@ async def open_tab(browser: Browser, person: Person) -> AsyncIterator[Tab]:
     session = person.credentials.session
     await context.add_cookies([{"name": PLAIN_COOKIE, "value": session, "url": person.url}])
     try:
-        yield Tab(await context.new_page(), person)
+        yield Tab(await context.new_page(), person.url)
     finally:
         await context.close()
 

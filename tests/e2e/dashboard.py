@@ -27,10 +27,10 @@ class Dashboard:
         page.on("console", self._record_error)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    async def sign_in(self, path: str = "/login") -> None:
+    async def sign_in(self, path: str = "/login", password: str = PASSWORD) -> None:
         await self.page.goto(path)
         await self.page.get_by_label("User name").fill(self.username)
-        await self.page.get_by_label("Password").fill(PASSWORD)
+        await self.page.get_by_label("Password").fill(password)
         await self.page.get_by_role("button", name="Sign in", exact=True).click()
 
     async def create(self, name: str, *, start: bool = True) -> WorkspaceId:

@@ -129,7 +129,7 @@ async def has_failed(person: Person, workspace_id: WorkspaceId) -> bool:
 
 async def use_ide(browser: Browser, person: Person, workspace_id: WorkspaceId) -> None:
     async with window(browser, person) as page:
-        tab = Tab(page, person)
+        tab = Tab(page, person.url)
         await tab.visit(workspace_id)
         await tab.wait_for_ide()
         await tab.write_file("plot.py", "print('figure 7')")
@@ -198,7 +198,7 @@ async def take_proxy_pages(browser: Browser, person: Person, scene: Scene) -> No
         await page.get_by_role("heading", name="Starting your workspace").wait_for()
         await page.wait_for_timeout(1000)
         await save(page, "proxy-starting-dark")
-        await Tab(page, person).wait_for_ide()
+        await Tab(page, person.url).wait_for_ide()
     async with window(browser, person) as page:
         await page.goto(f"{person.url}/w/{scene.survey}/")
         await page.screenshot(path=DIRECTORY / "proxy-error-light.png", full_page=True)
@@ -211,7 +211,7 @@ async def take_proxy_pages(browser: Browser, person: Person, scene: Scene) -> No
         await page.get_by_role("button", name="Restore and open").click()
         await expect(page.locator(".figures")).to_contain_text("MB/s", timeout=PATIENCE)
         await save(page, "proxy-restoring-light")
-        await Tab(page, person).wait_for_ide()
+        await Tab(page, person.url).wait_for_ide()
         await person.move_to(scene.genome, "STANDBY")
 
 

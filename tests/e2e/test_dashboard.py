@@ -75,7 +75,7 @@ async def test_workspace_is_created_opened_stopped_archived_restored_and_deleted
     async with page.expect_popup() as opening:
         await dashboard.press("notes", "Open")
     ide = await opening.value
-    tab = Tab(ide, person)
+    tab = Tab(ide, person.url)
     await tab.wait_for_ide()
     await tab.write_file("diary.txt", DIARY)
     await wait_for_file(deployment.home(workspace_id) / "diary.txt", DIARY)

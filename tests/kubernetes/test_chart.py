@@ -1,146 +1,193 @@
-"""The Helm chart on a real cluster: installing, a workspace, an upgrade under load, uninstalling."""
+"""The Helm chart on a real cluster: from its installation to its removal, used and broken meanwhile.
+
+The tests share one release. The last one removes it.
+"""
 
 import asyncio
-import json
-from collections import Counter
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
+from collections.abc import AsyncIterator
 from pathlib import Path
-from uuid import uuid4
+from urllib.parse import urlsplit
 
-import httpx
+import aiohttp
 import pytest
+from playwright.async_api import Page
 
-from codehub.bootstrap import open_database
-from codehub.clock import utc_now
-from codehub.services.audit import Actor
-from codehub.services.credentials import create_token
-from codehub.settings import load_settings
-from testkit.deployment import Servers, clone_database, register_namespace
-from testkit.docker_engine import JOB_IMAGE, docker, need_docker
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.naming import container_name, volume_name
+from testkit.deployment import Servers
 from testkit.kubernetes.cluster import Cluster
-from testkit.kubernetes.provisioner import DEFAULT_CLASS
-from testkit.rows import add_user
 from testkit.waiting import until
-from tests.kubernetes.chart import CONTROL_PLANE_IMAGE, Chart, load_images, new_release, reachable_servers
-from tests.kubernetes.conftest import IDE_IMAGE
+from tests.docker.code_server import CodeServer
+from tests.e2e.browser import Tab, wait_for_file
+from tests.e2e.dashboard import Dashboard, open_dashboard
+from tests.kubernetes.chart import PUBLIC_URL, Chart, load_images
+from tests.kubernetes.chart_browser import browser_at
+from tests.kubernetes.chart_load import go_up_and_down, kill_workers, under_load
+from tests.kubernetes.deployment import cordoned
+from tests.kubernetes.release import Release, User, installed_release
+
+pytestmark = pytest.mark.timeout(900)
 
 PARTS = ("api", "proxy", "worker", "egress")
 REPLICAS = 2
-REQUEST_SECONDS = 60
+WORKSPACES = 4
+KILLS = 6
+KILL_SECONDS = 10
 
 
-@asynccontextmanager
-async def fresh_stores(servers: Servers, cluster: Cluster) -> AsyncIterator[dict[str, str]]:
-    """Return the environment of an empty database and an own namespace of Temporal, as Pods reach them."""
-    name = f"chart_{uuid4().hex}"
-    shared = servers.stack.environment
-    database_url = await clone_database(shared["CODEHUB_DATABASE_URL"], "template1", name)
-    own = {**shared, "CODEHUB_DATABASE_URL": database_url, "CODEHUB_TEMPORAL_NAMESPACE": name}
-    await register_namespace(load_settings(own))
-    async with reachable_servers(cluster, own) as environment:
-        yield environment
-
-
-async def token_of_new_user(environment: Mapping[str, str]) -> str:
-    async with open_database(load_settings(environment)) as database:
-        async with database.transaction() as session:
-            user_id = await add_user(session)
-        now = utc_now()
-        made = await create_token(
-            database, user_id, "chart", expires_at=now + timedelta(hours=1), by=Actor("test"), now=now
-        )
-    return made.token
-
-
-@dataclass
-class Load:
-    """Requests one after another to the ready proxies, each with a connection of its own."""
-
-    chart: Chart
-    statuses: Counter[int]
-    failures: list[str]
-
-    async def run(self) -> None:
-        while True:
-            try:
-                async with httpx.AsyncClient(timeout=REQUEST_SECONDS, trust_env=False) as client:
-                    url = await asyncio.to_thread(self.chart.proxy_url)
-                    self.statuses[(await client.get(f"{url}/healthz")).status_code] += 1
-            except httpx.HTTPError as error:
-                self.failures.append(repr(error))
-
-
-@asynccontextmanager
-async def under_load(chart: Chart) -> AsyncIterator[Load]:
-    load = Load(chart, Counter(), [])
-    running = asyncio.create_task(load.run())
-    try:
-        yield load
-    finally:
-        running.cancel()
-        await asyncio.wait([running])
-
-
-async def open_workspace(chart: Chart, token: str) -> tuple[str, str]:
-    """Create a workspace through the API, start it, and return its id and a page of its IDE."""
-    bearer = {"Authorization": f"Bearer {token}"}
-    async with httpx.AsyncClient(
-        base_url=chart.proxy_url(), headers=bearer, timeout=REQUEST_SECONDS, trust_env=False
-    ) as client:
-        created = await client.post("/api/v1/workspaces", json={"name": "first", "desired_state": "RUNNING"})
-        assert created.is_success, created.text
-        workspace_id = created.json()["id"]
-
-        async def runs() -> bool:
-            found = (await client.get(f"/api/v1/workspaces/{workspace_id}")).json()
-            assert found["phase"] != "ERROR", found
-            return bool(found["phase"] == "RUNNING")
-
-        await until(runs, "the workspace runs")
-        page = await client.get("/", headers={"Host": f"{workspace_id}.localhost:8080"})
-        assert page.status_code == 200, page.text
-    return workspace_id, page.text
-
-
-@pytest.mark.timeout(1800)
-async def test_a_release_is_installed_upgraded_and_removed(
-    cluster: Cluster, servers: Servers, tmp_path: Path
-) -> None:
-    need_docker(f"{CONTROL_PLANE_IMAGE}:latest", JOB_IMAGE)
+@pytest.fixture(scope="module")
+async def release(
+    servers: Servers, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Release]:
     load_images(cluster)
-    labels = json.loads(docker("inspect", "--format", "{{json .Config.Labels}}", IDE_IMAGE))
-    workspaces = {
-        "image": IDE_IMAGE,
-        "imageLabels": {IDE_IMAGE.partition(":")[0]: labels},
-        "storage": {"className": DEFAULT_CLASS},
-    }
-    async with fresh_stores(servers, cluster) as environment:
-        with new_release(cluster, environment, tmp_path, workspaces=workspaces) as chart:
-            await asyncio.to_thread(chart.install)
-            assert {part: ready_pods(chart, part) for part in PARTS} == dict.fromkeys(PARTS, REPLICAS)
-            password = await asyncio.to_thread(
-                chart.execute, "api", "codehub", "user", "add", "admin", "--admin", "--generate"
-            )
-            assert len(password.split()) == 1
+    async with installed_release(servers, cluster, tmp_path_factory.mktemp("chart")) as installed:
+        yield installed
 
-            workspace_id, _ = await open_workspace(chart, await token_of_new_user(environment))
-            pods = chart.api.list(f"/api/v1/namespaces/{chart.workspaces}/pods")
-            assert [pod["metadata"]["labels"]["codehub.io/workspace-id"] for pod in pods] == [workspace_id]
 
-            async with under_load(chart) as load:
-                await asyncio.to_thread(chart.install, "--set-string", "settings.CODEHUB_LOG_LEVEL=debug")
-            assert load.failures == []
-            assert set(load.statuses) == {200}
+@pytest.fixture(scope="module")
+async def user(release: Release) -> User:
+    return await release.new_user()
 
-            await asyncio.to_thread(chart.helm, "uninstall", "codehub")
-            assert chart.api.find(f"/api/v1/namespaces/{chart.workspaces}/pods/codehub-ws-{workspace_id}")
-            policies = chart.api.list(
-                f"/apis/networking.k8s.io/v1/namespaces/{chart.workspaces}/networkpolicies"
-            )
-            assert [policy["metadata"]["name"] for policy in policies] == ["codehub-workspaces-deny"]
+
+@pytest.fixture(scope="module")
+async def running(user: User) -> WorkspaceId:
+    """Return a workspace with the tiny IDE that runs until the end."""
+    return await user.create("RUNNING")
+
+
+@pytest.fixture
+async def dashboard(release: Release, tmp_path: Path) -> AsyncIterator[Dashboard]:
+    """Return the dashboard in Chromium, of an administrator whom the command line has added."""
+    command = ("codehub", "user", "add", "admin", "--admin", "--generate")
+    password = await asyncio.to_thread(release.chart.execute, "api", *command)
+    async with (
+        browser_at(release.chart, tmp_path) as browser,
+        open_dashboard(browser, PUBLIC_URL, "admin") as opened,
+    ):
+        await opened.sign_in(password=password.strip())
+        yield opened
+
+
+async def test_an_installed_release_is_ready_and_runs_a_workspace(
+    release: Release, running: WorkspaceId
+) -> None:
+    chart = release.chart
+    assert {part: ready_pods(chart, part) for part in PARTS} == dict.fromkeys(PARTS, REPLICAS)
+    pods = chart.api.list(f"/api/v1/namespaces/{chart.workspaces}/pods")
+    assert [pod["metadata"]["labels"]["codehub.io/workspace-id"] for pod in pods] == [running]
+
+
+async def test_code_server_in_chromium_comes_back_from_its_archive_on_another_node(
+    release: Release, dashboard: Dashboard
+) -> None:
+    chart, page = release.chart, dashboard.page
+    workspace_id = await dashboard.create("notes")
+    await dashboard.expect_badge("notes", "Running")
+    async with page.expect_popup() as opening:
+        await dashboard.press("notes", "Open")
+    ide = await opening.value
+    await use_code_server(ide, workspace_id, release)
+    first_node = node_of(chart, workspace_id)
+
+    await dashboard.press("notes", "Stop")
+    await dashboard.expect_badge("notes", "Stopped")
+    await dashboard.choose("notes", "Archive")
+    await dashboard.expect_badge("notes", "Archived")
+    claim = f"/api/v1/namespaces/{chart.workspaces}/persistentvolumeclaims/{volume_name(workspace_id)}"
+    assert chart.api.find(claim) is None
+
+    with cordoned(chart.api, first_node):
+        await ide.goto(f"{PUBLIC_URL}/w/{workspace_id}/")
+        await ide.get_by_role("button", name="Restore and open").click()
+        code_server = CodeServer(Tab(ide, PUBLIC_URL))
+        await code_server.wait_until_open()
+    assert node_of(chart, workspace_id) != first_node
+    await code_server.expect_file("notes.txt", "typed in Chromium")
+    await code_server.expect_file("answer.txt", "42")
+    assert dashboard.errors == []
+
+    await dashboard.press("notes", "Stop")
+    await dashboard.expect_badge("notes", "Stopped")
+
+
+async def use_code_server(ide: Page, workspace_id: WorkspaceId, release: Release) -> None:
+    """Write one file in the editor and another in the terminal."""
+    code_server = CodeServer(Tab(ide, PUBLIC_URL))
+    await code_server.wait_until_open()
+    assert urlsplit(ide.url).netloc == f"{workspace_id}.localhost:8080"
+    home = release.homes.path(workspace_id)
+    await code_server.write_file("notes.txt", "typed in Chromium")
+    await wait_for_file(home / "notes.txt", "typed in Chromium")
+    await code_server.open_terminal()
+    await code_server.type("echo $((6*7)) > answer.txt\n")
+    await wait_for_file(home / "answer.txt", "42\n")
+
+
+async def test_no_operation_fails_while_a_worker_is_killed_every_ten_seconds(
+    release: Release, user: User
+) -> None:
+    workers = release.chart.pods("worker")
+    assert len({pod["spec"]["nodeName"] for pod in workers}) == len(workers) == REPLICAS
+    workspace_ids = await asyncio.gather(*(user.create("STANDBY") for _ in range(WORKSPACES)))
+    for workspace_id in workspace_ids:
+        release.homes.fill(workspace_id)
+    before = {each: release.homes.describe(each) for each in workspace_ids}
+    end = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        for workspace_id in workspace_ids:
+            tasks.create_task(go_up_and_down(user, workspace_id, end))
+        await kill_workers(release.chart, KILLS, KILL_SECONDS)
+        end.set()
+    operations = [each for workspace_id in workspace_ids for each in await user.operations(workspace_id)]
+    assert {(each["result"], each["attempts"]) for each in operations} == {("COMPLETED", 1)}
+    assert {each: release.homes.describe(each) for each in workspace_ids} == before
+
+
+async def test_an_upgrade_fails_no_request_and_breaks_no_open_websocket(
+    release: Release, user: User, running: WorkspaceId
+) -> None:
+    chart = release.chart
+    origin = f"{running}.{urlsplit(PUBLIC_URL).netloc}"
+    headers = {**user.headers, "Host": origin, "Origin": f"http://{origin}"}
+    proxy = chart.proxy_url()
+    async with (
+        aiohttp.ClientSession() as session,
+        session.ws_connect(f"{proxy}/socket", headers=headers) as socket,
+    ):
+        async with under_load(chart) as load:
+            await asyncio.to_thread(chart.install, "--set-string", "settings.CODEHUB_LOG_LEVEL=debug")
+        assert load.failures == []
+        assert set(load.statuses) == {200}
+
+        # All proxies have been replaced. The old one is draining, and would go on until its deadline.
+        await until_replaced(chart, urlsplit(proxy).hostname or "")
+        await socket.send_str("still here")
+        assert await socket.receive_str() == "still here"
+
+
+async def until_replaced(chart: Chart, address: str) -> None:
+    async def is_told_to_stop() -> bool:
+        (pod,) = (each for each in chart.pods("proxy") if each["status"]["podIP"] == address)
+        return "deletionTimestamp" in pod["metadata"]
+
+    await until(is_told_to_stop, "the old proxy is told to stop")
+
+
+async def test_a_removed_release_leaves_homes_workspaces_and_the_policy_that_denies_everything(
+    release: Release, running: WorkspaceId
+) -> None:
+    chart = release.chart
+    await asyncio.to_thread(chart.helm, "uninstall", "codehub")
+    namespace = f"/namespaces/{chart.workspaces}"
+    assert chart.api.find(f"/api/v1{namespace}/pods/{container_name(running)}")
+    assert chart.api.find(f"/api/v1{namespace}/persistentvolumeclaims/{volume_name(running)}")
+    policies = chart.api.list(f"/apis/networking.k8s.io/v1{namespace}/networkpolicies")
+    assert [policy["metadata"]["name"] for policy in policies] == ["codehub-workspaces-deny"]
+
+
+def node_of(chart: Chart, workspace_id: WorkspaceId) -> str:
+    pod = chart.api.get(f"/api/v1/namespaces/{chart.workspaces}/pods/{container_name(workspace_id)}")
+    return str(pod["spec"]["nodeName"])
 
 
 def ready_pods(chart: Chart, part: str) -> int:
