@@ -84,6 +84,10 @@ class User:
         page = await self.request("GET", f"{WORKSPACES}/{workspace_id}/operations?limit=100")
         return list(page["items"])
 
+    async def steps(self, workspace_id: WorkspaceId, operation_id: int) -> list[dict[str, Any]]:
+        path = f"{WORKSPACES}/{workspace_id}/operations/{operation_id}/steps"
+        return list((await self.request("GET", path))["items"])
+
 
 @dataclass(frozen=True)
 class Release:
