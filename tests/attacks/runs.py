@@ -125,19 +125,19 @@ async def make(browser: Browser, target: AttackTarget, attempt: Attempt) -> bool
     async with signed_in_page(browser, target) as page:
         [session] = [each["value"] for each in await page.context.cookies() if each["name"] == PLAIN_COOKIE]
         traffic = Traffic(page.context)
-        targets = stage.targets(marker)
+        arguments = target.script_arguments(marker)
         # The user has the other workspace open too, so the browser has its cookie.
-        await page.goto(targets["neighbor"])
-        await page.goto(stage.page)
-        assert page.url == stage.page
-        result = await _evaluate(page, attempt.script, targets)
+        await page.goto(arguments["neighbor"])
+        await page.goto(target.page)
+        assert page.url == target.page
+        result = await _evaluate(page, attempt.script, arguments)
         await traffic.settle()
         reached = await Run(target, page, marker, session, result).has_reached(attempt.goal)
     log.info("%s: %s (%s)", attempt.name, reached, result[:300])
     return reached
 
 
-async def _evaluate(page: Page, script: str, targets: dict[str, object]) -> str:
+async def _evaluate(page: Page, script: str, arguments: dict[str, object]) -> str:
     """Run a script and return its result, or the error as text."""
     function = f"""async (t) => {{
       {PRELUDE}
@@ -146,5 +146,5 @@ async def _evaluate(page: Page, script: str, targets: dict[str, object]) -> str:
       return Promise.race([run().catch(String), late]).then(JSON.stringify);
     }}"""
     with suppress(Error):
-        return json.dumps(await page.evaluate(function, targets))
+        return json.dumps(await page.evaluate(function, arguments))
     return "the page is gone"
