@@ -49,4 +49,5 @@ async def test_ide_files_and_terminal_work(tmp_path: Path) -> None:
         await tab.open_terminal()
         await tab.type("echo $((6*7)) > answer.txt\n")
         await wait_for_file(deployment.home(workspace_id) / "answer.txt", "42\n")
-        assert tab.errors == []
+        # Chromium complains that plain http cannot isolate windows; nothing else is refused.
+        assert [each for each in tab.errors if "Cross-Origin-Opener-Policy" not in each] == []
