@@ -38,7 +38,7 @@ def find_cookie(header: str, name: str) -> str | None:
 
 
 def remove_copies(name: str, host: str, path: str) -> list[str]:
-    """Return `Set-Cookie` values that remove all cookies of this name but ours, at the root of this host."""
+    """Return `Set-Cookie` values that remove all cookies of this name but ours, at this host's root."""
     ours, places = (None, "/"), list(_places(host, path))
     copies = [(name, place) for place in places if place != ours]
     # A cookie without a name is sent as its value, which can look like ours: `name=value`.

@@ -64,9 +64,10 @@ class Gateway:
                 del self._by_workspace[connection.workspace_id]
 
     def identify(self, connection: ClientConnection, line: bytes) -> WorkspaceId | None:
-        """Return the workspace that the preamble proves to come from, and count the connection for it.
+        """Return the workspace that the preamble authenticates, and count the connection for it.
 
-        Return None also for far too many: a few above the limit get a response that says so.
+        Return None if the workspace has far too many connections; the first ones above the limit get a
+        response.
         """
         self._unidentified.pop(connection, None)
         workspace_id = read_preamble(self.key, line.decode("latin-1"))
@@ -76,7 +77,7 @@ class Gateway:
         return workspace_id
 
     async def connect(self, workspace_id: WorkspaceId, target: Target) -> asyncio.Transport:
-        """Make the connection and log it. Raise Refused or Failed."""
+        """Connect to the target and log the result. Raise Refused or Failed."""
         if self._count(workspace_id) > self.limits.connections_per_workspace:
             raise Failed(Failure.TOO_MANY)
         try:

@@ -165,7 +165,7 @@ def credentials_of(block: FieldBlock, cookie: bytes, *, of_workspace: bool = Fal
 
 
 def may_use_cookie(head: RequestHead, is_own_origin: IsOwnOrigin, *, names_site: bool = True) -> bool:
-    """Return whether the cookie counts; requests from other origins may only open a page.
+    """Return whether the cookie counts; with it, other origins may only open a page.
 
     Without `names_site`, browsers do not send Sec-Fetch-Site here.
     """

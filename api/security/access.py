@@ -102,8 +102,8 @@ ACCESS: dict[tuple[str, str], Access] = {
     ("GET", f"{API}/admin/egress"): Access.ADMIN,
 }
 
-# A session can use these only shortly after its user has entered the password: a stolen cookie or a page in a
-# workspace cannot make itself a token or an account. So do changes to other people's workspaces.
+# A session can use these only shortly after its user has entered the password, so that a stolen cookie or a
+# page in a workspace cannot create a token or an account. So do changes to other people's workspaces.
 NEEDS_PASSWORD: frozenset[tuple[str, str]] = frozenset(
     {
         ("POST", f"{API}/tokens"),

@@ -157,7 +157,7 @@ def verdict_of(refusal: Refusal | None) -> Verdict:
 
 
 def judge_name(rules: EgressRules, own: OwnServers, host: str, port: int) -> Refusal | None:
-    """Decide before the name is resolved."""
+    """Check the name before it is resolved; return why it is refused, or None."""
     if (host, port) in own.names or host.endswith(f".{own.domain}"):
         return Refusal.OWN_SERVER
     return None if rules.allow(host) else Refusal.POLICY

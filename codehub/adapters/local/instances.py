@@ -172,7 +172,7 @@ class LocalInstances:
                 yield
 
     async def _check_sandbox(self, ide: Ide) -> None:
-        """Refuse to start without the walls that the instance relies on."""
+        """Refuse to start without a working sandbox."""
         if self._launcher.sandboxed:
             try:
                 sandbox.require_hidden(self._root.path, ide.visible, self._owners.uids)
