@@ -6,7 +6,6 @@ import pytest
 
 from activities.observer import Observer
 from activities.workspace import WorkspaceActivities
-from codehub.db.session import Database
 from codehub.domain.conditions import LostNode, Resource, WorkspaceId
 from codehub.domain.failures import Transient
 from codehub.domain.recovery import RecoverChoice
@@ -217,8 +216,7 @@ async def test_a_deletion_can_go_on_with_the_last_archive(plane: ControlPlane) -
     assert len(plane.world.set_aside) == 1
 
 
-async def test_an_outage_of_the_provider_offers_no_choice(plane: ControlPlane, database: Database) -> None:
-    del database
+async def test_an_outage_of_the_provider_offers_no_choice(plane: ControlPlane) -> None:
     workspace_id = await with_older_archive(plane)
     plane.world.down.add(Resource.VOLUME)
     await plane.want(workspace_id, DesiredState.RUNNING)
