@@ -19,7 +19,7 @@ from codehub.services.errors import RequestRefused
 from testkit.deployment import Deployment, Servers
 from testkit.trees import Description
 from testkit.waiting import until
-from tests.contracts.instance_harness import ask
+from tests.contracts.instance_harness import fetch
 from tests.contracts.kubernetes_harness import Namespace
 from tests.kubernetes.deployment import open_kubernetes_deployment, wait_until_nothing_is_left
 from tests.kubernetes.fixtures import shared_namespace
@@ -92,7 +92,7 @@ class World:
         async with open_providers(self.deployment.settings) as providers:
             upstream = await providers.instances.find_upstream(self.workspace_id)
         with suppress(ConnectionError):
-            await ask(upstream, self.workspace_id, "exhaust")
+            await fetch(upstream, "/exhaust")
 
     async def wait_for_another_pod(self, earlier_uid: str) -> None:
         async def is_replaced() -> bool:
