@@ -33,7 +33,7 @@ LEGEND = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="benchmarks.kubernetes", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=6, help="of starting and stopping one (6)")
+    parser.add_argument("--rounds", type=int, default=5, help="of starting and stopping one (5)")
     parser.add_argument("--at-once", type=int, default=50, help="workspaces to start at once (50)")
     parser.add_argument("--kubectl", action="store_true", help="also measure kubectl, which takes its time")
     add_common_arguments(parser)

@@ -1,7 +1,7 @@
 """The calls of each contestant to the API server, from its audit log."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +16,7 @@ from codehub.domain.states import Operation
 from testkit.deployment import Deployment
 
 Calls = Counter[str]
+Key = tuple[str, Operation, int]
 # Every 20th sweep checks more; of two in a row, one does not.
 SWEEPS = 2
 # Installations list and watch all of these in the background: sweeps, watches for changes, the hub's watches.
@@ -71,13 +72,13 @@ class CallLog:
 class CallCounter:
     """Counts the calls of operations and sweeps, by contestant and number of workspaces.
 
-    Of several rounds the fewest calls count: a sweep in the background adds some of its own.
+    Each operation has one entry per round; a sweep in the background adds calls to some.
     """
 
     log: CallLog
     accounts: Mapping[str, str]
     deployment: Deployment
-    operations: dict[tuple[str, Operation, int], Calls] = field(default_factory=dict)
+    operations: defaultdict[Key, list[Calls]] = field(default_factory=lambda: defaultdict(list))
     sweeps: dict[int, Calls] = field(default_factory=dict)
 
     def around(self, workspaces: int) -> Around:
@@ -90,10 +91,16 @@ class CallCounter:
         yield
         found = self.log.since(position, self.accounts[name])
         own = Counter(str(each) for each in found if not each.is_in_background)
-        key = (name, operation, workspaces)
-        self.operations[key] = min(own, self.operations.get(key, own), key=Counter.total)
+        self.operations[name, operation, workspaces].append(own)
         if (name, operation) == (OURS, Operation.STARTING) and workspaces not in self.sweeps:
             await self._count_sweep(workspaces)
+
+    def typical(self) -> dict[Key, Calls]:
+        """Return the calls of the median round of each operation."""
+        middle = {key: (len(rounds) - 1) // 2 for key, rounds in self.operations.items()}
+        return {
+            key: sorted(rounds, key=Counter.total)[middle[key]] for key, rounds in self.operations.items()
+        }
 
     async def _count_sweep(self, workspaces: int) -> None:
         """Count the calls of one sweep while this many workspaces run and no other sweep does."""

@@ -54,7 +54,7 @@ def hub_remarks(image: str, results: Results) -> list[str]:
 def calls_section(counter: CallCounter) -> Section:
     rows = [
         _calls_row(f"{name}, {operation}", workspaces, calls, per=workspaces)
-        for (name, operation, workspaces), calls in counter.operations.items()
+        for (name, operation, workspaces), calls in counter.typical().items()
     ]
     rows += [_calls_row("one sweep", running, calls, per=1) for running, calls in counter.sweeps.items()]
     return Section("Calls to the API server", ("", "workspaces", "calls", "which"), rows, CALLS_LEGEND)
