@@ -4,6 +4,8 @@ Only one interface is on the host; everything else is inside the machines and va
 come and go without a change to the host's interfaces, and Docker's firewall does not apply to them.
 """
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 
@@ -76,17 +78,14 @@ class Network:
         node.run_ip("route", "add", "default", "via", self.host)
 
     def disconnect_node(self, control_plane: Machine, node: Machine) -> None:
-        """Remove a node's link now; the kernel would remove it with the node, but later."""
-        if node.name in control_plane.run_ip("-brief", "link", "show", "master", SWITCH):
+        """Remove a node's link now; the kernel removes it with the node, but at any time."""
+        with _may_be_gone():
             control_plane.run_ip("link", "delete", node.name)
 
     def release(self) -> None:
         """Remove the interface; succeed if the kernel has removed it with the control plane's machine."""
-        try:
+        with _may_be_gone():
             run("ip", "link", "delete", self.interface)
-        except RuntimeError as error:
-            if "Cannot find device" not in str(error):
-                raise
 
     def _mac(self, machine: int) -> str:
         """Return a fixed address: that of a bridge would otherwise change with its members."""
@@ -106,3 +105,13 @@ def reserve(control_plane: Machine) -> Network:
         else:
             return network
     raise RuntimeError(f"{MAX_CLUSTERS} clusters run on this machine; stop one.")
+
+
+@contextlib.contextmanager
+def _may_be_gone() -> Iterator[None]:
+    """Succeed if there is no such interface any more."""
+    try:
+        yield
+    except RuntimeError as error:
+        if "Cannot find device" not in str(error):
+            raise
