@@ -5,6 +5,8 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from codehub.adapters.kubernetes.options import PROJECT_LABEL
+from codehub.domain.conditions import WorkspaceId
+from codehub.domain.states import Phase
 from testkit.deployment import Deployment, Servers, open_deployment
 from testkit.fakes import IMAGE
 from testkit.kubernetes.api import Api
@@ -51,6 +53,19 @@ def objects_of(deployment: Deployment, api: Api) -> list[str]:
         for kind in KINDS
         for each in api.list(f"/api/v1/namespaces/{kubernetes.namespace}/{kind}?{selected}")
     ]
+
+
+async def purge(deployment: Deployment, *workspace_ids: WorkspaceId) -> None:
+    """Delete workspaces without a last archive, also those with an error, and wait until they are gone."""
+    for workspace_id in workspace_ids:
+        await deployment.delete(workspace_id, purge=True)
+        await deployment.wake(workspace_id)
+    for workspace_id in workspace_ids:
+
+        async def is_deleted(workspace_id: WorkspaceId = workspace_id) -> bool:
+            return (await deployment.look(workspace_id)).phase is Phase.DELETED
+
+        await until(is_deleted, f"{workspace_id} is deleted")
 
 
 async def wait_until_nothing_is_left(deployment: Deployment, api: Api) -> None:

@@ -19,7 +19,7 @@ from testkit.waiting import until
 from tests.chaos.crash_matrix import COURSES, prepare_workspace, request_end
 from tests.contracts.kubernetes_harness import Namespace, processes_of
 from tests.forwarded_stores import Gate
-from tests.kubernetes.deployment import wait_until_nothing_is_left
+from tests.kubernetes.deployment import purge, wait_until_nothing_is_left
 
 # An IDE that does not become ready while its home has this file.
 HELD_IMAGE = "codehub-test-held"
@@ -128,12 +128,8 @@ class HeldOperations:
 
     async def purge(self) -> None:
         """Purge all workspaces, and wait until nothing is left of them in the cluster or on its nodes."""
-        for each in self.subjects.values():
-            if each.end is not DesiredState.DELETED:
-                await self.deployment.delete(each.workspace_id, purge=True)
-                await self.deployment.wake(each.workspace_id)
-        for each in self.subjects.values():
-            await self.deployment.wait_for_phase(each.workspace_id, Phase.DELETED)
+        kept = [each for each in self.subjects.values() if each.end is not DesiredState.DELETED]
+        await purge(self.deployment, *(each.workspace_id for each in kept))
         await wait_until_nothing_is_left(self.deployment, self.namespace.api)
 
         async def nothing_runs() -> bool:

@@ -35,7 +35,7 @@ from testkit.kubernetes.fault_proxy import (
 from testkit.trees import Description
 from testkit.waiting import until
 from tests.contracts.kubernetes_harness import Namespace
-from tests.kubernetes.deployment import open_kubernetes_deployment, wait_until_nothing_is_left
+from tests.kubernetes.deployment import open_kubernetes_deployment, purge, wait_until_nothing_is_left
 from tests.kubernetes.fixtures import shared_namespace
 from worker.__main__ import prepare
 
@@ -131,11 +131,6 @@ class Harness:
         await asyncio.to_thread(self.homes.fill, workspace_id)
         return workspace_id, self.homes.describe(workspace_id)
 
-    async def purge(self, workspace_id: WorkspaceId) -> None:
-        await self.deployment.delete(workspace_id, purge=True)
-        await self.deployment.wake(workspace_id)
-        await self.deployment.wait_for_phase(workspace_id, Phase.DELETED)
-
     async def failed_attempts(self, workspace_id: WorkspaceId) -> list[str]:
         async with self.deployment.database.transaction() as session:
             events = await list_events(session, workspace_id, before=None, limit=EVENTS)
@@ -175,7 +170,7 @@ async def live(harness: Harness, trouble: Trouble) -> None:
         await deployment.move_to(workspace_id, DesiredState.RUNNING)
         assert harness.homes.describe(workspace_id) == before
         rule.hits.clear()
-        await harness.purge(workspace_id)
+        await purge(harness.deployment, workspace_id)
         assert rule.hits, "nothing failed on the way to DELETED"
         failed = await harness.failed_attempts(workspace_id)
         assert not (trouble.unnoticed and failed), failed
@@ -223,5 +218,5 @@ async def test_a_start_that_never_succeeds_says_why(harness: Harness, fault: Fau
     assert snapshot.error_reason is ErrorReason.RETRY_EXCEEDED
     assert words in (snapshot.error_message or "")
     assert harness.homes.describe(workspace_id) == before
-    await harness.purge(workspace_id)
+    await purge(harness.deployment, workspace_id)
     await wait_until_nothing_is_left(harness.deployment, harness.namespace.api)

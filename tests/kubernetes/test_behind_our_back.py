@@ -21,7 +21,7 @@ from testkit.trees import Description
 from testkit.waiting import until
 from tests.contracts.instance_harness import fetch
 from tests.contracts.kubernetes_harness import Namespace
-from tests.kubernetes.deployment import open_kubernetes_deployment, wait_until_nothing_is_left
+from tests.kubernetes.deployment import open_kubernetes_deployment, purge, wait_until_nothing_is_left
 from tests.kubernetes.fixtures import shared_namespace
 from tests.kubernetes.held_operations import HELD_IMAGE, load_held_images
 
@@ -115,11 +115,6 @@ class World:
         workflow_id = workspace_workflow_id(self.workspace_id)
         await self.deployment.client.get_workflow_handle(workflow_id).result()
 
-    async def purge(self) -> None:
-        await self.deployment.delete(self.workspace_id, purge=True)
-        await self.deployment.wake(self.workspace_id)
-        await self.deployment.wait_for_phase(self.workspace_id, Phase.DELETED)
-
 
 BLOWS: dict[str, Callable[[World], Awaitable[None]]] = {
     "deleted": World.delete_pod,
@@ -140,7 +135,7 @@ async def test_a_pod_that_others_end_comes_back_with_its_home(
         snapshot = await deployment.look(world.workspace_id)
         assert (snapshot.error_reason, snapshot.error_count) == (None, 0)
         assert deployment.describe_home(world.workspace_id) == world.home
-        await world.purge()
+        await purge(deployment, world.workspace_id)
 
     results = await asyncio.gather(*map(endure, BLOWS.values()), return_exceptions=True)
     failed = {name: result for name, result in zip(BLOWS, results, strict=True) if result is not None}
@@ -166,5 +161,5 @@ async def test_a_claim_that_others_delete_is_a_lost_home_and_never_an_empty_one(
     await world.wait_until_idle()
     await world.wait_until_lost()
     assert (world.find_claim(), world.find_pod()) == (None, None)
-    await world.purge()
+    await purge(deployment, world.workspace_id)
     await wait_until_nothing_is_left(deployment, shared_namespace.api)
