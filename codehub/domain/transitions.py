@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 from codehub.domain import naming
 from codehub.domain.completion import is_complete
-from codehub.domain.conditions import NOT_OBSERVED, Snapshot
+from codehub.domain.conditions import NOT_OBSERVED, Reason, Resource, Snapshot, Status
 from codehub.domain.failures import purge_delay_seconds, retry_delay_seconds
 from codehub.domain.judge import conclude
 from codehub.domain.planner import NEEDS, must_release, needs_upload
@@ -38,7 +38,25 @@ def release(snapshot: Snapshot, now: datetime) -> Snapshot:
     """Give the claim back if the operation waits for a provider and has destroyed nothing."""
     if not must_release(snapshot):
         return snapshot
-    return conclude(replace(snapshot, operation=Operation.NONE), now)
+    return conclude(replace(_with_doubt(snapshot), operation=Operation.NONE), now)
+
+
+def _with_doubt(snapshot: Snapshot) -> Snapshot:
+    """Count the container of an interrupted start as existing until somebody sees that it does not.
+
+    Otherwise its slot would be given away, and the container would be found beside the next one.
+    """
+    unseen = snapshot.operation is Operation.STARTING and Resource.CONTAINER in snapshot.unreachable
+    if not unseen or snapshot.conditions.container_exists:
+        return snapshot
+    earlier = snapshot.conditions.container_ready
+    in_doubt = replace(
+        earlier,
+        status=Status.FALSE,
+        reason=Reason.NOT_READY,
+        message="A start was interrupted; its container may exist.",
+    )
+    return replace(snapshot, conditions=replace(snapshot.conditions, container_ready=in_doubt))
 
 
 def commit_archive(snapshot: Snapshot) -> Snapshot:
@@ -81,7 +99,7 @@ def fail(snapshot: Snapshot, reason: ErrorReason, message: str, now: datetime, j
     delay = retry_delay_seconds(reason, failed_attempts, jitter)
     if delay is not None:
         return Settlement(failed, delay)
-    given_up = _give_up(failed, reason)
+    given_up = _give_up(_with_doubt(failed), reason)
     if snapshot.deleted and snapshot.purge:
         # A purge needs no recovery: it continues by itself, at growing intervals.
         pause = timedelta(seconds=purge_delay_seconds(failed_attempts, jitter))

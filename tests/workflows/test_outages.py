@@ -62,6 +62,23 @@ async def test_people_can_purge_a_workspace_whose_archiving_an_outage_interrupte
     assert (await plane.converge(workspace_id)).phase is Phase.DELETED
 
 
+async def test_an_interrupted_start_keeps_its_slot_until_somebody_sees_its_container(
+    plane: ControlPlane,
+) -> None:
+    workspace_id = await plane.reach(DesiredState.STANDBY)
+    plane.world.dies_with["instances.start"] = Resource.CONTAINER
+    await plane.want(workspace_id, DesiredState.RUNNING)
+    await plane.converge(workspace_id)
+    await plane.want(workspace_id, DesiredState.STANDBY)
+    waiting = await plane.converge(workspace_id)
+    assert (waiting.phase, waiting.operation) == (Phase.STANDBY, Operation.NONE)
+    assert waiting.conditions.container_exists
+    plane.world.down.clear()
+    await plane.run_sweep(OBSERVE)
+    stopped = await plane.converge(workspace_id)
+    assert not stopped.conditions.container_exists
+
+
 async def test_archiving_continues_when_the_store_is_back(plane: ControlPlane) -> None:
     workspace_id = await interrupted_archiving(plane)
     plane.world.down.clear()

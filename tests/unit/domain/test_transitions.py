@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from codehub.domain.conditions import ArchiveFact, Observation, Reason, Resource, Snapshot, Status
+from codehub.domain.conditions import ArchiveFact, Observation, Reason, Resource, Snapshot, Status, VolumeFact
 from codehub.domain.deletion import request_deletion
 from codehub.domain.failures import MAX_PURGE_DELAY_SECONDS, MAX_RETRY, TERMINAL
 from codehub.domain.judge import conclude, judge
@@ -173,6 +173,24 @@ def test_an_operation_that_waits_for_a_provider_gives_its_claim_back(
     released = release(claimed, NOW)
     assert (released.operation, released.phase) == (Operation.NONE, snapshot.phase)
     assert plan(released).decision is Decision.WAIT
+
+
+def test_the_container_of_an_interrupted_start_counts_until_it_is_observed() -> None:
+    starting = observed(claim(standby(DesiredState.RUNNING), Operation.STARTING, NEW_OP), OUTAGE)
+    last_attempt = replace(starting, error_count=MAX_RETRY)
+    given_up = fail(last_attempt, ErrorReason.UNREACHABLE, "It is down.", NOW, 0).snapshot
+    assert given_up.phase is Phase.ERROR
+    for interrupted in (release(starting, NOW), given_up):
+        assert interrupted.conditions.container_exists
+        assert not judge(interrupted, VOLUME_AND_ARCHIVE, NOW).conditions.container_exists
+
+
+def test_a_start_that_waits_for_another_provider_has_seen_its_container() -> None:
+    unseen_volume = replace(VOLUME_AND_ARCHIVE, volume=VolumeFact.UNREACHABLE)
+    starting = observed(claim(standby(DesiredState.RUNNING), Operation.STARTING, NEW_OP), unseen_volume)
+    released = release(starting, NOW)
+    assert released.operation is Operation.NONE
+    assert not released.conditions.container_exists
 
 
 def test_a_committed_archive_and_a_deletion_keep_their_claims_during_an_outage() -> None:
