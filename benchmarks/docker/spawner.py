@@ -24,7 +24,6 @@ def _settings(testbed: Testbed, project: str) -> dict[str, object]:
     return {
         "JupyterHub.spawner_class": "docker",
         "DockerSpawner.allowed_images": list(IMAGES.values()),
-        "DockerSpawner.cmd": [HOME],
         "DockerSpawner.port": 8080,
         "DockerSpawner.prefix": project,
         # As in CodeHub: a container per start, the home in a volume.

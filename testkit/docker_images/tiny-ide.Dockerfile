@@ -11,4 +11,6 @@ LABEL codehub.io/ide=tiny codehub.io/port=8080 codehub.io/health-path=/w/{id}/he
       codehub.io/keep-prefix=true codehub.io/read-only-root=true \
       codehub.io/secret-variable=$SECRET_VARIABLE codehub.io/secret-header="Authorization: token {secret}" \
       codehub.io/agent-port=$AGENT_PORT codehub.io/socket-arguments={socket}
-ENTRYPOINT ["/bin/sh", "-c", "exec /opt/codehub/run-agent python3 -I -S /tiny_ide.py \"${1:-8080}\" \"$CODEHUB_BASE_PATH\" $FLAG", "tiny-ide"]
+ENTRYPOINT ["/bin/sh", "-c", "exec /opt/codehub/run-agent python3 -I -S /tiny_ide.py \"$1\" \"$CODEHUB_BASE_PATH\" $FLAG", "tiny-ide"]
+# DockerSpawner requires one.
+CMD ["8080"]
