@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -161,4 +161,11 @@ class DockerHarness:
 def running_jobs() -> list[psutil.Process]:
     """Return the jobs that this process has started."""
     children = psutil.Process().children()
-    return [child for child in children if "storage_job" in child.cmdline()]
+    return [child for child in children if _is_job(child)]
+
+
+def _is_job(process: psutil.Process) -> bool:
+    # A child that has ended has no command, and stays listed until something waits for it.
+    with suppress(psutil.NoSuchProcess):
+        return "storage_job" in process.cmdline()
+    return False
