@@ -188,6 +188,7 @@ async def test_a_change_of_mind_while_the_instance_is_stopped_keeps_the_home(pla
 
     class ChangesMind(FakeInstances):
         async def stop(self, workspace_id: WorkspaceId) -> None:
+            await super().stop(workspace_id)
             await recover(plane, workspace_id, RecoverChoice.WAIT)
 
     observer = Observer(ChangesMind(plane.world), FakeVolumes(plane.world), FakeArchives(plane.world))
