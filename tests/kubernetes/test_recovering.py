@@ -17,7 +17,7 @@ from codehub.bootstrap import open_ports
 from codehub.domain.conditions import Resource, Snapshot, WorkspaceId
 from codehub.domain.naming import WORKSPACE_LABEL, volume_name
 from codehub.domain.recovery import RecoverChoice
-from codehub.domain.states import DesiredState, Phase
+from codehub.domain.states import DesiredState, Operation, Phase
 from codehub.policy import policy_of
 from codehub.providers import kubernetes_options_of, open_cluster
 from codehub.services.recovery import request_recovery
@@ -117,6 +117,19 @@ async def wait_until_out_of_reach(
     return await deployment.look(workspace_id)
 
 
+async def wait_until_restored(
+    deployment: Deployment, namespace: Namespace, workspace_id: WorkspaceId
+) -> None:
+    async def runs_in_a_new_home() -> bool:
+        # The row says RUNNING from before the loss until it is observed.
+        if namespace.api.find(claim_path(namespace, workspace_id)) is None:
+            return False
+        row = await deployment.look(workspace_id)
+        return row.phase is Phase.RUNNING and row.operation is Operation.NONE
+
+    await until(runs_in_a_new_home, "the workspace runs in the home of its archive")
+
+
 async def recover(deployment: Deployment, workspace_id: WorkspaceId, choice: RecoverChoice) -> None:
     context = RequestContext("test", policy_of(deployment.settings).limits, datetime.now(UTC))
     await request_recovery(deployment.database, workspace_id, choice, context=context)
@@ -173,7 +186,7 @@ async def test_the_last_archive_replaces_a_home_on_a_lost_node_whose_disk_is_kep
         assert shared_namespace.api.find(claim_path(shared_namespace, workspace_id)) is None
         async with deployment.worker():
             await deployment.wake(workspace_id)
-            await deployment.wait_for_phase(workspace_id, Phase.RUNNING)
+            await wait_until_restored(deployment, shared_namespace, workspace_id)
         assert node_of_home(shared_namespace, workspace_id) != node
         assert names_in(deployment.home(workspace_id)) == {"original"}
     finally:
