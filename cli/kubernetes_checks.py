@@ -21,7 +21,7 @@ from codehub.providers import kubernetes_options_of, open_cluster
 from codehub.settings import Settings, SettingsError
 
 CLUSTER = "cluster"
-# Pod Security is always there from this version on.
+# From this version on, every cluster has Pod Security admission.
 OLDEST_VERSION = (1, 25)
 POD_SECURITY = "pod-security.kubernetes.io/enforce"
 RESTRICTED = "restricted"
